@@ -63,6 +63,20 @@ function pickup(key: "p50" | "p99"): Goal {
   };
 }
 
+/** The same goal for both databases, without a peer. */
+function ownGoals(
+  workload: string,
+  says: string,
+  key: string,
+  reach: (figure: number) => ReturnType<Goal["reached"]>,
+): Goal[] {
+  return (["postgres", "sqlite"] as const).map((database) => ({
+    workload,
+    says: `${database === "postgres" ? "PostgreSQL" : "SQLite"}: ${says}`,
+    reached: (find) => reach(find(database, "curfew drop", key)),
+  }));
+}
+
 const GOALS: readonly Goal[] = [
   {
     workload: "bulk",
@@ -83,36 +97,11 @@ const GOALS: readonly Goal[] = [
   ...drain(100),
   pickup("p50"),
   pickup("p99"),
-  {
-    workload: "delayed",
-    says: "PostgreSQL: p99 below 20 ms",
-    reached: (find) => atMost(find("postgres", "curfew drop", "p99"), 20),
-  },
-  {
-    workload: "delayed",
-    says: "SQLite: p99 below 20 ms",
-    reached: (find) => atMost(find("sqlite", "curfew drop", "p99"), 20),
-  },
-  {
-    workload: "beside",
-    says: "PostgreSQL: at least 90 % of the empty queue's",
-    reached: (find) => atLeast(find("postgres", "curfew drop", "kept"), 90),
-  },
-  {
-    workload: "beside",
-    says: "SQLite: at least 90 % of the empty queue's",
-    reached: (find) => atLeast(find("sqlite", "curfew drop", "kept"), 90),
-  },
-  {
-    workload: "recovery",
-    says: "PostgreSQL: within the heartbeat timeout (1 s) + backoff (none) + 1 s",
-    reached: (find) => atMost(find("postgres", "curfew drop", "again"), 2_000),
-  },
-  {
-    workload: "recovery",
-    says: "SQLite: within the heartbeat timeout (1 s) + backoff (none) + 1 s",
-    reached: (find) => atMost(find("sqlite", "curfew drop", "again"), 2_000),
-  },
+  ...ownGoals("delayed", "p99 below 20 ms", "p99", (figure) => atMost(figure, 20)),
+  ...ownGoals("beside", "at least 90 % of the empty queue's", "kept", (figure) => atLeast(figure, 90)),
+  ...ownGoals("recovery", "within the heartbeat timeout (1 s) + backoff (none) + 1 s", "again", (figure) =>
+    atMost(figure, 2_000),
+  ),
 ];
 
 /** The goals of a workload as lines of text; those that cannot be judged by these rows are left out. */

@@ -12,6 +12,7 @@ export type { EnqueueOptions } from "./core/job/envelope.ts";
 export type { Explanation } from "./core/job/explain.ts";
 export type { Backoff, ErrorRecord, JobState } from "./core/job/job.ts";
 export { defineJob, type JobDefinition, unchecked } from "./core/job/job-definition.ts";
+export type { JobLine } from "./core/job/job-line.ts";
 export type { Job } from "./core/job/job-view.ts";
 export type { PolicyOptions, TimeoutOptions } from "./core/job/policy.ts";
 export {
@@ -47,6 +48,7 @@ export {
   step,
   type WorkflowNode,
 } from "./core/workflow/node.ts";
+export type { LogLine } from "./engine/attempt/attempt-notes.ts";
 export {
   type AttemptContext,
   type CleanupHook,
@@ -55,7 +57,6 @@ export {
   type Processor,
   processor,
 } from "./engine/attempt/processor.ts";
-export type { LogLine } from "./engine/attempt/unsent-notes.ts";
 export type { CronInput, CronView } from "./engine/crons/crons.ts";
 export type { ServedDestination, TimeoutHandler, TimeoutMetrics } from "./engine/dispatch/engine-timeouts.ts";
 export type { RevokedState } from "./engine/dispatch/operate-timeout.ts";
@@ -70,7 +71,14 @@ export type { EngineEvent, EngineEventName, EngineEvents } from "./engine/events
 export type { JournalPage } from "./engine/events/event-journal.ts";
 export type { BulkOptions, BulkResult } from "./engine/operations/bulk.ts";
 export type { DeadLetterQuery } from "./engine/operations/dead-letters.ts";
+export type {
+  ExportLine,
+  ExportPage,
+  ExportPageOptions,
+  UniqueLine,
+} from "./engine/operations/export-jobs.ts";
 export type { JobPage, PageOptions } from "./engine/operations/find-jobs.ts";
+export type { ImportedLine, ImportOptions } from "./engine/operations/import-jobs.ts";
 export {
   JobFailedError,
   type JobHandle,

@@ -13,14 +13,18 @@ import { rest, type System } from "./ports/system.ts";
 import type { Tracing } from "./ports/trace.ts";
 import { createMemoryStore } from "./stores/memory/memory-store.ts";
 import type { PostgresStoreOptions } from "./stores/postgres/postgres-store.ts";
+import type { MigrationPlan } from "./stores/sql/migrator.ts";
 import type { BackupResult, RestoreResult } from "./stores/sqlite/backup.ts";
 import { machineClock } from "./stores/sqlite/machine-clock.ts";
 import type { FileOptions } from "./stores/sqlite/open-file.ts";
 
+/** For the command line, which opens engines through this file alone. */
+export { processor } from "./engine/attempt/processor.ts";
+
 export interface OpenOptions extends PolicyOptions {
   /** `"sqlite:curfew.db"`, `"postgres://…"`, `"memory:"`, or a store that you opened. */
   readonly store: string | Store;
-  /** Where warnings and errors go; pino, winston and the like fit. Default: a line each on standard error. */
+  /** Where warnings and errors go; pino and winston fit. Default: one line each on standard error. */
   readonly logger?: Logger;
   /** How long to wait for a database that is still starting. Default 30 s. */
   readonly openWithin?: Duration;
@@ -31,18 +35,18 @@ export interface OpenOptions extends PolicyOptions {
   /** The most bytes of a payload, result, checkpoint or progress note. Default 1 MB. */
   readonly documentLimit?: number;
   /**
-   * Whether everything that happens to jobs is recorded in the store, to be read by `engine.journal`: "durable" turns it
-   * on, here and in every engine on the same store that does not say "off". Left out, an engine does what the others on
-   * its store do, and a store begins without. A server turns it on.
+   * Whether job events are recorded in the store for `engine.journal`. "durable" turns recording on, here and in every
+   * engine on the same store that is not set to "off". Default: the store's setting, which begins as off. A server
+   * turns it on.
    */
   readonly events?: "durable" | "off";
-  /** How long recorded events are kept. Default 1 day. */
+  /** How long recorded events are stored. Default 1 day. */
   readonly keepEvents?: Duration;
-  /** How long is kept what operators did. Default 90 days. */
+  /** How long audit entries are stored. Default 90 days. */
   readonly keepAudit?: Duration;
   /**
-   * How long a due timeout or message for a saga is held by a process that may have died, before another takes it; slow
-   * handlers renew it. Default 5 min.
+   * The lease on a due timeout or saga message: if its process dies, another takes it after this time. Slow handlers
+   * renew it. Default 5 min.
    */
   readonly timeoutLease?: Duration;
 }
@@ -66,7 +70,7 @@ const SQLITE_KEYS = ["path", "database", "system"];
 export const OPEN_WITHIN = 30_000;
 const BACKOFF = { first: 100, factor: 2, most: 2_000 };
 
-/** Opens an engine on a store. Everything an engine needs is put together here and nowhere else. */
+/** Opens an engine on a store. This is the only place that assembles an engine. */
 export async function openEngine(options: OpenOptions): Promise<Engine> {
   refuseUnknownKeys(options, "options", KEYS);
   refuseOldNode(process.versions.node);
@@ -87,16 +91,16 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
       throw error;
     }
   };
-  return patiently(open, within, system, logger);
+  return retryUnreachable(open, within, system, logger);
 }
 
-/** The real system, with the clock that it shares with all processes of this machine where there is one. */
+/** The real system, with the clock that all processes of this machine share, if there is one. */
 export function onThisMachine(): System {
   const machine = machineClock();
   return machine ? { ...realSystem, machine } : realSystem;
 }
 
-/** Drivers are loaded when an address names them, so nobody pays for a database they do not use. */
+/** Loads a driver only if the address names it. */
 export async function openStore(address: string, system: System): Promise<Store> {
   if (address === "memory:") return createMemoryStore({ clock: monotonicWall(system) });
   if (address.startsWith("sqlite:")) {
@@ -117,7 +121,7 @@ export async function openSqliteStore(options: FileOptions & { readonly system?:
   return sqlite.openSqliteStore({ system: onThisMachine(), ...options });
 }
 
-/** Opens a PostgreSQL store with what an address cannot say: a pool of one's own, another schema. */
+/** Opens a PostgreSQL store with options that an address cannot express, such as your own pool or another schema. */
 export async function openPostgresStore(
   options: Omit<PostgresStoreOptions, "system"> & { readonly system?: System },
 ): Promise<Store> {
@@ -143,8 +147,22 @@ export async function restoreSqlite(from: string, to: string): Promise<RestoreRe
   return restore(from, to, onThisMachine());
 }
 
-/** A database that is still starting is waited for; a wrong password or a newer schema is an answer, and final. */
-export async function patiently<Value>(
+/** Reads which migrations a store still needs, and changes nothing. `schema` is for PostgreSQL. */
+export async function planMigrations(
+  address: string,
+  { schema }: { readonly schema?: string | undefined } = {},
+): Promise<MigrationPlan> {
+  if (address.startsWith("sqlite:")) {
+    const { planSqliteMigrations } = await import("./stores/sqlite/plan-migrations.ts");
+    return planSqliteMigrations(address.slice("sqlite:".length), onThisMachine());
+  }
+  if (!/^postgres(ql)?:\/\//.test(address)) throw unknownStore(address);
+  const { planPostgresMigrations } = await import("./stores/postgres/plan-migrations.ts");
+  return planPostgresMigrations(address, schema);
+}
+
+/** Retries while a database is unreachable. Other errors, such as a wrong password or a newer schema, are final. */
+export async function retryUnreachable<Value>(
   open: () => Promise<Value>,
   within: number,
   system: System,
@@ -157,7 +175,7 @@ export async function patiently<Value>(
     } catch (error) {
       const delay = backoff(tries, BACKOFF);
       if (!isUnreachable(error) || system.monotonic() + delay > givesUpAt) throw error;
-      logger.warn({ error, delay }, "the store does not answer yet; trying again");
+      logger.warn({ error, delay }, "cannot reach the store yet; trying again");
       await rest(system, delay);
     }
   }
@@ -171,7 +189,7 @@ const UNREACHABLE = new Set([
   "ENETUNREACH",
   "ETIMEDOUT",
   "EAI_AGAIN",
-  // The name of a service that is not up yet is unknown where names belong to containers.
+  // A container's name is unknown until its service is up.
   "ENOTFOUND",
   "EPIPE",
   "57P01",
@@ -183,7 +201,7 @@ const UNREACHABLE = new Set([
 function isUnreachable(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause) {
     if ("code" in at && typeof at.code === "string" && UNREACHABLE.has(at.code)) return true;
-    // The driver gives no code when a connection ends in the middle of its handshake, or right after it.
+    // The driver gives no code when a connection ends during or right after its handshake.
     if (/^Connection terminated|^timeout expired|^Client has encountered a connection error/.test(at.message))
       return true;
     if (at instanceof AggregateError && at.errors.some(isUnreachable)) return true;
@@ -191,7 +209,7 @@ function isUnreachable(error: unknown): boolean {
   return false;
 }
 
-/** The wall clock at the opening plus monotonic time: a store in this process must not jump with the machine's clock. */
+/** Wall clock at the start plus monotonic time: a store in this process must not jump with the machine's clock. */
 function monotonicWall(system: System): () => number {
   const offset = system.wall() - system.monotonic();
   return () => Math.floor(system.monotonic() + offset);
@@ -202,7 +220,7 @@ export function unknownStore(address: unknown): CurfewError {
   return refuse("unknown_store", "store", shown, 'write "memory:", "sqlite:path" or "postgres://…"');
 }
 
-/** An address as it may be shown: without the password in it. */
+/** An address without its password. */
 export function hidePassword(address: string): string {
   return address.replace(/\/\/[^@/]*@/, "//***@");
 }

@@ -5,15 +5,15 @@ import { keysOf } from "./core/option-keys.ts";
 import { type Duration, type Instant, parseDuration } from "./core/time.ts";
 import { checkClaimLimit } from "./core/timeout/timeout.ts";
 import {
+  type DueDeps,
   type DueOptions,
-  type DueParts,
   type DueTimeout,
   dueTimeouts,
 } from "./engine/dispatch/due-timeouts.ts";
 import { DEFAULT_LEASES, type LeaseSettings, Timeouts } from "./engine/dispatch/timeout-api.ts";
 import { consoleLogger } from "./engine/runtime/console-logger.ts";
 import { EngineClock } from "./engine/runtime/engine-clock.ts";
-import { OPEN_WITHIN, onThisMachine, openStore, patiently, unknownStore } from "./open.ts";
+import { OPEN_WITHIN, onThisMachine, openStore, retryUnreachable, unknownStore } from "./open.ts";
 import type { Logger } from "./ports/log.ts";
 import { BATCH_LIMIT, type Store } from "./ports/store.ts";
 import type { System } from "./ports/system.ts";
@@ -57,27 +57,27 @@ export type {
   Which,
 } from "./ports/timeouts.ts";
 
-/** A store of one's own that serves timeouts and nothing else. */
+/** A store that serves only timeouts. */
 export interface LoneTimeoutStore {
   readonly timeouts: TimeoutStore;
-  /** Its own time in whole milliseconds, which is everybody's. */
+  /** The store's time in whole milliseconds, the same for all processes. */
   clock(): Promise<Instant>;
   close(): Promise<void>;
-  /** Left out by a store that has nothing to tell: then only polling finds what others insert. */
+  /** Left out if the store sends no hints: then only polling finds the timeouts of other processes. */
   listen?: Store["listen"];
 }
 
 export interface OpenTimeoutsOptions {
-  /** `"sqlite:curfew.db"`, `"postgres://…"`, `"memory:"`, or a store of one's own. */
+  /** `"sqlite:curfew.db"`, `"postgres://…"`, `"memory:"`, or a store that you opened. */
   readonly store: string | LoneTimeoutStore;
   /** How long a claim holds. Default 5 min. */
   readonly lease?: Duration;
-  /** How many timeouts a claim takes that names no limit. Default 100. */
+  /** How many timeouts a claim without a limit takes. Default 100. */
   readonly batch?: number;
   readonly logger?: Logger;
   /** How long to wait for a database that is still starting. Default 30 s. */
   readonly openWithin?: Duration;
-  /** Clock, timers and randomness; tests hand in virtual ones. */
+  /** Clock, timers and randomness; tests pass virtual ones. */
   readonly system?: System;
 }
 
@@ -90,26 +90,25 @@ const KEYS = keysOf<OpenTimeoutsOptions>({
   system: true,
 });
 
-/** A timeout store that is open. */
 export class OpenedTimeouts extends Timeouts implements AsyncDisposable {
-  readonly #parts: DueParts;
+  readonly #deps: DueDeps;
   readonly #settings: LeaseSettings;
   readonly #close: () => Promise<void>;
 
-  constructor(parts: DueParts, settings: LeaseSettings, close: () => Promise<void>) {
-    super(parts, settings);
-    this.#parts = parts;
+  constructor(deps: DueDeps, settings: LeaseSettings, close: () => Promise<void>) {
+    super(deps, settings);
+    this.#deps = deps;
     this.#settings = settings;
     this.#close = close;
   }
 
   /**
-   * Due timeouts one after the other. Each is removed when the loop comes back for the next one, and its lease is
-   * renewed until then; leaving the loop by `break` or an error gives back what it holds.
+   * Yields due timeouts. Each is removed when the loop asks for the next one, and its lease is renewed until then.
+   * Leaving the loop by `break` or an error releases the timeouts that it holds.
    */
   due(options: DueOptions = {}): AsyncGenerator<DueTimeout, void, undefined> {
     refuseUnknownKeys(options, "options", ["signal", "destinations", "poll", "onError"]);
-    return dueTimeouts(this.#parts, this.#settings, options);
+    return dueTimeouts(this.#deps, this.#settings, options);
   }
 
   close(): Promise<void> {
@@ -137,7 +136,7 @@ export async function openTimeouts(options: OpenTimeoutsOptions): Promise<Opened
     throw unknownStore(address);
   const store: LoneTimeoutStore =
     typeof address === "string"
-      ? await patiently(() => openStore(address, system), within, system, logger)
+      ? await retryUnreachable(() => openStore(address, system), within, system, logger)
       : address;
   return opened(store, system, { lease, batch });
 }
@@ -152,7 +151,7 @@ async function opened(
   const listening = await store.listen?.((hint) => {
     if ("timeouts" in hint) for (const listener of listeners) listener(hint.timeouts);
   });
-  const parts: DueParts = {
+  const deps: DueDeps = {
     timeouts: store.timeouts,
     clock,
     system,
@@ -162,7 +161,7 @@ async function opened(
       return () => listeners.delete(listener);
     },
   };
-  return new OpenedTimeouts(parts, settings, async () => {
+  return new OpenedTimeouts(deps, settings, async () => {
     clock.close();
     await listening?.[Symbol.asyncDispose]();
     await store.close();

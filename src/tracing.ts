@@ -19,17 +19,17 @@ import type { AttemptTrace, EnqueueToTrace, EnqueueTrace, TracedVerdict, Tracing
 const CARRIED = ["traceparent", "tracestate", "baggage"] as const;
 
 /**
- * Traces jobs with whatever OpenTelemetry SDK the process has set up: `openEngine({ store, tracing: openTelemetry() })`.
- * A job is one trace: `enqueue`, then for each attempt `wait`, `attempt` and, inside it, `settle`.
+ * Traces jobs with the OpenTelemetry SDK of the process: `openEngine({ store, tracing: openTelemetry() })`. A job is
+ * one trace: `enqueue`, then for each attempt `wait`, `attempt` and, inside it, `settle`.
  */
 export function openTelemetry(options: { readonly tracer?: Tracer } = {}): Tracing {
   const tracer = options.tracer ?? trace.getTracer("curfew");
   return {
-    enqueue: (what) => traceEnqueue(tracer, what),
+    enqueue: (request) => traceEnqueue(tracer, request),
     enter: (row) => new OpenAttempt(tracer, row),
     ended(row, verdict) {
-      // Nobody was entered, so there is no attempt to tell of: the job ended while it waited.
-      if (row.startedAt === null) tellEnd(tracer, row, verdict);
+      // A job that ended while it waited has no attempt.
+      if (row.startedAt === null) traceEndOfWait(tracer, row, verdict);
       else new OpenAttempt(tracer, row).settled(verdict);
     },
   };
@@ -46,7 +46,7 @@ function carriedBy(meta: Readonly<Record<string, unknown>> | undefined): Record<
 
 function traceEnqueue(tracer: Tracer, { type, queue, count, meta }: EnqueueToTrace): EnqueueTrace {
   const given = carriedBy(meta);
-  // Whoever names a parent by hand means it; otherwise it is whatever the caller is doing.
+  // The parent in the job's meta, if the caller set one; else the active span.
   const parent =
     given.traceparent === undefined ? context.active() : propagation.extract(ROOT_CONTEXT, given);
   const attributes = {
@@ -102,23 +102,23 @@ class OpenAttempt implements AttemptTrace {
   settled({ state, events, at, committedAt }: TracedVerdict): void {
     const settle = this.#tracer.startSpan("settle", { startTime: new Date(at) }, this.#context);
     settle.end(new Date(committedAt));
-    tellVerdict(this.#span, state, events, at);
+    addVerdict(this.#span, state, events, at);
     this.#span.end(new Date(Math.max(at, committedAt)));
   }
 }
 
-function tellEnd(tracer: Tracer, row: JobRow, { state, events, at }: TracedVerdict): void {
+function traceEndOfWait(tracer: Tracer, row: JobRow, { state, events, at }: TracedVerdict): void {
   const span = tracer.startSpan(
     `wait ${row.type}`,
     { startTime: new Date(dueAtOf(row.rank)), attributes: jobAttributes(row) },
     contextOf(row),
   );
-  tellVerdict(span, state, events, at);
+  addVerdict(span, state, events, at);
   span.end(new Date(at));
 }
 
-/** Timeouts and failures are events of the span, and what went wrong is its status. */
-function tellVerdict(span: Span, state: string, events: readonly LifecycleEvent[], at: number): void {
+/** Timeouts and failures become events of the span; an error becomes its status. */
+function addVerdict(span: Span, state: string, events: readonly LifecycleEvent[], at: number): void {
   span.setAttribute("curfew.state", state);
   for (const { name, error, late } of events) {
     const attributes: Attributes = {
@@ -144,7 +144,7 @@ function contextOf({ options }: JobRow): Context {
   return propagation.extract(ROOT_CONTEXT, carriedBy(options?.meta));
 }
 
-/** By the semantic conventions for messaging, where they have a word for it. */
+/** Attributes of the semantic conventions for messaging, where they have one. */
 function commonAttributes(type: string, queue: string): Attributes {
   return { "messaging.system": "curfew", "messaging.destination.name": queue, "curfew.job.type": type };
 }

@@ -100,10 +100,55 @@ const ENTRIES: readonly Entry[] = [
     load: async () => (await import("./commands/migrate.ts")).register,
   },
   {
+    name: "backup",
+    summary: "copy a SQLite store while workers go on",
+    group: RUN,
+    load: async () => (await import("./commands/backup.ts")).registerBackup,
+  },
+  {
+    name: "restore",
+    summary: "put a backup in the place of a SQLite store",
+    group: RUN,
+    load: async () => (await import("./commands/backup.ts")).registerRestore,
+  },
+  {
+    name: "export",
+    summary: "write jobs as JSON lines",
+    group: RUN,
+    load: async () => (await import("./commands/transfer.ts")).registerExport,
+  },
+  {
+    name: "import",
+    summary: "store the jobs of an export",
+    group: RUN,
+    load: async () => (await import("./commands/transfer.ts")).registerImport,
+  },
+  {
     name: "keys",
     summary: "keys that callers of a server must bring",
     group: RUN,
     load: async () => (await import("./commands/keys.ts")).register,
+  },
+  {
+    name: "bench",
+    summary: "measure how fast a store is",
+    group: RUN,
+    load: async () => (await import("./commands/bench.ts")).register,
+  },
+  {
+    name: "mcp",
+    summary: "let an assistant look at jobs: a Model Context Protocol server",
+    group: RUN,
+    load: async () => (await import("./commands/mcp.ts")).register,
+  },
+  {
+    name: "completion",
+    summary: "complete commands and options in bash, zsh or fish",
+    group: RUN,
+    load: async () => {
+      const { register } = await import("./commands/completion.ts");
+      return (command) => register(command, () => createProgram("all"));
+    },
   },
 ];
 

@@ -105,7 +105,7 @@ function refuseMissingFile(address: string): void {
   throw new CommandFailed("unreachable", `--store: there is no file ${JSON.stringify(path)}; ${fix}`);
 }
 
-function unopened(name: string, error: unknown): Error {
+export function unopened(name: string, error: unknown): Error {
   if (!(error instanceof Error)) return new CommandFailed("unreachable", `${name}: ${String(error)}`);
   const code = (error as { code?: unknown }).code;
   if (code === "unknown_store" || code === "invalid_option")

@@ -32,7 +32,7 @@ export class RemoteAttempt extends RunningAttempt<RemoteAttemptHost> {
     this.beatenAt = now;
   }
 
-  protected override judged(verdict: Verdict): void {
+  protected override submit(verdict: Verdict): void {
     // Past the hard deadline the server takes no notes any more, and the verdict must not wait for them.
     const isForced = verdict.type === "expire" || verdict.type === "stall";
     if (isForced) this.#notes?.abandon(this.reason);

@@ -159,6 +159,17 @@ export function refuseType(
   return Object.assign(new TypeError(message), { code, field });
 }
 
+/** The name and message of a thrown value, cut to `most` characters. */
+export function errorText(error: unknown, most: number): string {
+  return (error instanceof Error ? `${error.name}: ${error.message}` : String(error)).slice(0, most);
+}
+
+/** Refuses a number that is not whole or not from 1 to `most`. */
+export function checkCount(count: unknown, field: string, most: number): number {
+  if (typeof count === "number" && Number.isInteger(count) && count >= 1 && count <= most) return count;
+  throw refuse("invalid_limit", field, count, `use a whole number from 1 to ${most}`);
+}
+
 /** Refuses unknown keys. JavaScript callers may pass them; TypeScript would not compile. */
 export function refuseUnknownKeys(value: unknown, field: string, known: readonly string[]): void {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {

@@ -13,7 +13,7 @@ import type { EngineClock } from "./runtime/engine-clock.ts";
 import type { Waiters } from "./runtime/waiters.ts";
 import type { Counters } from "./statistics/counters.ts";
 
-/** What an attempt needs around it, wherever it runs: in the worker of an engine, or in a remote one. */
+/** What attempts need from their worker, local or remote. */
 export interface AttemptParts {
   readonly system: System;
   readonly clock: Pick<EngineClock, "now" | "anchor" | "upper">;
@@ -21,7 +21,7 @@ export interface AttemptParts {
   readonly bus: EventBus;
   readonly counters: Counters;
   readonly documentLimit: number;
-  /** Enqueues on behalf of a running job, which hands on what is left of its total (SEMANTICS 4.7). */
+  /** Enqueues for a running job. The new job inherits the rest of its `total` (SEMANTICS 4.7). */
   enqueueFrom<Input>(
     parent: JobRow | undefined,
     definition: JobDefinition<Input, unknown, unknown>,
@@ -30,33 +30,33 @@ export interface AttemptParts {
   ): Promise<EnqueuedJob>;
 }
 
-/** What the pieces of one engine share. */
+/** What all classes of one engine share. */
 export interface EngineContext extends AttemptParts {
-  /** How many milliseconds events are kept in the store. */
+  /** How many milliseconds the store keeps events. */
   readonly eventsKept: number;
-  /** How many milliseconds entries of the audit are kept. */
+  /** How many milliseconds the store keeps audit entries. */
   readonly auditKept: number;
   readonly store: Store;
   readonly clock: EngineClock;
   readonly queues: QueueSettings;
-  /** Makes the events that are committed with what they tell of. */
+  /** Makes the events that are committed together with their change. */
   readonly recorder: EventRecorder;
   readonly waiters: Waiters;
   readonly tracing: Tracing | undefined;
-  /** Commits what deliveries of timeouts write, many in one call. Rejects if the store fails. */
+  /** Commits the units of timeout deliveries, many in one call. Rejects if the store fails. */
   readonly committer: { commit(unit: Unit): Promise<Outcome> };
-  /** How many times longer than usual idle loops rest: above 1 only where no hint can be lost, as under virtual time. */
+  /** Factor for the rests of idle loops. Above 1 only where no hint can be lost, as in tests with virtual time. */
   readonly idlePollFactor: number;
   readonly random: Random;
   readonly nextId: () => JobId;
   /** The engine's own source (SEMANTICS 2). */
   readonly settings: PolicySettings;
-  /** Reports a failing store once per call; loops and writers go on by themselves. */
+  /** Logs and announces a failed call of the store. The caller tries again itself. */
   storeFailed(error: unknown, during: string): void;
-  /** Tells the workers of this process that somebody changed a job which one of them may be running. */
+  /** A job changed that a worker of this process may run. */
   changed(id: JobId): void;
-  /** Tells the sweep that something may be due at this instant. */
+  /** A row may be due at this instant. */
   wakeSweepAt(at: number): void;
-  /** Tells the workers of this process that a queue has something to claim. */
+  /** A queue has jobs to claim for the workers of this process. */
   ready(queue: string): void;
 }

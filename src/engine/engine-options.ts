@@ -13,19 +13,19 @@ export interface EngineOptions extends PolicyOptions {
   readonly logger: Logger;
   /** The most bytes of a payload, result, checkpoint or progress note. Default 1 MB. */
   readonly documentLimit?: number;
-  /** Whether events are recorded: see `EventsOption`. Left out: as the store says for all. */
+  /** Whether events are recorded: see `EventsOption`. Left out: as the store's setting says. */
   readonly events?: EventsOption;
   /** How long events are kept. Default 1 day. */
   readonly keepEvents?: Duration;
-  /** How long entries of the audit are kept. Default 90 days. */
+  /** How long audit entries are kept. Default 90 days. */
   readonly keepAudit?: Duration;
-  /** How long a due timeout or message is held by a process that may have died before another takes it. Default 5 min. */
+  /** How long a process holds a due timeout or message. If it dies, another process takes it after that. Default 5 min. */
   readonly timeoutLease?: Duration;
   /** Where spans of enqueues and attempts go. */
   readonly tracing?: Tracing | undefined;
-  /** The version of the zone data of this process, such as "2026a": pending wall-clock times follow newer ones. */
+  /** The version of this process's zone data, such as "2026a". Pending wall-clock times are moved if it is newer. */
   readonly zoneData?: string | undefined;
-  /** How many times longer than usual idle loops rest. Default 1; a test engine passes idle days faster with more. */
+  /** Factor for the rests of idle loops. Default 1. A test engine uses more, so that idle days pass faster. */
   readonly idlePollFactor?: number;
 }
 

@@ -30,10 +30,12 @@ import { AuditLog } from "./events/audit-log.ts";
 import type { EngineEvent, EngineEventName, EngineEvents } from "./events/event-bus.ts";
 import { EventJournal, type EventsOption } from "./events/event-journal.ts";
 import { recordBusEvents } from "./events/recording-rules.ts";
-import { openSharedParts, type SharedParts } from "./open-context.ts";
+import { openSharedContext, type SharedContext } from "./open-context.ts";
 import { Bulk } from "./operations/bulk.ts";
 import { DeadLetters } from "./operations/dead-letters.ts";
+import { type ExportPage, type ExportPageOptions, exportPage } from "./operations/export-jobs.ts";
 import { type JobPage, type PageOptions, pageView } from "./operations/find-jobs.ts";
+import { type ImportedLine, type ImportOptions, importLines } from "./operations/import-jobs.ts";
 import { JobHandle } from "./operations/job-handle.ts";
 import type { JobQuery } from "./operations/job-query.ts";
 import { JobRows } from "./operations/job-rows.ts";
@@ -68,33 +70,32 @@ const SETTINGS_EVERY = 5_000;
 const CLOSE_LIMIT = 5_000;
 const DRAIN = 25_000;
 
-/** Definitions by what `enqueue` returns for them. */
 type ResultOf<Definition> = Definition extends JobDefinition<unknown, unknown, infer Result> ? Result : never;
 
-/** What a user opens: it enqueues, works, and looks after what is due. */
+/** What a user opens: it enqueues jobs, runs workers, and acts on due rows. */
 export class Engine implements AsyncDisposable {
-  /** Timeouts: stored, delivered to whoever serves their destination, and taken back (SEMANTICS 6). */
+  /** Stores, delivers and revokes timeouts (SEMANTICS 6). */
   readonly timeouts: EngineTimeouts;
-  /** Queues: their settings, pauses and depth. */
+  /** Settings, pauses and depths of queues. */
   readonly queues: Queues;
-  /** A time in which nothing is handed out. */
+  /** Begins and ends times in which no queue hands out jobs. */
   readonly maintenance: Maintenance;
-  /** Limits of keys: what is in use of them, and what operators say about them. */
+  /** Limit keys: their use, and what operators set for them. */
   readonly limits: Limits;
-  /** The stream of everything that happened to jobs, where `events` is on. */
+  /** The recorded events of all jobs, if `events` is on. */
   readonly journal: EventJournal;
-  /** What operators did who named themselves: see `as`. */
+  /** What named operators did: see `as`. */
   readonly audit: AuditLog;
-  /** Jobs that follow each other or run side by side, started, watched and cancelled as one. */
+  /** Jobs that depend on each other, started and cancelled as one. */
   readonly workflows: Workflows;
-  /** Jobs that are enqueued again and again, at instants that a cron expression names. */
+  /** Jobs that are enqueued at the instants of a cron expression. */
   readonly crons: Crons;
   /** Actions on many jobs at once: cancel, retry, delete, prioritise. */
   readonly bulk: Bulk;
   /** Jobs that failed for good and were kept (SEMANTICS 4.5). */
   readonly deadLetters: DeadLetters;
   readonly sagaRecords: SagaRecords;
-  readonly #parts: EngineContext;
+  readonly #context: EngineContext;
   readonly #intake: Intake;
   readonly #unique: UniqueJobs;
   readonly #enqueuer: Enqueuer;
@@ -112,9 +113,9 @@ export class Engine implements AsyncDisposable {
   #listening: AsyncDisposable | undefined;
   #closing: Promise<void> | undefined;
 
-  private constructor(parts: SharedParts, lease: number, events: EventsOption | undefined) {
-    this.#parts = {
-      ...parts,
+  private constructor(shared: SharedContext, lease: number, events: EventsOption | undefined) {
+    this.#context = {
+      ...shared,
       enqueueFrom: (parent, definition, payload, options) =>
         this.#enqueuer.enqueue(definition, payload, options, parent),
       wakeSweepAt: (at) => this.#sweep.wakeAt(at),
@@ -123,57 +124,57 @@ export class Engine implements AsyncDisposable {
         for (const worker of this.#workers) worker.suspect(id);
       },
     };
-    const { system, logger, storeFailed } = this.#parts;
+    const { system, logger, storeFailed } = this.#context;
     this.#warnings = new QueueWarnings(system, logger, () => this.#workers);
-    this.journal = new EventJournal(this.#parts, events);
-    this.audit = new AuditLog(this.#parts);
-    recordBusEvents(this.#parts);
-    this.#intake = new Intake(this.#parts);
-    this.#unique = new UniqueJobs(this.#parts, this.#intake);
-    this.#enqueuer = new Enqueuer(this.#parts, this.#intake, this.#unique, () => this.#assertOpen());
+    this.journal = new EventJournal(this.#context, events);
+    this.audit = new AuditLog(this.#context);
+    recordBusEvents(this.#context);
+    this.#intake = new Intake(this.#context);
+    this.#unique = new UniqueJobs(this.#context, this.#intake);
+    this.#enqueuer = new Enqueuer(this.#context, this.#intake, this.#unique, () => this.#assertOpen());
     const notice = (jobs: readonly NewJob[]) => this.#intake.notice(jobs);
     const context = () => this.#enqueuer.context(undefined);
     const assertOpen = () => this.#assertOpen();
-    this.crons = new Crons(this.#parts, { context, notice, assertOpen });
-    const cronScheduler = new CronScheduler(this.#parts, { context, notice });
-    this.#stepScheduler = new StepScheduler(this.#parts);
-    this.#workflowCleanup = new WorkflowCleanup(this.#parts);
-    this.workflows = new Workflows(this.#parts, {
+    this.crons = new Crons(this.#context, { context, notice, assertOpen });
+    const cronScheduler = new CronScheduler(this.#context, { context, notice });
+    this.#stepScheduler = new StepScheduler(this.#context);
+    this.#workflowCleanup = new WorkflowCleanup(this.#context);
+    this.workflows = new Workflows(this.#context, {
       context,
       notice,
       assertOpen,
       cleanup: this.#workflowCleanup,
     });
     const recordHandlers: RecordHandlers = {
-      ...forgettingHandlers(this.#parts),
-      ...startHandlers(this.#parts),
+      ...forgettingHandlers(this.#context),
+      ...startHandlers(this.#context),
       [UNIQUE]: (records, now) => this.#unique.clean(records, now),
       [CRONS.kind]: (records) => cronScheduler.decide(records),
       [WORKFLOWS.kind]: (records) => this.#workflowCleanup.clean(records),
     };
-    this.#sweep = new SweepLoop(this.#parts, recordHandlers, (rows) => this.#stepScheduler.decide(rows));
-    this.#prune = new PruneLoop(this.#parts);
-    this.#dispatcher = new Dispatcher(this.#parts, lease);
-    this.#dispatcher.serve(JOB_DESTINATION, new JobDestination(this.#parts), { keepAlive: false });
-    this.timeouts = new EngineTimeouts(this.#parts, this.#dispatcher);
-    this.queues = new Queues(this.#parts, assertOpen);
-    this.maintenance = new Maintenance(this.#parts, { assertOpen, readyAll: () => this.#readyAll() });
-    this.limits = new Limits(this.#parts, assertOpen);
-    this.#sagas = new Sagas(this.#parts, notice);
-    this.sagaRecords = new SagaRecords(this.#parts.store);
-    this.bulk = new Bulk(this.#parts);
-    this.deadLetters = new DeadLetters(this.#parts, this.bulk);
-    this.#statistics = new Statistics(this.#parts);
-    const unattended = new UnattendedCounter(this.#parts);
+    this.#sweep = new SweepLoop(this.#context, recordHandlers, (rows) => this.#stepScheduler.decide(rows));
+    this.#prune = new PruneLoop(this.#context);
+    this.#dispatcher = new Dispatcher(this.#context, lease);
+    this.#dispatcher.serve(JOB_DESTINATION, new JobDestination(this.#context), { keepAlive: false });
+    this.timeouts = new EngineTimeouts(this.#context, this.#dispatcher);
+    this.queues = new Queues(this.#context, assertOpen);
+    this.maintenance = new Maintenance(this.#context, { assertOpen, readyAll: () => this.#readyAll() });
+    this.limits = new Limits(this.#context, assertOpen);
+    this.#sagas = new Sagas(this.#context, notice);
+    this.sagaRecords = new SagaRecords(this.#context.store);
+    this.bulk = new Bulk(this.#context);
+    this.deadLetters = new DeadLetters(this.#context, this.bulk);
+    this.#statistics = new Statistics(this.#context);
+    const unattended = new UnattendedCounter(this.#context);
     this.#settings = new Loop({
       name: "settings",
       system,
       logger,
       round: async () => {
-        await this.#parts.queues.refresh();
+        await this.#context.queues.refresh();
         await this.journal.refresh();
         await unattended.round();
-        return SETTINGS_EVERY * this.#parts.idlePollFactor;
+        return SETTINGS_EVERY * this.#context.idlePollFactor;
       },
       onError: (error) => storeFailed(error, "settings"),
     });
@@ -183,14 +184,14 @@ export class Engine implements AsyncDisposable {
     const { timeoutLease } = options;
     const lease = timeoutLease === undefined ? LEASE : parseDuration(timeoutLease, "timeoutLease");
     const events = checkEvents(options.events);
-    const parts = await openSharedParts(options);
-    const { store, clock, logger } = parts;
-    const engine = new Engine(parts, lease, events);
+    const shared = await openSharedContext(options);
+    const { store, clock, logger } = shared;
+    const engine = new Engine(shared, lease, events);
     await engine.journal.open();
     if (store.capabilities.durable === "none") {
       logger.warn(
         { store: store.capabilities.name },
-        "this store is not durable: every job is gone when the process ends",
+        "this store is not durable: all jobs are lost when the process ends",
       );
     }
     await resolveZones({ store, clock, logger }, options.zoneData);
@@ -203,7 +204,7 @@ export class Engine implements AsyncDisposable {
     return engine;
   }
 
-  /** Adds one job; resolves when it is durable. A known id gives the old job, marked `duplicate`. */
+  /** Adds one job; resolves when it is durable. If the id exists, returns that job, marked `duplicate`. */
   enqueue<Input, Result>(
     definition: JobDefinition<Input, unknown, Result>,
     ...[payload, options]: undefined extends Input
@@ -216,8 +217,8 @@ export class Engine implements AsyncDisposable {
   }
 
   /**
-   * Adds many jobs of one definition; all payloads are checked before any is stored. Up to 1,000 are stored together
-   * or not at all; more are stored in batches of 1,000, and a failing store may have taken some of them.
+   * Adds many jobs of one definition. Checks all payloads before it stores any job. Up to 1,000 jobs are stored all or
+   * none; more are stored in batches of 1,000, so a store that fails may have stored some of them.
    */
   async enqueueMany<Input, Result>(
     definition: JobDefinition<Input, unknown, Result>,
@@ -227,7 +228,7 @@ export class Engine implements AsyncDisposable {
     return (await this.#enqueuer.enqueueMany(definition, payloads, options)) as JobHandle<Result>[];
   }
 
-  /** Sends a message to a saga; resolves when it is durable. It is handled where the saga is hosted. */
+  /** Sends a message to a saga; resolves when it is durable. A process that hosts the saga handles it. */
   send<Messages extends SchemaMap, Name extends keyof Messages & string>(
     saga: MessageTarget<Messages>,
     name: Name,
@@ -238,13 +239,13 @@ export class Engine implements AsyncDisposable {
     return this.#sagas.send(saga, name, payload, options);
   }
 
-  /** Handles what reaches sagas of these types, in this process, until the host or the engine is closed. */
+  /** Handles messages and timeouts of these sagas in this process, until the host or the engine is closed. */
   host(sagas: readonly AnySaga[]): SagaHost {
     this.#assertOpen();
     return this.#sagas.host(sagas, (name, destination) => this.#dispatcher.serve(name, destination));
   }
 
-  /** One saga by its correlation value, for those who look at it or operate it. */
+  /** A handle on the saga with this correlation value. */
   saga<S extends Schema>(
     saga: AnySaga & { readonly state: S },
     id: string | number | bigint,
@@ -252,7 +253,7 @@ export class Engine implements AsyncDisposable {
     return this.#sagas.handle(saga, id);
   }
 
-  /** Sagas of one type in the order of their ids, alive and completed; `after` is the last id of the page before. */
+  /** A page of the sagas of one type, live and completed, by id. `after` is the last id of the page before. */
   sagas<S extends Schema>(
     saga: AnySaga & { readonly state: S },
     page: { readonly after?: string; readonly limit?: number } = {},
@@ -265,42 +266,56 @@ export class Engine implements AsyncDisposable {
     id: JobId,
     _definition?: Definition,
   ): JobHandle<ResultOf<Definition>> {
-    return new JobHandle(this.#parts, id);
+    return new JobHandle(this.#context, id);
   }
 
   #byId(id: JobId): JobHandle<Json> {
-    return new JobHandle(this.#parts, id);
+    return new JobHandle(this.#context, id);
   }
 
-  /** The job as it stands, or null. */
+  /** The current job, or null. */
   load(id: JobId): Promise<Job | null> {
     return this.#byId(id).load();
   }
 
-  /** A page of the jobs that a query means, in the order of their ids or newest first; dead letters as they ended. */
+  /** A page of the jobs that match the query, by id or newest first; dead letters by the time at which they ended. */
   async find(query: JobQuery = {}, page: PageOptions = {}): Promise<JobPage> {
-    return pageView(await new JobRows(this.#parts).find(query, page));
+    return pageView(await new JobRows(this.#context).find(query, page));
+  }
+
+  /**
+   * One page of jobs as lines that `importJobs` takes, on any store: waiting jobs and dead letters, and with `ended` all
+   * that have ended. Running jobs and jobs of workflows are counted and left out.
+   */
+  exportJobs(query: JobQuery = {}, page: ExportPageOptions = {}): Promise<ExportPage> {
+    return exportPage(this.#context, query, page);
+  }
+
+  /** Stores up to 1,000 lines of an export, each under its own id. Repeating a call adds nothing twice. */
+  importJobs(lines: readonly unknown[], options: ImportOptions = {}): Promise<ImportedLine[]> {
+    this.#assertOpen();
+    return importLines(this.#context, lines, options);
   }
 
   /** Starts a worker in this process. */
   work(options: WorkOptions): Worker {
     this.#assertOpen();
-    const worker = new Worker(this.#parts, options, (closed) => this.#workers.delete(closed));
+    const worker = new Worker(this.#context, options, (closed) => this.#workers.delete(closed));
     this.#workers.add(worker);
     this.#warnings.look();
     return worker.start();
   }
 
-  /** Names of the middleware around the handlers of its workers, outer to inner, each once. */
+  /** Names of the middleware of its workers, outer to inner, each once. */
   get middleware(): readonly string[] {
     const all = [...this.#workers].flatMap(({ middleware }) => middleware);
     return [...new Set(all)].map(({ name }) => name || "anonymous");
   }
 
-  /** The engine for workers and producers that live elsewhere: what a server is built on. */
+  /** The engine for workers and producers in other processes. A server is built on it. */
   get service(): Service {
     this.#assertOpen();
-    this.#service ??= new Service(this.#parts, {
+    this.#service ??= new Service(this.#context, {
       store: (jobs, rules) => {
         this.#assertOpen();
         return rules ? this.#unique.enqueueSome(jobs, rules) : this.#intake.enqueue(jobs);
@@ -311,7 +326,7 @@ export class Engine implements AsyncDisposable {
     return this.#service;
   }
 
-  /** Ends a waiting or running job at once; nothing a running handler still writes counts (SEMANTICS 5.1). */
+  /** Ends a waiting or running job at once. Later writes of its handler are refused (SEMANTICS 5.1). */
   cancel(id: JobId, by?: By): Promise<Job> {
     return this.#byId(id).cancel(by);
   }
@@ -321,7 +336,7 @@ export class Engine implements AsyncDisposable {
     return this.#byId(id).extend(options, by);
   }
 
-  /** Runs a discarded job again: attempts start anew, and so do `wait` and `total` (SEMANTICS 4.6). */
+  /** Runs a discarded job again: attempts, `wait` and `total` start anew (SEMANTICS 4.6). */
   retry(id: JobId, options: RetryByHandOptions = {}, by?: By): Promise<Job> {
     return this.#byId(id).retry(options, by);
   }
@@ -331,58 +346,58 @@ export class Engine implements AsyncDisposable {
     return this.#byId(id).activate(by);
   }
 
-  /** The operator's commands with a name on them: each leaves an entry in `audit`, in the same commit. */
+  /** The commands under an operator's name: each adds an entry to `audit` in the same commit. */
   as(by: By): Operator {
     return new Operator(this, parseBy(by));
   }
 
-  /** Says for every limit of a job which source won and what lost, the resulting instants, and what looks wrong. */
+  /** For every limit of a job: the source that won, the sources that lost, the instants, and warnings. */
   explain(id: JobId, definition?: JobDefinition<unknown, unknown, unknown>): Promise<Explanation> {
     return this.#byId(id).explain(definition);
   }
 
-  /** Says why a job does not run, does not end, or ended as it did; the first reason is the one to act on. */
+  /** Why a job does not run, does not end, or ended as it did. Act on the first reason. */
   why(id: JobId): Promise<Why> {
     return this.#byId(id).why();
   }
 
-  /** Calls back for each event of this process; returns the function that stops it. */
+  /** Calls the listener for each event of this process. Returns the function that removes it. */
   on<Name extends EngineEventName>(name: Name, listener: (event: EngineEvents[Name]) => void): () => void {
-    return this.#parts.bus.on(name, listener);
+    return this.#context.bus.on(name, listener);
   }
 
-  /** All events of this process, until the signal aborts or the loop is left. */
+  /** All events of this process, until the signal aborts or the caller leaves the loop. */
   events(signal?: AbortSignal): AsyncGenerator<EngineEvent, void, undefined> {
-    return this.#parts.bus.stream(signal);
+    return this.#context.bus.stream(signal);
   }
 
-  /** What jobs did in a stretch of time, by all processes that share the store: figures and points for plots. */
+  /** Counts of all processes that share the store, for a span of time: totals and points for plots. */
   async stats(query: StatsQuery = {}): Promise<Stats> {
     this.#assertOpen();
     return this.#statistics.stats(query);
   }
 
-  /** What the runs that were seen say about attempt timeouts, and what another timeout would have cut off. */
+  /** Suggests attempt timeouts from measured runs, and says how many runs another timeout would have ended. */
   async advise(query: AdviseQuery = {}): Promise<Advice[]> {
     this.#assertOpen();
     return this.#statistics.advise(query);
   }
 
-  /** What this process counted since it was opened. */
+  /** Counts of this process since it was opened. */
   counters(): CounterSnapshot {
-    return this.#parts.counters.snapshot();
+    return this.#context.counters.snapshot();
   }
 
   get store(): Store {
-    return this.#parts.store;
+    return this.#context.store;
   }
 
   /** The engine's time: the store's clock, see SEMANTICS 3.10. */
   now(): number {
-    return this.#parts.clock.now();
+    return this.#context.clock.now();
   }
 
-  /** One round of the sweep, for tests and operators; the engine runs it by itself. */
+  /** One round of the sweep, for tests and operators. The engine also sweeps by itself. */
   async sweepOnce(): Promise<void> {
     await this.#sweep.round();
   }
@@ -391,10 +406,10 @@ export class Engine implements AsyncDisposable {
     await this.#prune.round();
   }
 
-  /** Another worker goes first each time: one that lacks a processor must not keep the jobs from one that has it. */
+  /** Starts with a random worker: a worker without the processor must not get the jobs first each time. */
   #ready(queue: string): void {
     const workers = [...this.#workers];
-    const first = Math.floor(this.#parts.random() * workers.length);
+    const first = Math.floor(this.#context.random() * workers.length);
     for (let offset = 0; offset < workers.length; offset++)
       workers[(first + offset) % workers.length]?.notify(queue);
     this.#service?.notify(queue);
@@ -407,19 +422,19 @@ export class Engine implements AsyncDisposable {
   #hear(hint: Hint): void {
     this.journal.wake();
     if ("ready" in hint) this.#ready(hint.ready);
-    else if ("settled" in hint) this.#parts.waiters.hint(hint.settled);
+    else if ("settled" in hint) this.#context.waiters.hint(hint.settled);
     else if ("timeouts" in hint) this.#dispatcher.wakeAt(hint.timeouts);
     else {
-      this.#parts.changed(hint.lost);
+      this.#context.changed(hint.lost);
       this.#service?.forget(hint.lost);
     }
   }
 
   #assertOpen(): void {
-    if (this.#closing) throw new CurfewError("closed", "the engine is closed: open another one");
+    if (this.#closing) throw new CurfewError("closed", "the engine is closed; open another one");
   }
 
-  /** Closes the workers (SEMANTICS 5.2), then the loops and the store. Calling it twice is harmless. */
+  /** Closes the workers (SEMANTICS 5.2), then the loops and the store. May be called twice. */
   async close(options: { readonly drain?: Duration } = {}): Promise<void> {
     parseDrain(options);
     this.#closing ??= this.#close(options);
@@ -427,7 +442,7 @@ export class Engine implements AsyncDisposable {
   }
 
   async #close(options: { readonly drain?: Duration }): Promise<void> {
-    const { system, clock, store } = this.#parts;
+    const { system, clock, store } = this.#context;
     await Promise.all([
       this.#service?.close(),
       this.#dispatcher.stop(parseDrain(options) ?? DRAIN),
@@ -442,16 +457,16 @@ export class Engine implements AsyncDisposable {
         .then(() => Promise.all([this.#stepScheduler.flushed(), this.#workflowCleanup.flushed()])),
       this.#prune.loop.stop(),
       this.#settings.stop(),
-      this.#parts.recorder.close(),
+      this.#context.recorder.close(),
       this.#statistics.stop(),
       this.#listening?.[Symbol.asyncDispose](),
     ]);
     clock.close();
     this.journal.close();
     await within(system, CLOSE_LIMIT, stopped);
-    this.#parts.waiters.close();
+    this.#context.waiters.close();
     await within(system, CLOSE_LIMIT, store.close());
-    this.#parts.bus.close();
+    this.#context.bus.close();
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -14,11 +14,11 @@ import { EngineClock } from "./runtime/engine-clock.ts";
 import { Waiters } from "./runtime/waiters.ts";
 import { Counters } from "./statistics/counters.ts";
 
-/** What an engine shares out, but for what only the engine itself can do. */
-export type SharedParts = Omit<EngineContext, "enqueueFrom" | "wakeSweepAt" | "changed" | "ready">;
+/** The context without the functions that only the engine itself can provide. */
+export type SharedContext = Omit<EngineContext, "enqueueFrom" | "wakeSweepAt" | "changed" | "ready">;
 
-/** Checks the options and reads what the store says for all: its clock and the settings of its queues. */
-export async function openSharedParts(options: EngineOptions): Promise<SharedParts> {
+/** Checks the options, and reads the store's clock and queue settings. */
+export async function openSharedContext(options: EngineOptions): Promise<SharedContext> {
   const { store, system, logger } = options;
   const settings = parseSettings(options, "");
   const documentLimit = checkDocumentLimit(options.documentLimit ?? DOCUMENT_LIMIT);
@@ -40,7 +40,7 @@ export async function openSharedParts(options: EngineOptions): Promise<SharedPar
     logger,
     bus,
     queues,
-    settings: settings,
+    settings,
     counters: new Counters(),
     waiters: new Waiters(),
     committer: new Committer(commit),

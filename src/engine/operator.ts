@@ -18,7 +18,7 @@ interface Commands {
   readonly workflows: { cancel(id: string, by: By): Promise<WorkflowSummary> };
 }
 
-/** What an operator does, with their name on it: each action leaves an entry in `engine.audit`, in the same commit. */
+/** The commands of an engine under an operator's name: each adds an entry to `engine.audit` in the same commit. */
 export class Operator {
   readonly by: By;
   readonly #engine: Commands;
@@ -28,17 +28,17 @@ export class Operator {
     this.by = by;
   }
 
-  /** Crons, with the same name on each change. */
+  /** Crons; each change is audited. */
   get crons(): Crons {
     return this.#engine.crons.as(this.by);
   }
 
-  /** Queues, with the same name on each change. */
+  /** Queues; each change is audited. */
   get queues(): Queues {
     return this.#engine.queues.as(this.by);
   }
 
-  /** Workflows: `cancel` ends what is left of one. */
+  /** Workflows: `cancel` ends the steps that are left. */
   get workflows(): { cancel(id: string): Promise<WorkflowSummary> } {
     return { cancel: (id) => this.#engine.workflows.cancel(id, this.by) };
   }

@@ -139,6 +139,8 @@ export interface ClaimRequest {
   readonly now: Instant;
   /** How long the claim is valid, in milliseconds. The handler must start within it. */
   readonly lease: number;
+  /** A short heartbeat of a job cuts its claim, but not below this. A worker far from the store needs it. */
+  readonly shortest?: number;
   /** 21 random bits for the fences of this claim. */
   readonly salt: number;
   readonly worker: string;
@@ -446,6 +448,11 @@ export interface Inspector {
   depths(queue?: string): Promise<ReadonlyMap<string, Readonly<Record<JobState, number>>>>;
   /** Unique keys that live jobs hold, in order, after a cursor. Jobs without a key cost nothing. */
   holders(after: string | null, limit: number): Promise<KeyHolder[]>;
+  /**
+   * The unique key of each job, live or finished, in the order of the ids; null for a job without one and for an
+   * unknown id. A finished job holds its key no longer, but takes it back when it is revived.
+   */
+  uniqueKeys(ids: readonly JobId[]): Promise<(string | null)[]>;
   /** Limits that have live jobs, in the order of their keys, after a cursor. */
   limitKeys(after: string | null, limit: number): Promise<LimitRow[]>;
   /** One limit, used or not. */

@@ -1,13 +1,11 @@
 import { describe, expect, it } from "vitest";
 import type { Queue, Timeout, WireEvent, Worker, WorkflowStep } from "../../src/dashboard/api/wire.ts";
-import { EVENT_NAMES } from "../../src/dashboard/pages/events/event-names.ts";
 import { linesOf } from "../../src/dashboard/pages/queues/queue-lines.ts";
 import { needOf, rulesOf, sortedQueues } from "../../src/dashboard/pages/queues/queue-words.ts";
 import { findingsOf } from "../../src/dashboard/pages/system/findings.ts";
 import { countByDay, countByHour, dayOf, weeksOf } from "../../src/dashboard/pages/timeouts/calendar.ts";
 import { factsOf, holdingOf } from "../../src/dashboard/pages/workers/worker-facts.ts";
 import { layoutOf } from "../../src/dashboard/pages/workflow/layers.ts";
-import { RECORDED } from "../../src/engine/events/recording-rules.ts";
 
 const COUNTS = {
   available: 0,
@@ -235,11 +233,4 @@ describe("the calendar", () => {
     expect([hours.length, hours[9], hours[17]]).toEqual([24, 2, 1]);
     expect(dayOf("<b>")).toBeUndefined();
   });
-});
-
-it("the tail of events listens for every event that is recorded", () => {
-  const names = new Set<string>(EVENT_NAMES);
-  const recorded = Object.entries(RECORDED).filter(([, how]) => typeof how !== "object");
-  expect(recorded.length).toBeGreaterThan(50);
-  expect(recorded.filter(([name]) => !names.has(name))).toEqual([]);
 });

@@ -7,6 +7,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { type CounterSnapshot, type EngineEvent, openEngine, silentLogger } from "../../src/index.ts";
 import { rowOf } from "../../src/testing/read-store.ts";
 import { blocker, innocent } from "./blocked-loop-jobs.ts";
+import { killChild } from "./support/kill-child.ts";
 
 interface Report {
   readonly events: readonly EngineEvent[];
@@ -24,12 +25,7 @@ async function told<Value>(child: ChildProcess, field: string): Promise<Value> {
 function startWorker(store: string, name: string): ChildProcess {
   const script = new URL("./blocked-loop-worker.ts", import.meta.url);
   const child = fork(script, [store, name], { execArgv: ["--disable-warning=ExperimentalWarning"] });
-  onTestFinished(async () => {
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    const gone = once(child, "exit");
-    child.kill("SIGKILL");
-    await gone;
-  });
+  onTestFinished(() => killChild(child));
   return child;
 }
 

@@ -1,15 +1,15 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import pg from "pg";
 import { describe, expect, it } from "vitest";
 import { startOwnPostgres } from "../postgres.ts";
 import { type CrashReport, crashRun } from "./crash/crash-run.ts";
+import { storeAddresses } from "./support/addresses.ts";
 
 /** Longer by `CURFEW_CRASH_SECONDS`; the seed of a run is printed with its numbers. */
 const SECONDS = Number(process.env.CURFEW_CRASH_SECONDS ?? 60);
 const SEED = Number(process.env.CURFEW_CRASH_SEED ?? 1);
 const LIMIT = (SECONDS + 180) * 1_000;
+
+const { sqliteAddress } = storeAddresses("crash");
 
 function expectWhole(name: string, report: CrashReport): void {
   const { violations, ...numbers } = report;
@@ -22,13 +22,8 @@ function expectWhole(name: string, report: CrashReport): void {
 
 describe.concurrent("worker processes that are killed, stopped and cut off", () => {
   it("SQLite: every acknowledged job has exactly one verdict", { timeout: LIMIT }, async () => {
-    const folder = await mkdtemp(join(tmpdir(), "curfew-crash-db-"));
-    try {
-      const store = `sqlite:${join(folder, "crash.db")}`;
-      expectWhole("SQLite", await crashRun({ store, seconds: SECONDS, seed: SEED, workers: 3 }));
-    } finally {
-      await rm(folder, { recursive: true, force: true });
-    }
+    const store = await sqliteAddress();
+    expectWhole("SQLite", await crashRun({ store, seconds: SECONDS, seed: SEED, workers: 3 }));
   });
 
   it("PostgreSQL, its backends terminated and itself killed: every acknowledged job has exactly one verdict", {

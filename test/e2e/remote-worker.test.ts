@@ -17,6 +17,7 @@ import { jobsOf, rowOf } from "../../src/testing/read-store.ts";
 import { command } from "../server/command.ts";
 import { take } from "./remote/jobs.ts";
 import { act } from "./sandbox/act-job.ts";
+import { killChild } from "./support/kill-child.ts";
 
 /** Remote workers over real sockets, in processes that are really killed. */
 
@@ -36,12 +37,7 @@ async function serve(): Promise<{ engine: Engine; url: string }> {
 
 function startWorker(url: string): ChildProcess {
   const child = fork(script, [url], { stdio: ["ignore", "inherit", "inherit", "ipc"] });
-  onTestFinished(async () => {
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    const ended = once(child, "exit");
-    child.kill("SIGKILL");
-    await ended;
-  });
+  onTestFinished(() => killChild(child));
   return child;
 }
 

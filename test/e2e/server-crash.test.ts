@@ -1,15 +1,14 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { describe, expect, inject, it } from "vitest";
-import { createDatabase } from "../postgres.ts";
+import { describe, expect, it } from "vitest";
 import { type LoadReport, serverCrash } from "./server-crash/load.ts";
+import { storeAddresses } from "./support/addresses.ts";
 
 /** More by `CURFEW_SERVER_KILLS`. */
 const KILLS = Number(process.env.CURFEW_SERVER_KILLS ?? 5);
 const SEED = Number(process.env.CURFEW_CRASH_SEED ?? 1);
 const LIMIT = (KILLS * 20 + 150) * 1_000;
 const CLIENTS = 16;
+
+const { sqliteAddress, postgresAddress } = storeAddresses("server-crash");
 
 function expectTrue(name: string, report: LoadReport): void {
   const { violations, ...numbers } = report;
@@ -23,20 +22,14 @@ function expectTrue(name: string, report: LoadReport): void {
 
 describe.concurrent("a server that is killed under the load of 16 clients", () => {
   it("SQLite: no acknowledged enqueue is lost, and no job has two verdicts", { timeout: LIMIT }, async () => {
-    const folder = await mkdtemp(join(tmpdir(), "curfew-server-crash-"));
-    try {
-      const store = `sqlite:${join(folder, "crash.db")}`;
-      expectTrue("SQLite", await serverCrash({ store, clients: CLIENTS, kills: KILLS, seed: SEED }));
-    } finally {
-      await rm(folder, { recursive: true, force: true });
-    }
+    const store = await sqliteAddress();
+    expectTrue("SQLite", await serverCrash({ store, clients: CLIENTS, kills: KILLS, seed: SEED }));
   });
 
   it("PostgreSQL: no acknowledged enqueue is lost, and no job has two verdicts", {
     timeout: LIMIT,
   }, async () => {
-    await using database = await createDatabase(inject("postgresUrl"));
-    const store = database.url;
+    const store = await postgresAddress();
     expectTrue("PostgreSQL", await serverCrash({ store, clients: CLIENTS, kills: KILLS, seed: SEED }));
   });
 });

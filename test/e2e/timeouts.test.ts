@@ -1,24 +1,18 @@
 import { type ChildProcess, fork } from "node:child_process";
-import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, inject, it, onTestFinished } from "vitest";
 import { type OpenedTimeouts, openTimeouts } from "../../src/timeouts.ts";
 import { createDatabase } from "../postgres.ts";
+import { killChild } from "./support/kill-child.ts";
 
 const CHILD = join(import.meta.dirname, "timeouts/child.ts");
 const children: ChildProcess[] = [];
 
 afterEach(async () => {
-  for (const child of children.splice(0)) await killed(child);
+  for (const child of children.splice(0)) await killChild(child);
 });
-
-async function killed(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  child.kill("SIGKILL");
-  await once(child, "exit");
-}
 
 /** A process of its own, and what it tells, in order. */
 function start(deed: string, store: string, skew = 0): { child: ChildProcess; next(): Promise<unknown> } {
@@ -83,7 +77,7 @@ describe.each(Object.entries(STORES))("timeouts on %s, in processes of their own
     await timeouts.insertMany(all.map((id) => ({ id, destination: "mail", dueAt: "0s" })));
     const { child, next } = start("hold", store);
     const held = (await next()) as { id: string; owner: string; leaseUntil: number }[];
-    await killed(child);
+    await killChild(child);
     expect(held.map(({ id }) => id)).toEqual(all);
     expect(await timeouts.claimDue()).toEqual([]);
     const [first] = held as [(typeof held)[number]];
@@ -124,7 +118,7 @@ describe.each(Object.entries(STORES))("timeouts on %s, in processes of their own
       const before = sent.length;
       // Waits for some to be sent rather than for time, so that kills fall into the work.
       await expect.poll(() => sent.length, { interval: 10 }).toBeGreaterThan(before + 10);
-      await killed(running[kill % 2] as ChildProcess);
+      await killChild(running[kill % 2] as ChildProcess);
       running[kill % 2] = spawn();
     }
     await expect.poll(() => timeouts.list({}, { limit: 1 })).toEqual([]);

@@ -2,7 +2,18 @@ import { describe, expect, it } from "vitest";
 import type { Schema } from "../../src/core/schema.ts";
 import { defineJob, type PolicyOptions, processor, type StopError, TimeoutError } from "../../src/index.ts";
 import { createLatch } from "../../src/testing/index.ts";
-import { deaf, jobOf, jobWith, obedient, openPair, openStage, openUnsure, START, sleepOn } from "./stage.ts";
+import {
+  deaf,
+  jobOf,
+  jobWith,
+  obedient,
+  openPair,
+  openStage,
+  openUnsure,
+  openWithJob,
+  START,
+  sleepOn,
+} from "./stage.ts";
 
 const once: PolicyOptions = { retry: { attempts: 1 } };
 
@@ -39,7 +50,7 @@ describe("3.1 never entered past a deadline", () => {
     expect(stage.names(job.id)).toEqual(["job.enqueued", "job.cancelled"]);
   });
 
-  it("an engine that does not know the time well enters only what is certainly in time", async () => {
+  it("an engine with a slow store clock enters a job only if its deadline has certainly not passed", async () => {
     const { engine, system } = await openUnsure(300);
     const entries: { at: number; totalAt: number }[] = [];
     const { definition, processors } = jobWith(({ payload }) => {
@@ -125,7 +136,7 @@ describe("3.1 a claim is a short lease, not a start", () => {
     expect(held).toMatchObject({ state: "active", attempt: 0, startedAt: null, softAt: null });
   });
 
-  it("what is held too long is handed back unspent, for others to take", async () => {
+  it("a job that waits too long for a slot is released unspent, and another worker runs it", async () => {
     const { stage, worker, jobs } = await prefetching();
     await stage.advance("1200ms");
     expect(worker.status().held).toBe(0);
@@ -134,7 +145,7 @@ describe("3.1 a claim is a short lease, not a start", () => {
     expect(stage.names(row.id)).toContain("job.released");
   });
 
-  it("a cancel confirmed before the holder's last confirmation is never entered", async () => {
+  it("a job that was cancelled before its claim was last confirmed is never entered", async () => {
     const { stage, latch, jobs } = await prefetching();
     const second = jobs[1] as { id: string };
     await stage.engine.cancel(second.id);
@@ -145,7 +156,7 @@ describe("3.1 a claim is a short lease, not a start", () => {
     expect(stage.names(second.id)).not.toContain("job.started");
   });
 
-  it("after a standstill nothing is entered before a beat was confirmed", async () => {
+  it("after the event loop was blocked, no job is entered before a beat confirmed its claim", async () => {
     const pair = await openPair();
     const entered: string[] = [];
     const { definition, processors } = jobWith(async ({ payload }) => {
@@ -172,7 +183,7 @@ describe("3.1 a claim is a short lease, not a start", () => {
 });
 
 describe("3.2 the signal", () => {
-  it("its reason says which limit, how long, and when force follows", async () => {
+  it("the reason of the signal has the kind of limit, its length and the hard deadline", async () => {
     const stage = await openStage();
     const reasons: unknown[] = [];
     const listening = (settings: PolicyOptions, type: string) =>
@@ -200,7 +211,7 @@ describe("3.2 the signal", () => {
     expect(reasons[1]).toMatchObject({ kind: "total", limit: 20_000, elapsed: 20_000, deadline: null });
   });
 
-  it("softAt is the earlier of the attempt's end and totalAt; deadline and remaining() tell it", async () => {
+  it("deadline and remaining() show the earlier of the attempt's end and totalAt", async () => {
     const stage = await openStage();
     const seen: unknown[] = [];
     const { definition, processors } = jobWith(
@@ -270,7 +281,7 @@ describe("3.2 cleanup hooks", () => {
     },
   );
 
-  it("do not run when the handler ends in time; one registered after the signal runs at once", async () => {
+  it("hooks do not run if the handler ends in time, and run at once if added after the signal", async () => {
     const stage = await openStage();
     const runs: string[] = [];
     const { definition, processors } = jobWith(
@@ -288,7 +299,7 @@ describe("3.2 cleanup hooks", () => {
     expect(runs).toEqual(["late"]);
   });
 
-  it("an error of a hook is only logged and told", async () => {
+  it("an error of a hook is only logged and announced", async () => {
     const warnings: object[] = [];
     const logger = {
       debug() {},
@@ -345,10 +356,7 @@ describe("3.3 one verdict", () => {
     ["total before execution", { total: "10s", attempt: "10s", grace: "0s" }, "total_timeout"],
     ["stalled before execution", { attempt: "10s", heartbeat: "10s", grace: "0s" }, "stalled"],
   ] as const)("of two causes at one instant, this one wins: %s", async (_name, timeouts, type) => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(deaf, { ...once, timeouts });
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
+    const { stage, job } = await openWithJob(deaf, { ...once, timeouts });
     await stage.advance("11s");
     const row = await stage.load(job);
     expect(row.errors?.map((error) => error.type)).toEqual([type]);
@@ -385,14 +393,11 @@ describe("3.3 one verdict", () => {
     });
   });
 
-  it("if totalAt passes during grace, the retry stage ends the job", async () => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(deaf, {
+  it("if totalAt passes during grace, the job is not retried", async () => {
+    const { stage, job } = await openWithJob(deaf, {
       timeouts: { attempt: "10s", grace: "10s", total: "15s" },
       retry: { attempts: 9 },
     });
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
     await stage.advance("20s");
     const row = await stage.load(job);
     expect(row.state).toBe("discarded");
@@ -407,10 +412,7 @@ describe("3.5 classified by the state of our signal", () => {
     ["TimeoutError", new DOMException("mine", "TimeoutError")],
     ["TimeoutError", new TimeoutError("execution", 5, 5, null)],
   ])("a handler's own earlier %s is an ordinary failure", async (type, error) => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(() => Promise.reject(error), once);
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
+    const { stage, job } = await openWithJob(() => Promise.reject(error), once);
     await stage.settle();
     const [record] = (await stage.load(job)).errors ?? [];
     expect(record?.type).toBe(type);
@@ -420,13 +422,10 @@ describe("3.5 classified by the state of our signal", () => {
   });
 
   it("any error after our abort is a timeout, whatever its class", async () => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(
+    const { stage, job } = await openWithJob(
       (context) => obedient(context).catch(() => Promise.reject("just text")),
       { ...once, timeouts: { attempt: "5s" } },
     );
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
     await stage.advance("5s");
     expect((await stage.load(job)).errors?.[0]).toMatchObject({
       type: "timeout",

@@ -45,7 +45,7 @@ describe("the audit", () => {
     expect(JSON.stringify(entries)).not.toContain("4111");
   });
 
-  it("holds nothing of what nobody put a name on, and nothing that was refused or undone", async () => {
+  it("has no entry for an action without an operator, and none for a refused or failed one", async () => {
     const stage = await openOver((store) =>
       faultyStore(store, (call, nth) => (call === "commit" && nth === 2 ? "drop" : undefined)),
     );
@@ -60,7 +60,7 @@ describe("the audit", () => {
     expect((await engine.audit.read()).entries.length).toBe(1);
   });
 
-  it("is read by cursor and by actor, action, job and queue, and kept for its time", async () => {
+  it("is read by cursor, actor, action, job and queue, and deleted after its retention", async () => {
     const stage = await openStage({ keepAudit: "1d" });
     const { engine } = stage;
     for (let n = 0; n < 30; n++) {
@@ -85,7 +85,7 @@ describe("the audit", () => {
     expect((await engine.audit.read()).entries.map(({ queue }) => queue)).toEqual(["new"]);
   });
 
-  it("keeps bulk actions, dead letters, crons and workflows too", async () => {
+  it("has entries for bulk actions, dead letters, crons and workflows", async () => {
     const stage = await openStage();
     const { engine } = stage;
     const dead = jobWith(() => Promise.reject(new Error("no")), {
@@ -122,7 +122,7 @@ describe("the audit", () => {
     await expect(bad).rejects.toThrow(/options.by.actor/);
   });
 
-  it("refuses what makes no sense, with field, value and fix", async () => {
+  it("refuses bad options, with field, value and fix", async () => {
     const { engine } = await openStage();
     expect(() => engine.as({ actor: "" })).toThrow(/by.actor.*name the actor/);
     expect(() => engine.as("mia" as never)).toThrow(/by.*actor/);

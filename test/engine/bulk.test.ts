@@ -44,7 +44,7 @@ async function withDeadLetters(stage: Stage): Promise<void> {
 const idsOf = (rows: readonly Job[]) => rows.map(({ id }) => id);
 
 describe("dead letters", () => {
-  it("are listed as they ended, newest first too, page by page, and counted", async () => {
+  it("are listed by when they ended, in both directions, page by page, and counted", async () => {
     const stage = await openStage();
     await withDeadLetters(stage);
     const { deadLetters } = stage.engine;
@@ -77,7 +77,7 @@ describe("dead letters", () => {
     expect(await types({ finishedFrom: from, finishedBefore: before })).toEqual(["mail", "charge"]);
   });
 
-  it("are run again with deadlines that begin anew, or with the old ones", async () => {
+  it("are run again with new deadlines, or with the old ones", async () => {
     const stage = await openStage();
     await withDeadLetters(stage);
     const { deadLetters } = stage.engine;
@@ -100,7 +100,7 @@ describe("dead letters", () => {
     expect(await errorOf(deadLetters.retry(first.id))).toMatchObject({ code: "not_found" });
   });
 
-  it("are retried by query, once each, though some die again meanwhile", async () => {
+  it("are retried by query once each, even if some fail again during the call", async () => {
     const stage = await openStage();
     await withDeadLetters(stage);
     failAll(stage);
@@ -111,7 +111,7 @@ describe("dead letters", () => {
     expect(jobs.map(({ errors }) => errors?.length)).toEqual([2, 2, 2]);
   });
 
-  it("are deleted one by one or by query, and go with their logs", async () => {
+  it("are deleted one by one or by query, with their logs", async () => {
     const stage = await openStage();
     await withDeadLetters(stage);
     const { deadLetters } = stage.engine;
@@ -125,7 +125,7 @@ describe("dead letters", () => {
     expect(await deadLetters.count()).toBe(0);
   });
 
-  it("are kept until they are removed, or as long as retention says", async () => {
+  it("are kept until they are deleted, or until their retention ends", async () => {
     const stage = await openStage({ retention: { discarded: "1h", deadLetter: "2d" } });
     const worker = failAll(stage);
     await stage.engine.enqueue(charge);
@@ -142,7 +142,7 @@ describe("dead letters", () => {
 });
 
 describe("bulk actions", () => {
-  it("count, preview, and then do what was previewed", async () => {
+  it("change exactly the jobs that count and dryRun reported", async () => {
     const { engine } = await openStage();
     await engine.enqueueMany(plain, new Array(450).fill(null));
     await engine.enqueue(plain, null, { queue: "other" });
@@ -166,7 +166,7 @@ describe("bulk actions", () => {
     expect(await engine.bulk.count({ isLive: true })).toBe(1);
   });
 
-  it("stop at a signal or a limit, and go on from there", async () => {
+  it("stop at a signal or a limit, and continue from the cursor", async () => {
     const { engine } = await openStage();
     await engine.enqueueMany(plain, new Array(500).fill(null));
     const stop = new AbortController();
@@ -181,7 +181,7 @@ describe("bulk actions", () => {
     expect(third).toMatchObject({ done: 250, isComplete: true, cursor: null });
   });
 
-  it("hear a running handler's cancel, and leave jobs that came later alone", async () => {
+  it("cancel running handlers, and leave jobs that were enqueued later alone", async () => {
     const stage = await openStage();
     const aborted: unknown[] = [];
     stage.work([
@@ -201,7 +201,7 @@ describe("bulk actions", () => {
     expect(aborted).toHaveLength(1);
   });
 
-  it("skip what has moved on between the look and the write, unless it is still meant", async () => {
+  it("skip a job that changed between read and write, unless it still matches", async () => {
     const { engine, claim } = await openWithClaims();
     await engine.enqueueMany(plain, new Array(3).fill(null));
     claim.count = 1;
@@ -216,7 +216,7 @@ describe("bulk actions", () => {
     expect(await engine.bulk.cancel({ type: "plain" })).toMatchObject({ matched: 4, done: 4, skipped: 0 });
   });
 
-  it("recognise their own work after a lost reply, and count what the store did not take", async () => {
+  it("recognise their own work after a lost reply, and count jobs that the store failed to write", async () => {
     let calls = failFirst("commit", "lose-reply", 1);
     const stage = await openOver((store) => faultyStore(store, (call, nth) => calls(call, nth)));
     const finish = async <Answer>(answer: Promise<Answer>) => {
@@ -237,7 +237,7 @@ describe("bulk actions", () => {
     expect(blind.errors).toHaveLength(3);
   });
 
-  it("retry a job once, though it has failed again before the lost reply is noticed", async () => {
+  it("retry a job once, even if it fails again before the lost reply is noticed", async () => {
     let calls: FaultPlan = () => undefined;
     const stage = await openOver((store) => faultyStore(store, (call, nth) => calls(call, nth)));
     await withDeadLetters(stage);
@@ -257,7 +257,7 @@ describe("bulk actions", () => {
     expect(jobs.map(({ errors }) => errors?.length)).toEqual([2, 2, 2]);
   });
 
-  it("retry a job once, though a commit that failed takes effect after the next look", async () => {
+  it("retry a job once, even if a failed commit takes effect after the next read", async () => {
     const stage = await openWithLateCommit();
     await withDeadLetters(stage);
     failAll(stage);
@@ -306,7 +306,7 @@ describe("bulk actions", () => {
     expect(await rowOf(engine.store, first.id)).toBeNull();
   });
 
-  it("refuse a query that says nothing, and everything else that is wrong", async () => {
+  it("refuse an empty query and bad options", async () => {
     const { engine } = await openStage();
     const { bulk, deadLetters } = engine;
     const refused: [Promise<unknown>, string][] = [

@@ -8,10 +8,12 @@ import {
   errorOf,
   jobOf,
   jobWith,
+  jobWithExpiredClaim,
   obedient,
   openOver,
   openPair,
   openStage,
+  openWithJob,
   START,
   silent,
 } from "./stage.ts";
@@ -31,18 +33,15 @@ describe("5.1 cancel", () => {
     expect(await errorOf(stage.engine.cancel(job.id))).toMatchObject({ code: "invalid_state" });
   });
 
-  it("between attempts", async () => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(() => Promise.reject(new Error("no")));
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
+  it("a job that waits for its retry can be cancelled", async () => {
+    const { stage, job } = await openWithJob(() => Promise.reject(new Error("no")));
     await stage.settle();
     await stage.engine.cancel(job.id);
     await stage.advance("1h");
     expect(await stage.load(job)).toMatchObject({ state: "cancelled", attempt: 1 });
   });
 
-  it("a running handler hears it at once, and nothing it writes counts", async () => {
+  it("a cancel aborts the running handler at once, and later writes of the handler are refused", async () => {
     const stage = await openStage();
     const heard: unknown[] = [];
     const { definition, processors } = jobWith(async (context) => {
@@ -111,7 +110,7 @@ describe("5.1 cancel", () => {
 });
 
 describe("5.2 shutdown", () => {
-  it("drain: what ends in time is completed, and nothing more is claimed", async () => {
+  it("during the drain running jobs complete, and no more jobs are claimed", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => stage.sleep(10_000));
     const worker = stage.work(processors, { queues: { default: { concurrency: 1 } } });
@@ -157,7 +156,7 @@ describe("5.2 shutdown", () => {
     expect(stage.counters()).toMatchObject({ released: 1, failed: 0 });
   });
 
-  it("a grace shorter than 5 s is all that is waited for", async () => {
+  it("close() waits no longer than a grace that is shorter than 5 s", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(deaf, { timeouts: { grace: "1s" } });
     const worker = stage.work(processors, { drain: "2s" });
@@ -169,7 +168,7 @@ describe("5.2 shutdown", () => {
     expect(closedAt).toBe(3_000);
   });
 
-  it("nothing is left claimed, no timer is left, and closing twice is harmless", async () => {
+  it("after close() no job is claimed and no timer runs, and a second close() changes nothing", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(
       ({ payload, beat }) => {
@@ -218,7 +217,7 @@ describe("5.2 shutdown", () => {
     expect(stage.system.pendingTimers).toBe(0);
   });
 
-  it("while it drains, a handler may still enqueue what belongs to its work", async () => {
+  it("a handler can still enqueue jobs during the drain", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(async ({ enqueue, payload }) => {
       await stage.sleep(5_000);
@@ -237,7 +236,7 @@ describe("5.2 shutdown", () => {
     expect(await depthOf(store)).toMatchObject({ available: 1 });
   });
 
-  it("a release that an extension overtook is decided anew before the close ends", async () => {
+  it("close() waits until a release is decided again after an extension", async () => {
     let onCommit: (() => Promise<unknown>) | undefined;
     const plan: FaultPlan = (call) => {
       if (call !== "commit" || !onCommit) return undefined;
@@ -257,14 +256,9 @@ describe("5.2 shutdown", () => {
     expect(await stage.load(job)).toMatchObject({ state: "available", attempt: 0, returns: 1 });
   });
 
-  it("a job on its way into its slot is given back unentered", async () => {
+  it("a job that is about to be entered is released and not entered", async () => {
     const pair = await openPair();
-    const dying = jobWith(deaf);
-    pair.second.work(dying.processors);
-    const job = await pair.second.engine.enqueue(dying.definition);
-    await pair.advance(100);
-    pair.crashSecond();
-    await pair.advance(12_000);
+    const job = await jobWithExpiredClaim(pair);
     const latch = createLatch();
     const slowed = pair.first.engine.store as { commit: typeof commit };
     const { commit } = pair.first.engine.store;
@@ -286,7 +280,7 @@ describe("5.2 shutdown", () => {
     expect(await pair.first.load(job)).toMatchObject({ state: "available", attempt: 0 });
   });
 
-  it("a store that hangs does not keep close() from ending", async () => {
+  it("close() ends although the store hangs", async () => {
     const hangs = { now: false };
     const plan: FaultPlan = () => (hangs.now ? { delay: () => deaf() } : undefined);
     const stage = await openOver((store) => faultyStore(store, plan));
@@ -348,10 +342,7 @@ describe("5.4 results and known ids", () => {
     ["discarded", () => Promise.reject(new RangeError("no")), "was discarded: no"],
     ["cancelled", deaf, "was cancelled"],
   ])("a job that was %s rejects with the error kept on it", async (state, run, message) => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(run, { retry: { attempts: 1 } });
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
+    const { stage, job } = await openWithJob(run, { retry: { attempts: 1 } });
     const waiting = errorOf(job.result());
     await stage.settle();
     if (state === "cancelled") await stage.engine.cancel(job.id);

@@ -37,7 +37,7 @@ function sleeper() {
 }
 
 describe("3.10 the engine's clock", () => {
-  it("knows the time less well the older its reading is", async () => {
+  it("has wider bounds the older its reading is", async () => {
     const { system, store, elapsed } = world({ drift: 1e-4 });
     const clock = await EngineClock.open(system, store);
     expect([clock.now() - elapsed(), clock.upper() - elapsed()]).toEqual([0, 1]);
@@ -68,7 +68,7 @@ describe("3.10 the engine's clock", () => {
     clock.close();
   });
 
-  it("follows one that was set ahead by minutes to within a second, because the others do", async () => {
+  it("follows a store clock that was set ahead by minutes to within a second", async () => {
     const { system, store, setStore, elapsed } = world();
     const clock = await EngineClock.open(system, store);
     setStore(600_000);
@@ -78,7 +78,7 @@ describe("3.10 the engine's clock", () => {
     clock.close();
   });
 
-  it("stands still before one that was set back by minutes", async () => {
+  it("stands still after the store clock was set back by minutes", async () => {
     const { system, store, setStore, elapsed } = world();
     const clock = await EngineClock.open(system, store);
     await system.advance(5_000);
@@ -93,7 +93,7 @@ describe("3.10 the engine's clock", () => {
     clock.close();
   });
 
-  it("jumps over a sleep of the machine, and is certain of nothing before it has read the time", async () => {
+  it("adds a sleep of the machine to its upper bound until the store clock is read again", async () => {
     const { machine, sleep } = sleeper();
     const all = world({ machine });
     const clock = await EngineClock.open(all.system, all.store);
@@ -119,7 +119,7 @@ describe("3.10 the engine's clock", () => {
     clock.close();
   });
 
-  it("does not take a server's clock for a sleep that was set together with its own wall clock", async () => {
+  it("does not count a jump of the wall clock as a sleep if the store clock jumped too", async () => {
     const { machine } = sleeper();
     const { system, store, setStore, elapsed } = world({ machine });
     const clock = await EngineClock.open(system, store);
@@ -130,7 +130,7 @@ describe("3.10 the engine's clock", () => {
     clock.close();
   });
 
-  it("3.10 leaves a reading alone that a later one has overtaken", async () => {
+  it("3.10 ignores a reading that is older than the last one", async () => {
     const { system, store, elapsed } = world();
     const clock = await EngineClock.open(system, store);
     const { clock: read } = store;

@@ -3,8 +3,8 @@ import { createLatch, type FaultPlan, faultyStore } from "../../src/testing/inde
 import { rowOf } from "../../src/testing/read-store.ts";
 import { jobWith, openOver, openUnsure, type Stage } from "./stage.ts";
 
-describe("5.2 what is between a claim and its handler when the worker closes", () => {
-  it("claims that were being confirmed are given back", async () => {
+describe("5.2 jobs that are claimed but not entered when the worker closes", () => {
+  it("jobs whose claims were being confirmed are released", async () => {
     const [running, confirming] = [createLatch(), createLatch()];
     const isSlow = { beat: false, handler: false };
     const plan: FaultPlan = (call) =>
@@ -37,7 +37,7 @@ describe("5.2 what is between a claim and its handler when the worker closes", (
     expect(states).toEqual(["completed", "available", "available"]);
   });
 
-  it("a job whose deadline is passing just then is given back, and never entered", async () => {
+  it("a job that waits because its deadline is too close is released and never entered", async () => {
     const { engine, system } = await openUnsure(300);
     let entered = 0;
     const { definition, processors } = jobWith(() => void entered++, { timeouts: { total: "1s" } });

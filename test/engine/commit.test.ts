@@ -79,7 +79,7 @@ describe("one way to announce", () => {
     expect(ended).toEqual(["cancelled", "cancelled", "cancelled"]);
   });
 
-  it("traces neither an extension nor a new priority nor a claim that is given back unentered", async () => {
+  it("adds no span for an extension, a new priority, or a claim that is released before its start", async () => {
     const ended: TracedVerdict["state"][] = [];
     const stage = await openStage({ tracing: tracingTo(ended) });
     const { processors } = jobWith(obedient, {}, "another.job");

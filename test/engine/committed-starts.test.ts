@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { createLatch } from "../../src/testing/index.ts";
 import { jobWith, openOver, openPair, START, type Stage, slowStarts } from "./stage.ts";
 
-describe("3.1 a start that waits for a moment because the time is not known", () => {
-  it("3.1 asks first whether its claim holds if the process stood still meanwhile", async () => {
+describe("3.1 a start that is delayed because the deadline is too close", () => {
+  it("3.1 confirms its claim first if the process was blocked meanwhile", async () => {
     const reading = createLatch();
     let isSlow = false;
     const pair = await openPair((store) => ({
@@ -32,7 +32,7 @@ describe("3.1 a start that waits for a moment because the time is not known", ()
 });
 
 describe("3.1 a start that is committed before the entry", () => {
-  it("3.1 is given back if its commit took longer than the handler may be silent", async () => {
+  it("3.1 is released if its commit took longer than the heartbeat", async () => {
     const delays = [200];
     const stage: Stage = await openOver((store) => slowStarts(store, delays, (delay) => stage.sleep(delay)));
     const entries: { attempt: number; after: number }[] = [];

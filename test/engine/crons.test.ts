@@ -22,7 +22,7 @@ function toldOf(stage: Stage): EngineEvent[] {
 }
 
 describe("a cron", () => {
-  it("enqueues its job at each instant, with its options, and says which instant it is for", async () => {
+  it("enqueues its job at each instant, with its options and the instant", async () => {
     const stage = await openStage();
     const view = await stage.engine.crons.put("hourly report", {
       cron: "0 * * * *",
@@ -87,7 +87,7 @@ describe("a cron", () => {
     ]);
   });
 
-  it("can be paused and goes on from then", async () => {
+  it("can be paused and resumed", async () => {
     const stage = await openStage();
     await stage.engine.crons.put("c", { cron: "@hourly", job: plain, missed: { all: "1d" } });
     expect(await stage.engine.crons.pause("c")).toMatchObject({ isPaused: true, nextAt: null });
@@ -146,7 +146,7 @@ describe("put", () => {
     expect(await crons.list()).toHaveLength(1);
   });
 
-  it("writes nothing where nothing changes, so that every process may put its crons when it starts", async () => {
+  it("writes nothing if nothing changes, so that every process may put its crons at its start", async () => {
     const { engine } = await openStage();
     const cron = {
       cron: "@hourly",
@@ -161,7 +161,7 @@ describe("put", () => {
     expect(await version()).toBe(before);
   });
 
-  it("keeps or refuses what is there, where it is told to", async () => {
+  it("keeps the existing cron with ifExists keep, and throws with refuse", async () => {
     const { engine } = await openStage();
     await engine.crons.put("c", { cron: "@hourly", job: plain });
     expect(await engine.crons.put("c", { cron: "@daily", job: plain, ifExists: "keep" })).toMatchObject({
@@ -190,7 +190,7 @@ describe("put", () => {
     });
   });
 
-  it("refuses what could not be kept, naming the field", async () => {
+  it("refuses bad options and names the field", async () => {
     const { engine } = await openStage();
     const put = (more: object, name: unknown = "c") =>
       engine.crons.put(name as string, { cron: "@hourly", job: tick, payload: { n: 1 }, ...more } as never);
@@ -255,7 +255,7 @@ describe("overlap", () => {
     return stage;
   }
 
-  it("is allowed where nothing is said", async () => {
+  it("is allowed by default", async () => {
     const stage = await overlapping("allow");
     expect((await stage.engine.queues.depth()).active).toBe(3);
   });
@@ -275,7 +275,7 @@ describe("overlap", () => {
     expect(await firedFor(stage, "test.plain")).toEqual(["2030-01-01T01:00:00", "2030-01-01T04:00:00"]);
   });
 
-  it("cancels the last job where that is said", async () => {
+  it("cancels the last job if set to cancel", async () => {
     const stage = await overlapping("cancel-previous");
     expect(await stage.engine.queues.depth()).toMatchObject({ active: 1, cancelled: 2 });
     expect(stage.names().filter((name) => name === "job.cancelled")).toHaveLength(2);
@@ -284,7 +284,7 @@ describe("overlap", () => {
   });
 });
 
-describe("instants at which nobody was running", () => {
+describe("instants that were missed while no engine ran", () => {
   /** An hour's cron whose engines were away until 05:30. */
   async function away(missed: "skip" | "once" | { all: "150m" } | { all: "1d" }, minutes = 330) {
     const stage = await openStage();
@@ -298,13 +298,13 @@ describe("instants at which nobody was running", () => {
       event.name === "cron.skipped" ? [`${event.reason} ${event.count}`] : [],
     );
 
-  it("are run once for all", async () => {
+  it("fire once for all of them", async () => {
     const stage = await away("once");
     expect(await firedFor(stage, "test.plain")).toEqual(["2030-01-01T05:00:00"]);
     expect(skipped(stage)).toEqual(["missed 4"]);
   });
 
-  it("are skipped, but for one that has just come", async () => {
+  it("are skipped, except for one that has just passed", async () => {
     const stage = await away("skip");
     expect(await firedFor(stage, "test.plain")).toEqual([]);
     expect(skipped(stage)).toEqual(["missed 5"]);
@@ -313,7 +313,7 @@ describe("instants at which nobody was running", () => {
     expect(await firedFor(await away("skip", 300), "test.plain")).toEqual(["2030-01-01T05:00:00"]);
   });
 
-  it("are all run within a window", async () => {
+  it("all fire if they are within the window", async () => {
     const stage = await away({ all: "150m" });
     expect(await firedFor(stage, "test.plain")).toEqual([
       "2030-01-01T03:00:00",
@@ -324,7 +324,7 @@ describe("instants at which nobody was running", () => {
     expect(await firedFor(await away({ all: "1d" }), "test.plain")).toHaveLength(5);
   });
 
-  it("are run in bounded batches, in their order", async () => {
+  it("fire in bounded batches, in their order", async () => {
     const stage = await openStage();
     await stage.engine.crons.put("c", { cron: "*/15 * * * * *", job: plain, missed: { all: "2h" } });
     stage.system.pause(HOUR);
@@ -336,7 +336,7 @@ describe("instants at which nobody was running", () => {
     expect(runs).toHaveLength(50);
   });
 
-  it("leave one run where runs must not overlap", async () => {
+  it("fire once if runs must not overlap", async () => {
     const stage = await openStage();
     await stage.engine.crons.put("c", {
       cron: "@hourly",
@@ -398,7 +398,7 @@ describe("the stream of events", () => {
   const ON = { events: "durable" } as const;
   const kept = async (stage: Stage) => (await stage.engine.journal.read({ limit: 1_000 })).events;
 
-  it("keeps what a cron did, and what its jobs tell, in the commit that fired it", async () => {
+  it("records a cron's run and the enqueue of its job in the commit that fires it", async () => {
     const stage = await openStage(ON);
     await stage.engine.crons.put("c", { cron: "@hourly", job: plain, overlap: "cancel-previous" });
     await stage.advance("121m");
@@ -422,7 +422,7 @@ describe("the stream of events", () => {
     expect(events.at(-1)?.data).toMatchObject({ manual: true });
   });
 
-  it("keeps what was skipped, and why", async () => {
+  it("records skipped runs with the reason", async () => {
     const stage = await openStage(ON);
     await stage.engine.crons.put("c", { cron: "@hourly", job: plain, overlap: "skip" });
     await stage.advance("121m");
@@ -430,7 +430,7 @@ describe("the stream of events", () => {
     expect(skipped).toMatchObject({ subject: "c", data: { reason: "overlap", count: 1 } });
   });
 
-  it("keeps replacements as what they are: an end, and a job that is scheduled", async () => {
+  it("records a replacement as a cancelled job and a scheduled one", async () => {
     const stage = await openStage(ON);
     for (const period of [{}, { period: "2h" }] as const) {
       const job = defineJob({

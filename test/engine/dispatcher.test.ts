@@ -77,7 +77,7 @@ describe("SEMANTICS 6, dispatcher: sending", () => {
     expect(delivered).toEqual([{ id: "now", at: 600_007 }]);
   });
 
-  it("idle, it looks once a poll and not more, and in between at the next due instant", async () => {
+  it("polls at its interval and at the next due instant, and not more often", async () => {
     const { stage, calls } = await openFaulty(() => undefined);
     note(stage);
     await stage.advance("1s");
@@ -88,7 +88,7 @@ describe("SEMANTICS 6, dispatcher: sending", () => {
     expect(looks).toBeLessThanOrEqual(81);
   });
 
-  it("touches nothing that nobody serves here, and sends it in due order once somebody does", async () => {
+  it("leaves timeouts of destinations that are not served here, and sends them in due order once they are", async () => {
     const stage = await openStage();
     await stage.engine.timeouts.insertMany([
       { id: "b", destination: "mail", dueAt: "2s" },
@@ -101,7 +101,7 @@ describe("SEMANTICS 6, dispatcher: sending", () => {
     expect(delivered.map(({ id }) => id)).toEqual(["a", "b"]);
   });
 
-  it("never sends what was cancelled while it waited, and the cancel says so", async () => {
+  it("never sends a timeout that was cancelled while it waited, and the cancel reports it", async () => {
     const stage = await openStage();
     const delivered = note(stage);
     await stage.engine.timeouts.insert({ destination: "mail", dueAt: "1s", key: "k" });
@@ -143,7 +143,7 @@ describe("SEMANTICS 6, dispatcher: failures", () => {
     expect(await stage.engine.timeouts.list()).toEqual([]);
   });
 
-  it("an abort that the destination brings along is a failed try, and ends nothing", async () => {
+  it("an AbortError of the destination itself is a failed try, and the loop goes on", async () => {
     const stage = await openStage();
     let calls = 0;
     const delivered = note(stage, "mail", () => {
@@ -155,7 +155,7 @@ describe("SEMANTICS 6, dispatcher: failures", () => {
     expect(delivered.map(({ id }) => id)).toEqual(["t", "t"]);
   });
 
-  it("a destination that fails or hangs keeps nothing from the others", async () => {
+  it("a destination that fails or hangs does not delay the others", async () => {
     const stage = await openStage();
     const latch = createLatch();
     stage.engine.timeouts.serve("slow", () => latch.pass(), { concurrency: 5 });
@@ -220,7 +220,7 @@ describe("SEMANTICS 6, dispatcher: leases", () => {
     expect(await stage.engine.store.timeouts.list({}, null, 10)).toEqual([]);
   });
 
-  it("a slow send renews its lease: it is sent once, however long it takes", async () => {
+  it("a slow send renews its lease and is sent once", async () => {
     const stage = await openStage();
     const delivered = note(stage, "mail", () => stage.sleep(3 * LEASE));
     await stage.engine.timeouts.insert({ id: "t", destination: "mail", dueAt: "0s" });
@@ -229,7 +229,7 @@ describe("SEMANTICS 6, dispatcher: leases", () => {
     expect(await stage.engine.timeouts.list()).toEqual([]);
   });
 
-  it("a lease that is over during the send: it hears so, is not removed, and is sent again", async () => {
+  it("a send whose lease ends is aborted, not removed, and sent again", async () => {
     const { stage } = await openFaulty((call) =>
       call === "timeouts.extend" && stage.now() - START < 2 * LEASE ? "drop" : undefined,
     );
@@ -249,7 +249,7 @@ describe("SEMANTICS 6, dispatcher: leases", () => {
     expect(await stage.engine.timeouts.metrics()).toMatchObject({ sent: 1, lapsed: 1 });
   });
 
-  it("a claim whose slow reply leaves too little of the lease is not sent", async () => {
+  it("a claim whose reply comes near the end of its lease is not sent", async () => {
     const delay = (): Fault => ({ delay: () => stage.sleep(LEASE - 1_000) });
     let isSlow = false;
     const { stage } = await openFaulty((call) => {
@@ -294,7 +294,7 @@ describe("SEMANTICS 6, dispatcher: leases", () => {
     expect(delivered).toHaveLength(1);
   });
 
-  it("closing lets a send finish within its drain, tells the others, and gives back what they hold", async () => {
+  it("closing waits for sends within its drain, aborts the others and releases their leases", async () => {
     let store: Store | undefined;
     const stage = await openStage({
       store(clock) {
@@ -345,7 +345,7 @@ describe("SEMANTICS 6, dispatcher: jobs as destinations", () => {
     expect(job).toMatchObject({ state: "completed", createdAt: START + 7_200_000 });
   });
 
-  it("a key replaces the job that waits, and a cancel takes it back", async () => {
+  it("a key replaces the waiting job, and a cancel revokes it", async () => {
     const stage = await openStage();
     await stage.engine.timeouts.enqueue(send, { to: "a" }, { dueAt: "1m", key: "k" });
     await stage.engine.timeouts.enqueue(send, { to: "b" }, { dueAt: "2m", key: "k" });
@@ -366,13 +366,13 @@ describe("SEMANTICS 6, dispatcher: jobs as destinations", () => {
 });
 
 describe("serving", () => {
-  it("refuses what cannot be served, with field, value and fix", async () => {
+  it("serve refuses a bad destination, with field, value and fix", async () => {
     const { timeouts } = (await openStage()).engine;
     const served = timeouts.serve("mail", () => {});
-    expect(() => timeouts.serve("mail", () => {})).toThrow(/destination: "mail" .* served already/);
+    expect(() => timeouts.serve("mail", () => {})).toThrow(/destination: "mail" .* served here already/);
     expect(() => timeouts.serve("", () => {})).toThrow(/destination/);
-    expect(() => timeouts.serve("job", () => {})).toThrow(/choose another name/);
-    expect(() => timeouts.serve("saga:order", () => {})).toThrow(/choose another name/);
+    expect(() => timeouts.serve("job", () => {})).toThrow(/use another name/);
+    expect(() => timeouts.serve("saga:order", () => {})).toThrow(/use another name/);
     expect(() => timeouts.serve("bell", 5 as never)).toThrow(/handler: 5/);
     expect(() => timeouts.serve("bell", () => {}, { concurrency: 0 })).toThrow(RangeError);
     await served.close();

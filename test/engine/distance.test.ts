@@ -53,7 +53,7 @@ async function openBoth() {
   return { system, store, near, far, time: () => START + system.monotonic() };
 }
 
-describe("3.10 durations count from the latest that it may be", () => {
+describe("3.10 durations count from the latest instant that the clock may show", () => {
   it("3.10 a delay that a distant producer names is not cut short", async () => {
     const { system, near, far, time } = await openBoth();
     const entries: number[] = [];
@@ -67,7 +67,7 @@ describe("3.10 durations count from the latest that it may be", () => {
     expect((entries[0] as number) - from).toBeLessThanOrEqual(2_000 + AWAY + 10);
   });
 
-  it("3.10 nor is its total, also after it was extended", async () => {
+  it("3.10 the total of a distant producer's job is not cut short, even after an extension", async () => {
     const { system, near, far, time } = await openBoth();
     const signals: number[] = [];
     const { definition, processors } = jobWith(
@@ -91,7 +91,7 @@ describe("3.10 durations count from the latest that it may be", () => {
     }
   });
 
-  it("3.10 an attempt has its whole time where the clock is read better after its start", async () => {
+  it("3.10 an attempt keeps its whole time if the clock becomes more exact after its start", async () => {
     const system = createSimSystem({ seed: 12, startAt: START });
     const store = shared(storeOn(system));
     let isSlow = true;
@@ -164,7 +164,7 @@ describe("3.10 durations count from the latest that it may be", () => {
 });
 
 describe("4.3 a start that is committed before the entry, far away from the store", () => {
-  it("4.3 is given back once, and entered when the worker knows what such a commit takes", async () => {
+  it("4.3 is released once, and entered when the worker has measured such a commit", async () => {
     const { system, store, near, far, time } = await openBoth();
     const runs: { entered: number; signalled: number }[] = [];
     const { definition, processors } = jobWith(

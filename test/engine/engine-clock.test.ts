@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { silentLogger } from "../../src/ports/log.ts";
 import { createSimSystem } from "../../src/testing/index.ts";
-import { deaf, jobWith, openStage, START, storeOn } from "./stage.ts";
+import { deafWith, jobWith, openStage, START, storeOn } from "./stage.ts";
 
 describe("3.10 one clock", () => {
   it.each([600_000, -600_000])(
@@ -10,10 +10,7 @@ describe("3.10 one clock", () => {
       const stage = await openStage();
       const abortedAt: number[] = [];
       const { definition, processors } = jobWith(
-        ({ signal }) => {
-          signal.addEventListener("abort", () => abortedAt.push(stage.now()));
-          return deaf();
-        },
+        deafWith(() => abortedAt.push(stage.now())),
         { timeouts: { attempt: "1m", grace: "1m" } },
       );
       const startedAt: number[] = [];
@@ -33,7 +30,7 @@ describe("3.10 one clock", () => {
     },
   );
 
-  it("the engine's time never goes backwards, also if the store's does", async () => {
+  it("the engine's time never goes backwards, even if the store's does", async () => {
     const system = createSimSystem({ seed: 1, startAt: START });
     let stepped = 0;
     const inner = storeOn(system);

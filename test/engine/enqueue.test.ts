@@ -31,7 +31,7 @@ function openFailing(plan: FaultPlan) {
 }
 
 describe("enqueue shares store calls", () => {
-  it("calls made while one is in flight share the next", async () => {
+  it("enqueues made during a store call share the next one", async () => {
     const latch = createLatch();
     const { open, sizes } = counting("enqueue", () => latch.pass());
     const stage = await open();
@@ -46,7 +46,7 @@ describe("enqueue shares store calls", () => {
     expect(new Set(handles.map(({ id }) => id)).size).toBe(51);
   });
 
-  it("calls of one turn share one, and each gets its own answer", async () => {
+  it("enqueues of one turn share a store call, and each gets its own answer", async () => {
     const { open, sizes } = counting("enqueue");
     const stage = await open();
     const id = "01890000-0000-7000-8000-000000000001";
@@ -59,7 +59,7 @@ describe("enqueue shares store calls", () => {
     expect(handles.map(({ duplicate }) => duplicate)).toEqual([false, true, false]);
   });
 
-  it("a bad one among them fails alone", async () => {
+  it("a bad enqueue among them fails alone", async () => {
     const { open, sizes } = counting("enqueue");
     const stage = await open();
     const [good, bad] = await Promise.allSettled([
@@ -70,7 +70,7 @@ describe("enqueue shares store calls", () => {
     expect(sizes).toEqual([1]);
   });
 
-  it("5,000 jobs travel in batches the store can take, and keep their order", async () => {
+  it("5,000 jobs are stored in batches within the store's limit, in their order", async () => {
     const { open, sizes } = counting("enqueue");
     const stage = await open();
     const handles = await stage.engine.enqueueMany(
@@ -115,7 +115,7 @@ describe("enqueue and a store that fails", () => {
 });
 
 describe("claims and a store that fails (3.1, 3.10)", () => {
-  it("the claim loop survives, says so, and claims again when the store is back", async () => {
+  it("the claim loop logs the failure and claims again when the store is back", async () => {
     const fails = { now: true };
     const stage = await openFailing((call) => (fails.now && call === "jobs.claim" ? "drop" : undefined));
     const { definition, processors } = jobWith(() => "done");
@@ -133,7 +133,7 @@ describe("claims and a store that fails (3.1, 3.10)", () => {
     expect(worker.status().ready).toBe(true);
   });
 
-  it("a claim whose reply is lost gives its jobs back by its lease, as a strike", async () => {
+  it("a claim whose reply is lost expires with its lease, and its jobs come back", async () => {
     const lost = { now: false };
     const stage = await openFailing((call) => (lost.now && call === "jobs.claim" ? "lose-reply" : undefined));
     const { definition, processors } = jobWith(() => "done");
@@ -181,7 +181,7 @@ describe("the order of work", () => {
     expect(order).toEqual(["high", "normal 1", "normal 2", "normal 3", "low"]);
   });
 
-  it("delays and absolute times, one in the past meaning now", async () => {
+  it("jobs run after their delay or at their time, and at once if that has passed", async () => {
     const stage = await openStage();
     const order: unknown[] = [];
     const { definition, processors } = jobWith(
@@ -206,7 +206,7 @@ describe("the order of work", () => {
     expect([past, Math.floor(delay / 100), Math.floor(at / 100)]).toEqual([0, 100, 200]);
   });
 
-  it("concurrency is kept per queue", async () => {
+  it("each queue has its own concurrency", async () => {
     const stage = await openStage();
     const peak = { mail: 0, money: 0 };
     const running = { mail: 0, money: 0 };

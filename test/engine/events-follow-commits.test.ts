@@ -18,7 +18,7 @@ describe("3.12 events follow the commit that they report", () => {
     expect(told).toEqual(["job.enqueued", "job.started", ...names]);
   });
 
-  it("a commit that fails tells nothing until it has succeeded", async () => {
+  it("a failed commit announces nothing until it has succeeded", async () => {
     const fails = { now: true };
     const plan: FaultPlan = (call) => (fails.now && call === "commit" ? "drop" : undefined);
     const stage = await openOver((store) => faultyStore(store, plan));
@@ -35,7 +35,7 @@ describe("3.12 events follow the commit that they report", () => {
     expect(stage.counters()).toMatchObject({ started: 1, completed: 1 });
   });
 
-  it("a verdict whose reply is lost is recognised, told once and counted once", async () => {
+  it("a verdict whose reply is lost is recognised, announced once and counted once", async () => {
     const plan: FaultPlan = (call, nth) => (call === "commit" && nth <= 3 ? "lose-reply" : undefined);
     const stage = await openOver((store) => faultyStore(store, plan));
     const ends = [
@@ -54,7 +54,7 @@ describe("3.12 events follow the commit that they report", () => {
     expect(stage.counters()).toMatchObject({ completed: 1, failed: 2, lost: 0, started: 3 });
   });
 
-  it("a start that an extension overtook is told all the same, before the verdict", async () => {
+  it("a start whose commit an extension overtook is announced before the verdict", async () => {
     let onCommit: (() => Promise<void>) | undefined;
     const plan: FaultPlan = (call) => {
       if (call !== "commit" || !onCommit) return undefined;

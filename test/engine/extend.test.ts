@@ -38,7 +38,7 @@ describe("5.3 extend", () => {
     expect(stage.counters()).toMatchObject({ late: 0, timeouts: [] });
   });
 
-  it("the handler sees its new deadline within a second, also from another engine", async () => {
+  it("the handler sees its new deadline within a second, even if another engine extended it", async () => {
     const pair = await openPair(silent);
     const deadlines: (number | null)[] = [];
     const { definition, processors } = jobWith(async (context) => {
@@ -55,7 +55,7 @@ describe("5.3 extend", () => {
     expect(new Set(deadlines.map((at) => (at ?? 0) > 45_000))).toEqual(new Set([false, true]));
   });
 
-  it("where the store notifies, the worker of another engine hears of it at once", async () => {
+  it("if the store sends hints, the worker of another engine gets the new deadline at once", async () => {
     const pair = await openPair();
     let deadline: () => number | null = () => null;
     const { definition, processors } = jobWith((context) => {
@@ -70,7 +70,7 @@ describe("5.3 extend", () => {
     expect(deadline()).toBeGreaterThanOrEqual(50_000);
   });
 
-  it("an attempt that was entered after its start was committed keeps the time it was promised", async () => {
+  it("an attempt whose start was committed before its entry keeps its whole time", async () => {
     // The extension overtakes the second commit, which says that the attempt counts from its entry.
     const delays = [100, 200];
     const stage: Stage = await openOver((store) => slowStarts(store, delays, (delay) => stage.sleep(delay)));
@@ -100,7 +100,7 @@ describe("5.3 extend", () => {
     ]);
   });
 
-  it("total and heartbeat of a running job", async () => {
+  it("total and heartbeat of a running job can be changed", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(deaf, {
       timeouts: { total: "10s", heartbeat: "8s", grace: "0s" },
@@ -116,7 +116,7 @@ describe("5.3 extend", () => {
     expect((await stage.load(job)).errors?.[0]).toMatchObject({ type: "stalled", limit: 20_000 });
   });
 
-  it("none takes a limit away", async () => {
+  it('"none" removes a limit', async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => stage.sleep(120_000), settings);
     stage.work(processors);
@@ -145,7 +145,7 @@ describe("5.3 extend", () => {
     });
   });
 
-  it("what was already signalled cannot be taken back, nor a job that has ended", async () => {
+  it("an attempt that has timed out and an ended job cannot be extended", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(deaf, {
       ...settings,
@@ -165,7 +165,7 @@ describe("5.3 extend", () => {
     });
   });
 
-  it("an extension between a claim and its answer: the job is given back, and runs under its new total", async () => {
+  it("a job that is extended during its claim is released and then runs under its new total", async () => {
     let answer: () => void = () => {};
     const answered = new Promise<void>((resolve) => {
       answer = resolve;

@@ -61,7 +61,7 @@ describe("3.8 a write with an old fence changes nothing", () => {
     expect(pair.second.counters().completed).toBe(0);
   });
 
-  it("the job that lost its claim hears so by its signal", async () => {
+  it("a handler whose job lost its claim gets the abort signal", async () => {
     const pair = await openPair();
     const kinds: string[] = [];
     const { definition, processors } = jobWith(({ signal }) => {

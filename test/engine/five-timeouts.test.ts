@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { realSystem } from "../../src/engine/runtime/real-system.ts";
 import { constant, type PolicyOptions, TimeoutError } from "../../src/index.ts";
-import { deaf, jobOf, jobWith, obedient, openStage, START } from "./stage.ts";
+import { deaf, deafWith, jobOf, jobWith, obedient, openStage, openWithJob, START } from "./stage.ts";
 
 const once: PolicyOptions = { retry: { attempts: 1 } };
 
@@ -46,7 +46,7 @@ describe("1 the five timeouts at work", () => {
     expect((await stage.load(job)).state).toBe("completed");
   });
 
-  it("attempt: soft signal, grace, then a failed attempt that the retry policy judges", async () => {
+  it("attempt: soft signal, grace, then a failed attempt, and the retry policy decides", async () => {
     const stage = await openStage();
     const reasons: unknown[] = [];
     const { definition, processors } = jobWith(
@@ -91,7 +91,7 @@ describe("1 the five timeouts at work", () => {
     });
   });
 
-  it("total: through queue time, attempts and backoff, and then it is over", async () => {
+  it("total: counts queue time, attempts and backoff, and then discards the job", async () => {
     const stage = await openStage();
     let attempts = 0;
     const { definition, processors } = jobWith(
@@ -119,11 +119,8 @@ describe("1 the five timeouts at work", () => {
     ]);
   });
 
-  it("total: a running attempt hears it and is discarded after its grace, whatever the retry policy says", async () => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(obedient, { timeouts: { total: "1m", grace: "5s" } });
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
+  it("total: a running attempt gets the signal and is discarded after its grace, without a retry", async () => {
+    const { stage, job } = await openWithJob(obedient, { timeouts: { total: "1m", grace: "5s" } });
     await stage.advance("1m");
     const row = await stage.load(job);
     expect(row).toMatchObject({ state: "discarded", attempt: 1, finishedAt: START + 60_000 });
@@ -135,10 +132,7 @@ describe("1 the five timeouts at work", () => {
   });
 
   it("heartbeat: a handler that must beat and does not is stalled, and the retry policy decides", async () => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(deaf, { timeouts: { heartbeat: "10s" } });
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
+    const { stage, job } = await openWithJob(deaf, { timeouts: { heartbeat: "10s" } });
     await stage.advance("10s");
     const row = await stage.load(job);
     expect(row.state).toBe("retryable");
@@ -148,10 +142,7 @@ describe("1 the five timeouts at work", () => {
   });
 
   it("the built-ins: 30 min attempt, 30 s grace, no wait, no total, 60 s heartbeat", async () => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(deaf, once);
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
+    const { stage, job } = await openWithJob(deaf, once);
     await stage.advance("1s");
     expect(await stage.load(job)).toMatchObject({
       softAt: START + 1_800_000,
@@ -169,13 +160,10 @@ describe("1 the five timeouts at work", () => {
 
 describe("1 the mode", () => {
   it("discard abandons the job at its attempt timeout: no retry, no dead letter, counted under its mode", async () => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(obedient, {
+    const { stage, job } = await openWithJob(obedient, {
       timeouts: { attempt: "10s", mode: "discard" },
       retry: { onExhausted: "dead-letter" },
     });
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
     await stage.advance("10s");
     expect(await stage.load(job)).toMatchObject({ state: "discarded", attempt: 1, deadLetter: false });
     expect(stage.names(job.id).slice(-3)).toEqual(["job.timeout", "job.failed", "job.discarded"]);
@@ -184,7 +172,7 @@ describe("1 the mode", () => {
     ]);
   });
 
-  it("the mode touches neither total nor stalls", async () => {
+  it("the mode does not apply to total and stalls", async () => {
     const stage = await openStage();
     const settings: PolicyOptions = {
       timeouts: { heartbeat: "10s", mode: "discard" },
@@ -202,7 +190,7 @@ describe("1 the mode", () => {
 });
 
 describe("1.1 none", () => {
-  it("switches a limit off and stops the fall-through", async () => {
+  it("switches a limit off, so that later sources do not count", async () => {
     const stage = await openStage({ timeouts: { attempt: "1s", wait: "1s", total: "1s", heartbeat: "1s" } });
     const { definition, processors } = jobWith(() => stage.sleep(3_600_000), {
       timeouts: { attempt: "none", wait: "none", total: "none", heartbeat: "none" },
@@ -253,13 +241,10 @@ describe("1.4 and 1.5 grace", () => {
   });
 
   it("unbounded: a stall still ends it, as the timeout that was signalled", async () => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(deaf, {
+    const { stage, job } = await openWithJob(deaf, {
       ...once,
       timeouts: { attempt: "10s", grace: "unbounded", heartbeat: "30s" },
     });
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
     await stage.advance("29s");
     expect((await stage.load(job)).state).toBe("active");
     await stage.advance("1s");
@@ -280,7 +265,7 @@ describe("1.4 and 1.5 grace", () => {
     expect([row.state, row.errors?.[0]?.type]).toEqual(["discarded", "timeout"]);
   });
 
-  it("0s: the verdict falls at the signal itself", async () => {
+  it("0s: the verdict is given at the signal itself", async () => {
     const stage = await openStage();
     let heard = false;
     const { definition, processors } = jobWith(
@@ -329,14 +314,11 @@ describe("1.3 delays longer than 2^31 ms", () => {
     expect((startedAt[0] ?? 0) - START - 30 * 86_400_000).toBeLessThanOrEqual(2);
   });
 
-  it("an attempt timeout of 30 days is not fired at once, and comes on time", async () => {
+  it("an attempt timeout of 30 days fires after 30 days and not at once", async () => {
     const stage = await openStage();
     const abortedAt: number[] = [];
     const { definition, processors } = jobWith(
-      ({ signal }) => {
-        signal.addEventListener("abort", () => abortedAt.push(stage.now()));
-        return deaf();
-      },
+      deafWith(() => abortedAt.push(stage.now())),
       { timeouts: { attempt: "30d", heartbeat: "none" } },
     );
     stage.work(processors);
@@ -349,7 +331,7 @@ describe("1.3 delays longer than 2^31 ms", () => {
     expect(abortedAt).toEqual([START + 30 * 86_400_000]);
   });
 
-  it("the real timers wait beyond 2^31 ms and can be taken back", () => {
+  it("the real timers wait longer than 2^31 ms and can be cancelled", () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
     try {
       const fired: string[] = [];

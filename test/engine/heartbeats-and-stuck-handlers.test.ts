@@ -2,7 +2,17 @@ import { describe, expect, it } from "vitest";
 import type { AttemptContext, PolicyOptions } from "../../src/index.ts";
 import { createLatch } from "../../src/testing/index.ts";
 import { logOf } from "../../src/testing/read-store.ts";
-import { deaf, errorOf, jobOf, jobWith, openOver, openStage, START, type Stage } from "./stage.ts";
+import {
+  deaf,
+  errorOf,
+  jobOf,
+  jobWith,
+  openOver,
+  openStage,
+  openWithJob,
+  START,
+  type Stage,
+} from "./stage.ts";
 
 const once: PolicyOptions = { retry: { attempts: 1 } };
 
@@ -52,7 +62,7 @@ describe("3.4 late success", () => {
 });
 
 describe("3.6 beats", () => {
-  it("where no settings names heartbeat, a quiet await of 10 minutes survives", async () => {
+  it("without a heartbeat setting, a handler may await for 10 minutes", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => stage.sleep(600_000));
     stage.work(processors);
@@ -62,7 +72,7 @@ describe("3.6 beats", () => {
     expect(stage.counters().timeouts).toEqual([]);
   });
 
-  it("where a settings names heartbeat, a quiet await of 10 minutes stalls", async () => {
+  it("with a heartbeat setting, a handler that awaits for 10 minutes stalls", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => stage.sleep(600_000), {
       ...once,
@@ -104,7 +114,7 @@ describe("3.6 beats", () => {
     expect(stage.counters().timeouts).toEqual([]);
   });
 
-  it("a log line is no beat", async () => {
+  it("a log line does not count as a beat", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(
       async ({ log }) => {
@@ -138,7 +148,7 @@ describe("3.6 beats", () => {
     expect((await stage.load(job)).state).toBe("completed");
   });
 
-  it("a long heartbeat does not stretch the lease of a claim whose start is not marked yet", async () => {
+  it("a long heartbeat does not extend the lease of a claim whose start is not committed yet", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(
       ({ beat }) => {
@@ -179,7 +189,7 @@ describe("3.7 stuck", () => {
     return { stage, worker, open: latch.open };
   }
 
-  it("a deaf handler is fenced off at hardAt, told as stuck, counted, and its slot is freed", async () => {
+  it("a handler that ignores its signal is fenced off at hardAt and counted as stuck, and its slot is freed", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(
       ({ payload }) => (payload === "deaf" ? deaf() : "ok"),
@@ -198,7 +208,7 @@ describe("3.7 stuck", () => {
     expect(worker.status()).toMatchObject({ ready: true, running: 0, stuck: 1 });
   });
 
-  it("maxStuck unfinished handlers: the worker stops claiming, turns unready and says so", async () => {
+  it("a worker with maxStuck stuck handlers stops claiming and is not ready", async () => {
     const { stage, worker } = await stuckTwice();
     expect(worker.status()).toMatchObject({ ready: false, stuck: 2, reason: expect.stringMatching(/stuck/) });
     expect(stage.told("worker.unready")).toMatchObject({ worker: worker.id });
@@ -229,7 +239,7 @@ describe("3.7 stuck", () => {
     expect((await stage.load(next as { id: string })).state).toBe("available");
   });
 
-  it("a cancelled handler that is deaf frees its slot after its grace, and counts as stuck", async () => {
+  it("a cancelled handler that ignores its signal frees its slot after its grace and counts as stuck", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(deaf, { timeouts: { grace: "3s" } });
     const worker = stage.work(processors);
@@ -242,7 +252,7 @@ describe("3.7 stuck", () => {
     expect(worker.status()).toMatchObject({ running: 0, stuck: 1 });
   });
 
-  it("the sweep judges a second later if the worker beats and has not", async () => {
+  it("the sweep ends an overdue attempt a second later than its worker should have", async () => {
     // The worker's commits never arrive, but its beats and the sweep's do.
     const commits = { areDropped: false };
     const stage = await openOver((store) => ({
@@ -270,7 +280,7 @@ describe("3.7 stuck", () => {
   });
 });
 
-describe("8.2 what an attempt leaves behind", () => {
+describe("8.2 notes of an attempt", () => {
   it("the next attempt finds the checkpoint; progress and logs are kept until then", async () => {
     const stage = await openStage();
     const found: unknown[] = [];
@@ -299,17 +309,14 @@ describe("8.2 what an attempt leaves behind", () => {
     expect(stage.names(job.id)).toContain("job.progress");
   });
 
-  it("a checkpoint written right before the end travels with the verdict", async () => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(
+  it("a checkpoint that is written right before the end is committed with the verdict", async () => {
+    const { stage, job } = await openWithJob(
       ({ checkpoint }) => {
         checkpoint({ last: true }).catch(() => {});
         throw new Error("again");
       },
       { retry: { attempts: 2 } },
     );
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
     await stage.settle();
     expect(await stage.load(job)).toMatchObject({ state: "retryable", checkpoint: '{"last":true}' });
   });
@@ -319,7 +326,7 @@ describe("3.6 a blocked event loop", () => {
   /** Blocks this machine, as `while (true)` does: time passes and nothing runs. */
   const block = (stage: Stage, delay: number) => stage.system.pause(delay);
 
-  it("is told with the jobs that were running, the one that blocked it included", async () => {
+  it("is announced with the jobs that ran, including the one that blocked it", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(async ({ payload }) => {
       await stage.sleep(1_000);
@@ -334,7 +341,7 @@ describe("3.6 a blocked event loop", () => {
     expect(told?.gap).toBeGreaterThan(4_500);
   });
 
-  it("is told once per standstill, and a short one is not told", async () => {
+  it("is announced once, and not at all if it was short", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => stage.sleep(60_000));
     stage.work(processors);

@@ -22,7 +22,7 @@ describe("a definition whose job could hold its key for ever", () => {
     return said;
   }
 
-  it("is warned of when a worker starts", async () => {
+  it("is named in a warning when a worker starts", async () => {
     const [warning, ...others] = await warnings(defined(ENDLESS));
     expect(warning).toMatch(/nothing ends a job.*limit "account 7".*no other job of that key.*heartbeat/);
     expect(others).toEqual([]);
@@ -31,14 +31,14 @@ describe("a definition whose job could hold its key for ever", () => {
     ]);
   });
 
-  it("is warned of where its total has an end that nothing enforces", async () => {
+  it("is named in a warning if its unbounded grace leaves its total unenforced", async () => {
     const unbounded = { heartbeat: "none", grace: "unbounded", total: "1h" };
     expect(await warnings(defined(unbounded))).toEqual([
       expect.stringMatching(/limit "account 7".*a grace that is not unbounded/),
     ]);
   });
 
-  it("is warned of where its queue has a concurrency", async () => {
+  it("is named in a warning if its queue has a concurrency", async () => {
     expect(await warnings(defined(ENDLESS, null), { concurrency: 1 })).toEqual([
       expect.stringMatching(/nothing ends a job.*slot of the queue "default".*no other job of that queue/),
     ]);
@@ -50,17 +50,17 @@ describe("a definition whose job could hold its key for ever", () => {
   });
 
   it.each([
-    ["its worker's sign of life is awaited", defined({ attempt: "none" })],
-    ["it has an end of its own", defined({ ...ENDLESS, total: "1h" })],
-    ["its attempts have one", defined({ heartbeat: "none", attempt: "1m" })],
-    ["it holds no place", defined(ENDLESS, { key: "a", rate: { limit: 1, per: "1s" } })],
+    ["it has a heartbeat", defined({ attempt: "none" })],
+    ["it has a total", defined({ ...ENDLESS, total: "1h" })],
+    ["its attempts have a timeout", defined({ heartbeat: "none", attempt: "1m" })],
+    ["its limit has no slots", defined(ENDLESS, { key: "a", rate: { limit: 1, per: "1s" } })],
     ["it has no limit", defined(ENDLESS, null)],
-  ] as const)("is none where %s", async (_, definition) => {
+  ] as const)("is in no warning if %s", async (_, definition) => {
     expect(await warnings(definition)).toEqual([]);
   });
 });
 
-it("explain says it of a job", async () => {
+it("explain warns about a job without a deadline that holds a key", async () => {
   const { engine } = await openStage();
   const held = await engine.enqueue(defined(ENDLESS), null);
   const { warnings } = await engine.explain(held.id, defined(ENDLESS));
@@ -70,7 +70,7 @@ it("explain says it of a job", async () => {
   expect(others).toEqual([expect.stringContaining("no live worker takes queue")]);
 });
 
-it("explain says it of a job in a queue with a concurrency", async () => {
+it("explain warns about a job without a deadline in a queue with a concurrency", async () => {
   const { engine } = await openStage();
   const free = defined(ENDLESS, null);
   const { id } = await engine.enqueue(free, null);
@@ -109,7 +109,7 @@ it("advise names the job that stops a queue when its worker is gone", async () =
   expect((await rowOf(engine.store, waits.id))?.state).toBe("completed");
 });
 
-it("advise names the key and the queue where a job holds both, and neither that has no slots", async () => {
+it("advise names the key and the queue if a job holds slots of both, and only those with slots", async () => {
   const { engine, work, advance } = await openStage();
   await engine.queues.configure("default", { concurrency: 1 });
   const { id } = await engine.enqueue(defined(ENDLESS), null);

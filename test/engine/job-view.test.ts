@@ -49,7 +49,7 @@ describe("a handle of a job", () => {
     expect(await errorOf(job.activate())).toMatchObject({ code: "invalid_state" });
   });
 
-  it("gives null for a job that is not there, and refuses to change it", async () => {
+  it("loads null for an unknown job, and refuses to change it", async () => {
     const { engine } = await openStage();
     const job = engine.job("00000000-0000-7000-8000-000000000000");
     expect(await job.load()).toBeNull();
@@ -71,7 +71,7 @@ describe("find", () => {
     ]);
   });
 
-  it("refuses keys that it does not know, and names the one that was probably meant", async () => {
+  it("refuses unknown keys, and suggests the one that was probably meant", async () => {
     const { engine } = await openStage();
     const query = await errorOf(engine.find({ quue: "mail" } as never));
     expect(query).toMatchObject({ code: "unknown_option", field: "query.quue" });

@@ -9,7 +9,7 @@ import { deaf, errorOf, jobOf, jobWith, obedient, openOver, openPair, openStage 
 
 const ON = { events: "durable" } as const;
 describe("what is recorded", () => {
-  it("is nothing while events are off, which is how an engine begins", async () => {
+  it("nothing is recorded while events are off, which is the default", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => 1);
     stage.work(processors);
@@ -20,7 +20,7 @@ describe("what is recorded", () => {
     expect(stage.engine.journal.isOn).toBe(false);
   });
 
-  it("is what listeners hear: successes, failures, timeouts, stalls, snoozes, cancels and expiries", async () => {
+  it("every event that listeners get is recorded: successes, failures, timeouts, stalls, snoozes, cancels, expiries", async () => {
     const stage = await openStage(ON);
     let runs = 0;
     const jobs = [
@@ -55,7 +55,7 @@ describe("what is recorded", () => {
       expect(names).toContain(name);
   });
 
-  it("carries what each has to say, and no stack", async () => {
+  it("a recorded event has its details and no stack", async () => {
     const stage = await openStage(ON);
     const good = jobWith(() => ({ answer: 42 }), {}, "good");
     const long = jobWith(() => "x".repeat(3_000), {}, "long");
@@ -105,7 +105,7 @@ describe("what is recorded", () => {
     });
   });
 
-  it("is there once, though replies were lost and calls dropped", async () => {
+  it("an event is recorded once, even if replies are lost and calls fail", async () => {
     for (const fault of ["lose-reply", "drop"] as const) {
       for (let nth = 2; nth <= 12; nth++) {
         const stage = await openOver(
@@ -139,7 +139,7 @@ describe("what is recorded", () => {
 });
 
 describe("who records", () => {
-  it("all engines on a store do, once one was told to, unless they were told not to", async () => {
+  it("all engines on a store record once one turns it on, unless they are set to off", async () => {
     const { first, second, advance } = await openPair();
     await second.engine.enqueue(jobOf());
     await first.engine.journal.turnOn();
@@ -185,7 +185,7 @@ function withheld() {
 }
 
 describe("reading", () => {
-  it("goes page by page by cursor, with filters, and says whether there is more", async () => {
+  it("reads pages by cursor, with filters, and reports whether there is more", async () => {
     const stage = await openStage(ON);
     const { definition, processors } = jobWith(() => 1);
     stage.work(processors, { queues: { a: { concurrency: 1 }, b: { concurrency: 1 } } });
@@ -242,7 +242,7 @@ describe("reading", () => {
     expect(events.map(({ queue }) => queue)).toEqual(["b"]);
   });
 
-  it("refuses what makes no sense, with field, value and fix", async () => {
+  it("refuses bad options, with field, value and fix", async () => {
     const { journal } = (await openStage(ON)).engine;
     const cases: [() => unknown, RegExp][] = [
       [() => journal.read({ after: "nonsense" }), /after.*nonsense.*cursor of an event/],
@@ -258,7 +258,7 @@ describe("reading", () => {
 });
 
 describe("following", () => {
-  it("gives what any process commits, from the call on, in order and with the filter", async () => {
+  it("yields the matching events of all processes from the call on, in order", async () => {
     const { first, second, advance } = await openPair();
     await first.engine.journal.turnOn();
     await second.engine.journal.turnOn();
@@ -282,7 +282,7 @@ describe("following", () => {
     await following;
   });
 
-  it("goes on behind a cursor, and with null from the oldest that is kept", async () => {
+  it("begins after a cursor, and with null at the oldest stored event", async () => {
     const stage = await openStage(ON);
     const queues = Array.from({ length: 450 }, (_, n) => `q${n}`);
     for (const queue of queues) await stage.engine.enqueue(jobOf(), null, { queue });
@@ -300,7 +300,7 @@ describe("following", () => {
     }
   });
 
-  it("outlives a store that fails, and ends when the engine is closed", async () => {
+  it("continues after a store failure, and ends when the engine is closed", async () => {
     const stage = await openOver((store) => faultyStore(store, failFirst("inspect.events", "drop", 3)), ON);
     const seen: string[] = [];
     const following = (async () => {

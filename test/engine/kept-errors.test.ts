@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type PolicyOptions, processor } from "../../src/index.ts";
-import { deaf, jobOf, jobWith, openStage, START } from "./stage.ts";
+import { deaf, jobOf, jobWith, openStage, openWithJob, START } from "./stage.ts";
 
 const once: PolicyOptions = { retry: { attempts: 1 } };
 
@@ -39,10 +39,7 @@ describe("3.9 the error kept on the job, exactly", () => {
     ],
     ["nothing", undefined, { type: "NotAnError", message: "undefined" }],
   ])("%s", async (_name, thrown, record) => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(() => Promise.reject(thrown), once);
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
+    const { stage, job } = await openWithJob(() => Promise.reject(thrown), once);
     await stage.settle();
     expect((await stage.load(job)).errors?.[0]).toMatchObject(record);
   });
@@ -75,7 +72,7 @@ describe("3.9 the error kept on the job, exactly", () => {
     }
   });
 
-  it("a payload that no longer fits, and a result that does not", async () => {
+  it("a payload and a result that do not match their schemas", async () => {
     const { z } = await import("zod");
     const { defineJob } = await import("../../src/index.ts");
     const stage = await openStage();

@@ -26,7 +26,7 @@ const text = "x".repeat(100_000);
 /** A million characters, the one that passes them, and the one that is entered or written before anybody looks. */
 const IN_A_TURN = 12;
 
-describe("large payloads let the event loop have its turns", () => {
+describe("large payloads do not block the event loop", () => {
   it("no turn of the event loop enqueues more than about a million characters", async () => {
     await using engine = await openEngine({ store: "memory:", logger: silentLogger });
     const watched = turns();

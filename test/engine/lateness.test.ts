@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { LATENESS_BOUNDS, type PolicyOptions } from "../../src/index.ts";
-import { jobWith, obedient, openStage } from "./stage.ts";
+import { jobWith, obedient, openStage, openWithJob } from "./stage.ts";
 
 const once: PolicyOptions = { retry: { attempts: 1 } };
 
@@ -28,10 +28,7 @@ describe("3.11 never early, and lateness is measured", () => {
   });
 
   it("a machine that stood still fires late, and says how much", async () => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(obedient, { ...once, timeouts: { attempt: "10s" } });
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
+    const { stage, job } = await openWithJob(obedient, { ...once, timeouts: { attempt: "10s" } });
     await stage.advance("9s");
     stage.system.pause(31_000);
     await stage.advance("1s");

@@ -41,7 +41,7 @@ async function openLimited(more: object = {}) {
 }
 
 describe("a limited step of a workflow", () => {
-  it("waits for its turn and then for its limitKey, and gets its results", async () => {
+  it("waits until it is ready, then for its limit, and gets its results", async () => {
     const { stage, limited, plain, starts, parents, counts, work } = await openLimited();
     work();
     const { workflows } = stage.engine;
@@ -72,7 +72,7 @@ describe("a limited step of a workflow", () => {
     expect(starts).toEqual(["a0", "a1", "b6", "b7"]);
   });
 
-  it("frees its place when its workflow is cancelled, and leaves none behind", async () => {
+  it("frees its slot when its workflow is cancelled", async () => {
     const { stage, limited, starts, work } = await openLimited();
     const workflow = await stage.engine.workflows.start(chain([step(limited, "x"), step(limited, "y")]));
     await stage.advance("1s");
@@ -86,7 +86,7 @@ describe("a limited step of a workflow", () => {
     expect(await stage.engine.limits.get("k")).toMatchObject({ inUse: 0, waiting: 0 });
   });
 
-  it("is not dropped by a full queue, nor removed by a purge, before its turn", async () => {
+  it("is neither dropped by a full queue nor purged before it is ready", async () => {
     const { stage, limited, plain, starts, work } = await openLimited({ queue: "narrow" });
     await stage.engine.queues.configure("narrow", { depth: { most: 1, onFull: "drop-oldest" } });
     const workflow = await stage.engine.workflows.start(chain([step(plain, 2_000), step(limited, "x")]));
@@ -100,7 +100,7 @@ describe("a limited step of a workflow", () => {
 });
 
 describe("a limited job that is unique", () => {
-  it("is left out while another lives, at its limitKey too", async () => {
+  it("is a duplicate while another one lives, even if that one waits for its limit", async () => {
     const { stage, limited, starts, counts, work } = await openLimited({ unique: {} });
     const handles = await stage.engine.enqueueMany(limited, [..."aabbc"]);
     expect(handles.map(({ duplicate }) => duplicate)).toEqual([false, true, false, true, false]);
@@ -142,7 +142,7 @@ describe("a limited job of a cron", () => {
 });
 
 describe("what operators do with limits and queues", () => {
-  it("is in the audit under their name, and in the journal", async () => {
+  it("is in the audit with their name, and in the journal", async () => {
     const stage = await openStage({ events: "durable" } as object);
     const by = { actor: "eva", reason: "quiet hours" };
     await stage.engine.limits.put("k", { concurrency: 2 }, by);
@@ -168,7 +168,7 @@ describe("what operators do with limits and queues", () => {
 });
 
 describe("a pending job with a limit that is to start later", () => {
-  it("goes to its limitKey when it is activated and due", async () => {
+  it("waits for its limit once it is activated and due", async () => {
     const { stage, limited, starts, work } = await openLimited();
     work();
     const options = { delay: "5s" } as const;

@@ -39,7 +39,7 @@ describe("concurrency by key", () => {
     );
   });
 
-  it("takes its key from the payload, and keys do not hold each other up", async () => {
+  it("takes its key from the payload, and a full key does not delay others", async () => {
     const stage = await openStage();
     const { run, starts } = watch(stage, 1_000);
     const definition = defineJob({
@@ -76,7 +76,7 @@ describe("concurrency by key", () => {
     expect(names(starts)).toBe("acebd");
   });
 
-  it("lets the next one through in the commit that ends the one before, whatever ends it", async () => {
+  it("admits the next job in the commit that ends the one before", async () => {
     const { stage, definition } = await openLimited({ key: "k", concurrency: 1 });
     const jobs = await stage.engine.enqueueMany(definition, [..."abc"]);
     const states = () => Promise.all(jobs.map(async (job) => (await stage.load(job)).state));
@@ -96,7 +96,7 @@ describe("concurrency by key", () => {
     expect((await stage.load(waiting as never)).errors?.[0]?.code).toBe("enqueue_ttl_expired");
   });
 
-  it("frees the place of a crashed worker when its job is judged, and never before", async () => {
+  it("frees the slot of a crashed worker's job when the sweep decides on it, and not before", async () => {
     const pair = await openPair();
     const definition = defineJob({
       type: "test.job",
@@ -118,7 +118,7 @@ describe("concurrency by key", () => {
     expect(names(starts)).toBe("b");
   });
 
-  it("a retry goes back to the limitKey, where others may be let through before it", async () => {
+  it("a retry waits for its key again, and others may be admitted before it", async () => {
     const { stage, definition } = await openLimited({ key: "k", concurrency: 1 });
     const order: string[] = [];
     stage.work([
@@ -133,7 +133,7 @@ describe("concurrency by key", () => {
     expect(order).toEqual(["a1", "b1", "c1", "a2"]);
   });
 
-  it("strict: a job that waits for its retry keeps its place, and nobody overtakes it", async () => {
+  it("strict: a job that waits for its retry keeps its slot, and no other job starts before it", async () => {
     const { stage, definition } = await openLimited({ key: "k", concurrency: 1, strict: true });
     const order: string[] = [];
     stage.work([
@@ -185,7 +185,7 @@ describe("rate by key", () => {
     expect(starts.at(-1)?.at).toBeLessThan(3_100);
   });
 
-  it("counts a start for the whole span, also when the job has long ended or still runs", async () => {
+  it("counts a start for the whole span, whether the job has ended or still runs", async () => {
     const limit = { key: "k", rate: { limit: 2, per: "10s" as const } };
     const { stage, definition, processors, starts, counts } = await openLimited(limit, 60_000);
     stage.work(processors);
@@ -207,7 +207,7 @@ describe("rate by key", () => {
     expect(densest(starts, 1_000)).toBe(2);
   });
 
-  it("counts every attempt, those that are given back too", async () => {
+  it("counts every attempt, including released ones", async () => {
     const limit = { key: "k", rate: { limit: 1, per: "5s" as const } };
     const { stage, definition, starts, run } = await openLimited(limit, 10);
     stage.work([
@@ -231,7 +231,7 @@ describe("rate by key", () => {
     expect(counts).toEqual({ running: 0, most: 2 });
   });
 
-  it("a start that a crash followed at once is not forgotten", async () => {
+  it("a start counts even if the process crashes right after it", async () => {
     const pair = await openPair();
     const definition = defineJob({
       type: "test.job",
@@ -272,7 +272,7 @@ describe("on limit", () => {
     expect(stage.names(rows[2]?.id)).toEqual(["job.enqueued", "job.discarded"]);
   });
 
-  it("drop: a retry is no new work, and waits", async () => {
+  it("onLimit drop keeps a retry, which waits for its limit", async () => {
     const { stage, definition } = await openLimited({ key: "k", concurrency: 1, onLimit: "drop" });
     const first = await stage.engine.enqueue(definition, "a");
     const worker = stage.work([
@@ -287,7 +287,7 @@ describe("on limit", () => {
     expect((await stage.load(first)).state).toBe("pending");
   });
 
-  it("reschedule: comes again after a while, as often as it must", async () => {
+  it("onLimit reschedule tries a job again until its limit has room", async () => {
     const limit = { key: "k", concurrency: 1, onLimit: { reschedule: "10s" as const } };
     const { stage, definition, processors, starts } = await openLimited(limit, 15_000);
     stage.work(processors);
@@ -348,7 +348,7 @@ describe("operators", () => {
     expect(await keys({ after: "q", limit: 1 })).toEqual(["z"]);
   });
 
-  it("give a rate to jobs that named none", async () => {
+  it("give a rate to jobs without a limit of their own", async () => {
     const { stage, definition, processors, starts } = await openLimited({ key: "k", concurrency: 100 }, 10);
     stage.work(processors);
     await stage.engine.limits.put("k", { rate: { limit: 1, per: "10s" } });
@@ -357,7 +357,7 @@ describe("operators", () => {
     expect(starts.map(({ at }) => Math.floor(at / 1_000))).toEqual([0, 10, 20]);
   });
 
-  it("an enqueue may bring a limit of its own, or none", async () => {
+  it("an enqueue may override the limit, or remove it", async () => {
     const { stage, definition } = await openLimited({ key: "k", concurrency: 1 });
     await stage.engine.enqueue(definition, "a");
     const free = await stage.engine.enqueue(definition, "b", { limit: "none" });
@@ -367,7 +367,7 @@ describe("operators", () => {
     expect((await stage.load(free)).limitKey).toBeNull();
   });
 
-  it("a remote producer's key may come from the payload as well", async () => {
+  it("a remote producer may take the key from the payload", async () => {
     const stage = await openStage();
     const definition = defineJob({
       type: "test.job",
@@ -414,7 +414,7 @@ describe("bad input", () => {
     expect(refused(limit)).toThrow(words);
   });
 
-  it("a key function that gives no text, and bad words of operators, are refused at the call", async () => {
+  it("a key function that returns no text and bad overrides of operators are refused", async () => {
     const stage = await openStage();
     const definition = defineJob({
       type: "test.job",

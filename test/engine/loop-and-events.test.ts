@@ -13,7 +13,7 @@ function loopOf(round: () => Promise<number | null>) {
 }
 
 describe("a loop", () => {
-  it("runs at its own pace, and starting it twice is starting it once", async () => {
+  it("runs at its own pace, and a second start changes nothing", async () => {
     const ranAt: number[] = [];
     const { loop, system } = loopOf(async () => {
       ranAt.push(system.monotonic());
@@ -27,7 +27,7 @@ describe("a loop", () => {
     expect(system.pendingTimers).toBe(0);
   });
 
-  it("stops for good: twice is once, before the start it never starts", async () => {
+  it("stops for good, even before its start, and a second stop changes nothing", async () => {
     let runs = 0;
     const { loop, system } = loopOf(async () => {
       runs += 1;
@@ -41,7 +41,7 @@ describe("a loop", () => {
     expect([runs, system.pendingTimers]).toEqual([0, 0]);
   });
 
-  it("stop waits for the round under way, and nothing runs after it", async () => {
+  it("stop waits for the current round, and no round follows", async () => {
     const round = createDeferred<number>();
     let runs = 0;
     const { loop, system } = loopOf(() => {
@@ -59,7 +59,7 @@ describe("a loop", () => {
     expect(runs).toBe(1);
   });
 
-  it("rests until woken where a round says so; wakes during a round make one more", async () => {
+  it("rests until woken if a round returns null; a wake during a round makes one more", async () => {
     const limits = [createDeferred<null>(), createDeferred<null>(), createDeferred<null>()];
     let runs = 0;
     const { loop, system } = loopOf(() => (limits[runs++] as (typeof limits)[0]).promise);
@@ -77,7 +77,7 @@ describe("a loop", () => {
     await loop.stop();
   });
 
-  it("a failing round is reported and tried again, ever later, and one success forgets it", async () => {
+  it("a failing round is reported and retried with a growing delay, which a success resets", async () => {
     const ranAt: number[] = [];
     let fails = true;
     const { loop, system, errors } = loopOf(async () => {
@@ -97,7 +97,7 @@ describe("a loop", () => {
     await loop.stop();
   });
 
-  it("runOnce is the round alone", async () => {
+  it("runOnce runs one round", async () => {
     let runs = 0;
     const { loop, system } = loopOf(async () => {
       runs += 1;
@@ -119,7 +119,7 @@ describe("a loop", () => {
 });
 
 describe("events", () => {
-  it("a listener that throws, at once or later, is logged and harms nobody", async () => {
+  it("a listener that throws or rejects is logged, and the others still run", async () => {
     const errors: object[] = [];
     const logger = { ...silentLogger, error: (fields: object) => void errors.push(fields) };
     const stage = await openStage({ logger });
@@ -140,7 +140,7 @@ describe("events", () => {
     ]);
   });
 
-  it("on() gives back the function that stops it; calling that twice stops nobody else", async () => {
+  it("on() returns the function that stops it; calling it twice stops no other listener", async () => {
     const stage = await openStage();
     const seen: string[] = [];
     const stop = stage.engine.on("job.cancelled", () => void seen.push("first"));
@@ -175,7 +175,7 @@ describe("events", () => {
     expect(await collect()).toEqual([]);
   });
 
-  it("a slow reader loses the oldest events, never the process its memory", async () => {
+  it("a slow reader loses the oldest events beyond the buffer's limit", async () => {
     const stage = await openStage();
     const events = stage.engine.events();
     const first = events.next();
@@ -198,7 +198,7 @@ describe("events", () => {
 });
 
 describe("counters", () => {
-  it("tell what happened in this process", async () => {
+  it("count the events of this process", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(
       ({ payload }) => {
@@ -226,7 +226,7 @@ describe("counters", () => {
     });
   });
 
-  it("what a handler reports after its verdict is ignored, and counted", async () => {
+  it("reports of a handler after its verdict are ignored and counted", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(
       async ({ progress, log, checkpoint }) => {

@@ -5,7 +5,7 @@ import { jobsOf } from "../../src/testing/read-store.ts";
 import { jobWith, openOver, openStage, shared } from "./stage.ts";
 
 describe("maintenance", () => {
-  it("hands out nothing of any queue, takes jobs in, and goes on afterwards", async () => {
+  it("hands out no job of any queue, accepts enqueues, and resumes afterwards", async () => {
     const { engine, work, advance, load } = await openStage();
     const { definition, processors } = jobWith(() => "done");
     work(processors, { queues: { default: { concurrency: 5 }, other: { concurrency: 5 } } });
@@ -19,7 +19,7 @@ describe("maintenance", () => {
     expect([(await load(first)).state, (await load(second)).state]).toEqual(["completed", "completed"]);
   });
 
-  it("lets what runs go on, and keeps its deadlines", async () => {
+  it("lets running jobs go on, and keeps their deadlines", async () => {
     const { engine, work, advance, load, sleep } = await openStage();
     const { definition, processors } = jobWith(({ payload }) => sleep(payload as number), {
       timeouts: { attempt: "10s", grace: "0s" },
@@ -35,7 +35,7 @@ describe("maintenance", () => {
     expect((await load(long)).errors?.[0]?.type).toBe("timeout");
   });
 
-  it("ends by itself where it was given a time, and forgets its record", async () => {
+  it("ends by itself after its time, and deletes its record", async () => {
     const { engine, work, advance, load } = await openOver((store) => store);
     const { definition, processors } = jobWith(() => "done");
     work(processors);
@@ -67,7 +67,7 @@ describe("maintenance", () => {
     expect((await load(job)).state).toBe("completed");
   });
 
-  it("stops crons, which make up for what they missed as each says", async () => {
+  it("stops crons, whose missed setting decides what fires afterwards", async () => {
     const { engine, advance } = await openStage();
     const { definition } = jobWith(() => null);
     await engine.crons.put("once", { cron: "0 * * * *", missed: "once", job: definition });
@@ -81,7 +81,7 @@ describe("maintenance", () => {
     expect(jobs.map(({ options }) => options?.meta?.cron)).toEqual(["once"]);
   });
 
-  it("keeps since when it lasts, and who began and ended it", async () => {
+  it("reports since when it lasts, and the audit has who began and ended it", async () => {
     const { engine, advance } = await openStage();
     const startedAt = engine.now();
     await engine.maintenance.begin({ reason: "a" }, { actor: "mia" });
@@ -102,7 +102,7 @@ describe("maintenance", () => {
     ]);
   });
 
-  it("refuses what it cannot keep", async () => {
+  it("begin() rejects a long reason, an invalid duration and an unknown option", async () => {
     const { engine } = await openStage();
     await expect(engine.maintenance.begin({ reason: "x".repeat(501) })).rejects.toThrow("maintenance.reason");
     await expect(engine.maintenance.begin({ for: "soon" as never })).rejects.toThrow("maintenance.for");

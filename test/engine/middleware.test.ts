@@ -90,7 +90,7 @@ describe("2 middleware (3.7)", () => {
     },
   );
 
-  it("what the handler threw after our signal is the cause of the TimeoutError", async () => {
+  it("an error that the handler throws after our signal is the cause of the TimeoutError", async () => {
     const stage = await openStage();
     const causes: unknown[] = [];
     const { definition, processors } = jobWith(
@@ -115,7 +115,7 @@ describe("2 middleware (3.7)", () => {
     });
   });
 
-  it("next() twice is refused", async () => {
+  it("a second next() is refused", async () => {
     const stage = await openStage();
     let runs = 0;
     const { definition, processors } = jobWith(() => ++runs);
@@ -134,7 +134,7 @@ describe("2 middleware (3.7)", () => {
     expect(runs).toBe(1);
   });
 
-  it("middleware that throws, at once or later, is a failed attempt", async () => {
+  it("middleware that throws or rejects fails the attempt", async () => {
     const stage = await openStage();
     const { definition } = jobWith(() => 1);
     const bad = (() => {
@@ -146,7 +146,7 @@ describe("2 middleware (3.7)", () => {
     expect((await stage.load(job)).errors?.[0]).toMatchObject({ type: "TypeError", attempt: 1 });
   });
 
-  it("a deaf handler inside middleware stays stuck until it ends itself", async () => {
+  it("a handler inside middleware that ignores its signal stays stuck until it ends", async () => {
     const stage = await openStage();
     let end = () => {};
     const { definition, processors } = jobWith(() => new Promise<void>((resolve) => (end = resolve)), {

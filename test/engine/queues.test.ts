@@ -20,7 +20,7 @@ async function statesOf(stage: Stage, jobs: readonly { id: string }[]): Promise<
 }
 
 describe("priority", () => {
-  it("goes from 100 to -100, and by arrival within one", async () => {
+  it("runs jobs from priority 100 to -100, and by arrival within a priority", async () => {
     const stage = await openStage();
     const order: string[] = [];
     const priorities = [0, 100, -100, 7, 7, 0, -1, 100];
@@ -31,7 +31,7 @@ describe("priority", () => {
     expect(order).toEqual(["100:1", "100:7", "7:3", "7:4", "0:0", "0:5", "-1:6", "-100:2"]);
   });
 
-  it("is the definition's where an enqueue names none", async () => {
+  it("comes from the definition if an enqueue names none", async () => {
     const stage = await openStage();
     const urgent = defineJob({ type: "test.urgent", priority: 50 });
     const row = await stage.load(await stage.engine.enqueue(urgent));
@@ -42,7 +42,7 @@ describe("priority", () => {
 });
 
 describe("pause and resume", () => {
-  it("a paused queue takes jobs in and hands none out, and announces pause and resume", async () => {
+  it("a paused queue accepts jobs and hands none out, and announces pause and resume", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => "done");
     stage.work(processors);
@@ -74,7 +74,7 @@ describe("pause and resume", () => {
 });
 
 describe("concurrency of a queue", () => {
-  it("holds over all workers, for jobs of any type, and for those that waited before it was set", async () => {
+  it("holds over all workers and types, and for jobs that waited before it was set", async () => {
     const pair = await openPair();
     const counts = { running: 0, most: 0 };
     const run = async ({ stage }: { stage: Stage }) => {
@@ -96,7 +96,7 @@ describe("concurrency of a queue", () => {
     expect((await pair.first.engine.queues.depth("default")).completed).toBe(30);
   });
 
-  it("hands the place on as soon as a job has ended, without waiting for a poll", async () => {
+  it("starts the next job as soon as one has ended, without waiting for a poll", async () => {
     const stage = await openStage();
     const starts: number[] = [];
     await stage.engine.queues.configure("default", { concurrency: 1 });
@@ -110,7 +110,7 @@ describe("concurrency of a queue", () => {
     expect(starts).toEqual([0, 100, 200, 300, 400]);
   });
 
-  it("goes together with a limit by key", async () => {
+  it("works together with a limit by key", async () => {
     const stage = await openStage();
     const counts = { running: 0, most: 0 };
     const keyed = defineJob({
@@ -137,7 +137,7 @@ describe("concurrency of a queue", () => {
     expect((await stage.engine.queues.depth("default")).completed).toBe(12);
   });
 
-  it("is lifted by a reset, and remote workers go by it too", async () => {
+  it("is removed by a reset, and holds for remote workers too", async () => {
     const stage = await openStage();
     await stage.engine.queues.configure("default", { concurrency: 1 });
     await stage.engine.enqueueMany(job, [..."abc"]);
@@ -150,7 +150,7 @@ describe("concurrency of a queue", () => {
 });
 
 describe("bounded queues", () => {
-  it("refuse one job too many with an error that says what to do", async () => {
+  it("refuse a job beyond the bound, with an error that says what to do", async () => {
     const stage = await openStage();
     await stage.engine.queues.configure("default", { depth: { most: 2 } });
     await stage.engine.enqueue(job, "a");
@@ -185,7 +185,7 @@ describe("bounded queues", () => {
     await stage.engine.enqueue(job, "d");
   });
 
-  it("refuse delayed jobs too, and let in what comes back for a retry", async () => {
+  it("refuse delayed jobs too, and accept jobs that come back for a retry", async () => {
     const stage = await openStage();
     await stage.engine.queues.configure("default", { depth: { most: 2 } });
     const fails = jobWith(() => Promise.reject(new Error("no")), { retry: { attempts: 2 } });
@@ -202,7 +202,7 @@ describe("bounded queues", () => {
     await stage.engine.enqueue(job, "b", { delay: "1h" });
   });
 
-  it("drop-oldest: of a queue that is full of delayed jobs those go that came first", async () => {
+  it("drop-oldest discards the first delayed jobs if the queue is full of them", async () => {
     const stage = await openStage();
     await stage.engine.queues.configure("default", { depth: { most: 2, onFull: "drop-oldest" } });
     const jobs = [];
@@ -211,7 +211,7 @@ describe("bounded queues", () => {
     expect(await statesOf(stage, jobs)).toEqual(["discarded", "discarded", "scheduled", "available"]);
   });
 
-  it("a known id is found, however full the queue is", async () => {
+  it("a known id is found even if the queue is full", async () => {
     const stage = await openStage();
     await stage.engine.queues.configure("default", { depth: { most: 1 } });
     const one = await stage.engine.enqueue(job, "a");
@@ -228,7 +228,7 @@ describe("bounded queues", () => {
     expect((await stage.engine.queues.depth("default")).available).toBe(3);
   });
 
-  it("drop-oldest: make room by discarding those that have waited longest, and never hold more", async () => {
+  it("drop-oldest discards the oldest jobs to make room, and never exceeds the bound", async () => {
     const stage = await openStage();
     await stage.engine.queues.configure("default", { depth: { most: 3, onFull: "drop-oldest" } });
     const jobs = [];
@@ -245,10 +245,10 @@ describe("bounded queues", () => {
     ]);
     const dropped = await stage.load(jobs[0] as never);
     expect(dropped.errors).toMatchObject([{ code: "queue_full" }]);
-    expect(dropped.errors?.[0]?.message).toMatch(/^Dropped: the queue "default" was full/);
+    expect(dropped.errors?.[0]?.message).toMatch(/^Dropped: queue "default" was full/);
   });
 
-  it("warn once from a threshold on, and say when it is over", async () => {
+  it("announce pressure once at the threshold, and relief once below it", async () => {
     const stage = await openStage();
     await stage.engine.queues.configure("default", { depth: { most: 10, warnAt: 3 } });
     for (const name of [..."abcd"]) await stage.engine.enqueue(job, name);
@@ -261,7 +261,7 @@ describe("bounded queues", () => {
     expect(stage.told("queue.relieved")).toMatchObject({ waiting: 1 });
   });
 
-  it("hold over producers in several processes", async () => {
+  it("bound producers in several processes together", async () => {
     const system = createSimSystem({ seed: 1, startAt: START });
     const store = storeOn(system);
     const stages = await Promise.all([1, 2].map((seed) => openStage({ store: shared(store), seed })));
@@ -289,7 +289,7 @@ describe("operators", () => {
     expect((await stage.engine.queues.describe("unknown")).depth.available).toBe(0);
   });
 
-  it("purge what waits in bounded batches, and nothing that runs", async () => {
+  it("purge waiting jobs in bounded batches, and no running ones", async () => {
     const stage = await openStage();
     await stage.engine.enqueueMany(job, new Array(450).fill("x"));
     await stage.engine.enqueueMany(job, new Array(5).fill("later"), { delay: "1h" });
@@ -305,7 +305,7 @@ describe("operators", () => {
     });
   });
 
-  it("purge frees places, and can be stopped or cut to some states", async () => {
+  it("purge frees slots, and can be stopped or limited to some states", async () => {
     const stage = await openStage();
     const limit = { key: "k", concurrency: 1 };
     await stage.engine.enqueue(job, "a", { limit, queue: "one" });

@@ -54,8 +54,8 @@ function eventOf(name: EngineEventName, more: object = {}): EngineEvent {
   return { ...job, ...saga, ...timeout, ...worker, name, ...more } as unknown as EngineEvent;
 }
 
-describe("what no commit tells", () => {
-  it("is noted while recording is on, and nobody even listens while it is off", async () => {
+describe("events without a commit", () => {
+  it("are noted while recording is on, and have no listener while it is off", async () => {
     const { bus, recorder, commits, system } = openRecorder();
     expect(NAMES.filter((name) => bus.wants(name))).toEqual([]);
     recorder.setRecording(true);
@@ -72,7 +72,7 @@ describe("what no commit tells", () => {
     expect(NAMES.filter((name) => bus.wants(name))).toEqual([]);
   });
 
-  it("is told once a second with a count, however many jobs a full queue refuses", async () => {
+  it("are recorded once a second with a count if a full queue refuses many jobs", async () => {
     const { bus, recorder, commits, system } = openRecorder();
     recorder.setRecording(true);
     for (let second = 0; second < 3; second++) {
@@ -90,7 +90,7 @@ describe("what no commit tells", () => {
     expect(commits.at(-1)?.[0]?.data?.count).toBeUndefined();
   });
 
-  it("is written before a recorder is closed, what was held back included", async () => {
+  it("are written before a recorder closes, throttled ones included", async () => {
     const { bus, recorder, commits } = openRecorder();
     recorder.setRecording(true);
     for (let nth = 0; nth < 3; nth++) bus.emit(eventOf("queue.full"));
@@ -101,7 +101,7 @@ describe("what no commit tells", () => {
     expect(commits.flat().length).toBe(2);
   });
 
-  it("names a hundred of the jobs that ran while a loop was blocked", async () => {
+  it("name a hundred of the jobs that ran while a loop was blocked", async () => {
     const { bus, recorder, commits } = openRecorder();
     recorder.setRecording(true);
     const jobs = Array.from({ length: 5_000 }, (_, nth) => ({ id: `${nth}`, type: "t" }));
@@ -187,8 +187,8 @@ async function liveElsewhere(stage: ServerStage): Promise<void> {
   await stage.advance("1h");
 }
 
-describe("what a commit tells", () => {
-  it("is in the stream, each event that listeners hear, and as often", async () => {
+describe("events of a commit", () => {
+  it("are recorded as often as listeners get them", async () => {
     await using stage = await openServer({ events: "durable" });
     const heard: EngineEventName[] = [];
     void (async () => {
@@ -218,7 +218,7 @@ async function* follow({ engine }: ServerStage) {
   }
 }
 
-it("timeouts are told, but not those that became a job or the step of a saga", async () => {
+it("sent timeouts are recorded, except those that became a job or the step of a saga", async () => {
   await using stage = await openServer({ events: "durable" });
   const { engine } = stage;
   const { saga } = diary();
@@ -237,7 +237,7 @@ it("timeouts are told, but not those that became a job or the step of a saga", a
 });
 
 describe("the life of workers", () => {
-  it("is told from their start to their end, in its order", async () => {
+  it("is recorded from start to end, in order", async () => {
     await using stage = await openServer({ events: "durable" });
     const worker = stage.engine.work({
       processors: [processor(jobOf(), () => {})],
@@ -267,7 +267,7 @@ describe("the life of workers", () => {
   });
 });
 
-describe("signs of life", () => {
+describe("recorded heartbeats", () => {
   it("only jobs that beat for themselves record job.heartbeat, in the write that moves their deadline", async () => {
     await using stage = await openServer({ events: "durable" });
     const beating = jobWith(

@@ -23,7 +23,7 @@ async function openWorking() {
   return stage;
 }
 
-it("workflows: their starts and ends, and their steps as they come to their turn", async () => {
+it("workflows record their start and end, and their steps when they become ready", async () => {
   const stage = await openWorking();
   const { workflows } = stage.engine;
   const good = await workflows.start(
@@ -51,7 +51,7 @@ it("workflows: their starts and ends, and their steps as they come to their turn
   expect(end?.data).toMatchObject({ workflow_id: bad.id, kind: "chain", failure: { reason: "step" } });
 });
 
-it("crons: what they triggered and skipped, and what they cancelled", async () => {
+it("crons record runs, skipped runs and cancelled jobs", async () => {
   const stage = await openWorking();
   await stage.engine.crons.put("nightly", { cron: "@hourly", job: echo, payload: "x" });
   await stage.advance("2h");
@@ -68,7 +68,7 @@ it("crons: what they triggered and skipped, and what they cancelled", async () =
   ]);
 });
 
-it("jobs that replace others, and bulk actions", async () => {
+it("replaced jobs and bulk actions are recorded", async () => {
   const stage = await openWorking();
   const { engine } = stage;
   const unique = defineJob({ type: "unique", unique: { onConflict: "replace" } });

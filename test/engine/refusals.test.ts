@@ -13,7 +13,7 @@ async function storedJobs(stage: Stage): Promise<number> {
   return (await jobsOf(stage.engine.store)).length;
 }
 
-describe("1.1 what is refused at enqueue, and nothing is stored", () => {
+describe("1.1 enqueue refuses bad input and stores nothing", () => {
   it.each<[string, unknown, string, string]>([
     ["a wait of 0", { timeouts: { wait: "0s" } }, "invalid_duration", "options.timeouts.wait"],
     ["a negative attempt", { timeouts: { attempt: "-1s" } }, "invalid_duration", "options.timeouts.attempt"],
@@ -58,7 +58,7 @@ describe("1.1 what is refused at enqueue, and nothing is stored", () => {
     expect(await storedJobs(stage)).toBe(0);
   });
 
-  it("one id for many jobs is refused", async () => {
+  it("enqueueMany refuses one id for many jobs", async () => {
     const stage = await openStage();
     const id = "01890000-0000-7000-8000-000000000001";
     const error = await errorOf(stage.engine.enqueueMany(job, [1, 2], loose({ id })));
@@ -66,7 +66,7 @@ describe("1.1 what is refused at enqueue, and nothing is stored", () => {
     expect(await storedJobs(stage)).toBe(0);
   });
 
-  it("a definition that defineJob did not make, and payloads that are no list", async () => {
+  it("enqueueMany refuses a definition that defineJob did not make, and payloads that are no list", async () => {
     const stage = await openStage();
     const error = await errorOf(stage.engine.enqueue(loose({ type: "a" }), null));
     expect(error).toMatchObject({ code: "invalid_definition", field: "definition" });
@@ -74,7 +74,7 @@ describe("1.1 what is refused at enqueue, and nothing is stored", () => {
     expect(many).toMatchObject({ code: "invalid_option", field: "payloads" });
   });
 
-  it("a payload that does not fit, is no JSON or is too large", async () => {
+  it("enqueue refuses a payload that fails its schema, is no JSON or is too large", async () => {
     const stage = await openStage();
     const typed = defineJob({ type: "a", payload: z.object({ cents: z.int() }) });
     const unfit = await errorOf(stage.engine.enqueue(typed, loose({ cents: 0.5 })));
@@ -86,7 +86,7 @@ describe("1.1 what is refused at enqueue, and nothing is stored", () => {
     expect(await storedJobs(stage)).toBe(0);
   });
 
-  it("one bad payload among 5,000 keeps all of them from being stored", async () => {
+  it("enqueueMany stores none of 5,000 payloads if one is bad", async () => {
     const stage = await openStage();
     const typed = defineJob({ type: "a", payload: z.object({ nth: z.int() }) });
     const payloads = Array.from({ length: 5_000 }, (_, nth) => ({ nth: nth === 4_321 ? 0.5 : nth }));
@@ -97,7 +97,7 @@ describe("1.1 what is refused at enqueue, and nothing is stored", () => {
   });
 });
 
-describe("1.1 what is refused when a worker is started", () => {
+describe("1.1 work() refuses bad input", () => {
   const { processors } = jobWith(() => null);
 
   it.each<[string, unknown, string, string]>([
@@ -158,7 +158,7 @@ describe("1.1 what is refused when a worker is started", () => {
     expect(stage.system.pendingTimers).toBe(before);
   });
 
-  it("a handler that is no function, and a definition that is none", () => {
+  it("work() refuses a handler that is no function, and a bad definition", () => {
     expect(() => processor(job, loose("run"))).toThrow(
       expect.objectContaining({ code: "invalid_option", field: "handler" }),
     );
@@ -171,7 +171,7 @@ describe("1.1 what is refused when a worker is started", () => {
   });
 });
 
-describe("1.1 what is refused elsewhere, and changes nothing", () => {
+describe("1.1 other calls refuse bad input and change nothing", () => {
   it.each<[string, unknown, string, string]>([
     ["nothing at all", {}, "invalid_option", "extend"],
     ["a bare number", { attempt: 5 }, "invalid_duration", "extend.attempt"],
@@ -203,7 +203,7 @@ describe("1.1 what is refused elsewhere, and changes nothing", () => {
     expect(error.message).not.toContain("secret");
   });
 
-  it("configureQueue, pause and resume with a bad name or setting", async () => {
+  it("configure, pause and resume refuse a bad name or setting", async () => {
     const { engine } = await openStage();
     const setting = await errorOf(engine.queues.configure("a", { timeouts: { attempt: loose("5 min") } }));
     expect(setting).toMatchObject({ code: "invalid_duration", field: "queue.timeouts.attempt" });
@@ -219,7 +219,7 @@ describe("1.1 what is refused elsewhere, and changes nothing", () => {
     });
   });
 
-  it("an unknown job, an unknown event and a bad wait", async () => {
+  it("calls refuse an unknown job, an unknown event and a bad wait", async () => {
     const { engine } = await openStage();
     const id = "01890000-0000-7000-8000-000000000001";
     for (const call of [

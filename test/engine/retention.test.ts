@@ -1,7 +1,18 @@
 import { describe, expect, it } from "vitest";
 import { defineJob, type PolicyOptions } from "../../src/index.ts";
 import { depthOf, rowOf } from "../../src/testing/read-store.ts";
-import { deaf, errorOf, jobOf, jobWith, openPair, openStage, START, type Stage, silent } from "./stage.ts";
+import {
+  deaf,
+  errorOf,
+  jobOf,
+  jobWith,
+  openPair,
+  openStage,
+  openWithJob,
+  START,
+  type Stage,
+  silent,
+} from "./stage.ts";
 
 const DAY = 86_400_000;
 
@@ -50,7 +61,7 @@ describe("9 retention", () => {
     expect(await isKept()).toEqual([false, false, false]);
   });
 
-  it("it is resolved by the sources, per state", async () => {
+  it("the sources set the retention of each state", async () => {
     const { stage, isKept } = await oneOfEach({ retention: { completed: "30d", cancelled: "1d" } });
     await passDays(stage, 2);
     expect(await isKept()).toEqual([true, true, false]);
@@ -67,7 +78,7 @@ describe("9 retention", () => {
     expect(await isKept()).toEqual([false, true, false]);
   });
 
-  it("more than one batch of old jobs is pruned, in small bites", async () => {
+  it("many old jobs are pruned in several batches", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => null, { retention: "1m" });
     stage.work(processors, { queues: { default: { concurrency: 100 } } });
@@ -90,16 +101,13 @@ describe("9 retention of 0s", () => {
   const gone: PolicyOptions = { retention: "0s", retry: { attempts: 1 } };
 
   it("a retention of 0s deletes the job in its settle, and still announces its end", async () => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(() => "done", gone);
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
+    const { stage, job } = await openWithJob(() => "done", gone);
     await stage.settle();
     expect(await rowOf(stage.engine.store, job.id)).toBeNull();
     expect(stage.names(job.id)).toEqual(["job.enqueued", "job.started", "job.completed"]);
   });
 
-  it("a job that somebody waits for is kept for a minute", async () => {
+  it("a job whose result() is awaited is kept for a minute", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => stage.sleep(5_000).then(() => "done"), gone);
     stage.work(processors);
@@ -113,7 +121,7 @@ describe("9 retention of 0s", () => {
     expect(await errorOf(job.result())).toMatchObject({ code: "result_gone" });
   });
 
-  it("a failed job that somebody waits for is kept too: the waiter gets its error and not a missing row", async () => {
+  it("a failed job whose result() is awaited is kept too, so the caller gets its error", async () => {
     const pair = await openPair(silent);
     const { definition, processors } = jobWith(
       async () => {
@@ -129,11 +137,8 @@ describe("9 retention of 0s", () => {
     expect(await waiting).toMatchObject({ code: "job_failed", message: expect.stringContaining("no") });
   });
 
-  it("a missing row is result_gone, never a hang", async () => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(() => "done", gone);
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
+  it("result() of a missing job rejects with result_gone and does not hang", async () => {
+    const { stage, job } = await openWithJob(() => "done", gone);
     await stage.settle();
     expect(await errorOf(job.result())).toMatchObject({ code: "result_gone" });
     const unknown = stage.engine.job("01890000-0000-7000-8000-000000000009");
@@ -141,7 +146,7 @@ describe("9 retention of 0s", () => {
     expect(stage.system.pendingTimers).toBeLessThan(20);
   });
 
-  it("a cancelled job goes at once, and its waiter hears of it", async () => {
+  it("a cancelled job is deleted at once, and its result() rejects", async () => {
     const stage = await openStage();
     const job = await stage.engine.enqueue(jobOf(gone));
     const waiting = errorOf(job.result());
@@ -201,7 +206,7 @@ describe("9 at least once, fenced", () => {
     ]);
   });
 
-  it("a handler that returns a thenable is waited for", async () => {
+  it("the worker awaits a thenable that a handler returns", async () => {
     const stage = await openStage();
     let ran = 0;
     // biome-ignore lint/suspicious/noThenProperty: query builders are such objects

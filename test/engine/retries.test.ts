@@ -12,7 +12,19 @@ import {
   snooze,
 } from "../../src/index.ts";
 import { rowOf } from "../../src/testing/read-store.ts";
-import { deaf, jobOf, jobWith, obedient, openPair, openStage, START, type Stage, sleepOn } from "./stage.ts";
+import {
+  deaf,
+  jobOf,
+  jobWith,
+  jobWithExpiredClaim,
+  obedient,
+  openPair,
+  openStage,
+  openWithJob,
+  START,
+  type Stage,
+  sleepOn,
+} from "./stage.ts";
 
 const even = { jitter: false } as const;
 const fail = () => Promise.reject(new Error("no"));
@@ -83,10 +95,7 @@ describe("4.1 backoffs at work", () => {
     ["timeout", { attempt: "5s" }],
     ["stalled", { heartbeat: "5s" }],
   ] as const)("except %s", async (type, timeouts) => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(obedient, { timeouts, retry: { except: [type] } });
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
+    const { stage, job } = await openWithJob(obedient, { timeouts, retry: { except: [type] } });
     await stage.advance("6s");
     expect(await stage.load(job)).toMatchObject({ state: "discarded", attempt: 1 });
   });
@@ -96,7 +105,7 @@ describe("4.2 does a retry fit", () => {
   const timeouts = { attempt: "10s", total: "1m" } as const;
   const backoff = constant({ first: "30s", ...even });
 
-  it("full: what could not end in time is discarded now, predicted, its own error kept", async () => {
+  it("full: a job whose retry could not end in time is discarded at once, and keeps its own error", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(
       async () => {
@@ -118,7 +127,7 @@ describe("4.2 does a retry fit", () => {
     expect(stage.names(job.id).slice(-3)).toEqual(["job.failed", "job.total_timeout", "job.discarded"]);
   });
 
-  it("any: it starts while any budget is left, with the attempt cut to what remains", async () => {
+  it("any: a retry starts if any budget is left, and its attempt is cut to the rest", async () => {
     const stage = await openStage();
     const rooms: number[] = [];
     const { definition, processors } = jobWith(
@@ -139,13 +148,10 @@ describe("4.2 does a retry fit", () => {
   });
 
   it("a built-in attempt counts as 0 here", async () => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(fail, {
+    const { stage, job } = await openWithJob(fail, {
       timeouts: { total: "1m" },
       retry: { attempts: 2, backoff },
     });
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
     await stage.advance("31s");
     expect(await stage.load(job)).toMatchObject({ state: "discarded", attempt: 2 });
   });
@@ -177,20 +183,14 @@ describe("4.3 crashes and expiredClaims", () => {
     expect([row.state, row.errors?.[0]?.type]).toEqual(["discarded", "stalled"]);
   });
 
-  it("a claim that runs out unentered adds a strike, and is then entered only after its start is committed", async () => {
+  it("a job whose claim expired is entered only after its start is committed", async () => {
     const pair = await openPair();
     const seen: unknown[] = [];
-    const { definition, processors } = jobWith(async ({ id }) => {
+    const { processors } = jobWith(async ({ id }) => {
       const row = await rowOf(pair.first.engine.store, id);
       seen.push([row?.expiredClaims, row?.attempt, row?.startedAt !== null]);
     });
-    // The second machine dies within the first moments, before anything is marked.
-    const dying = jobWith(deaf);
-    pair.second.work(dying.processors);
-    const job = await pair.second.engine.enqueue(dying.definition);
-    await pair.advance(100);
-    pair.crashSecond();
-    await pair.advance(12_000);
+    const job = await jobWithExpiredClaim(pair);
     expect(await pair.first.load(job)).toMatchObject({
       state: "available",
       attempt: 0,
@@ -201,17 +201,11 @@ describe("4.3 crashes and expiredClaims", () => {
     pair.first.work(processors);
     await pair.first.settle();
     expect(seen).toEqual([[1, 1, true]]);
-    expect(definition.type).toBe(dying.definition.type);
   });
 
-  it("a struck job whose start took longer to commit than it had is given back unentered", async () => {
+  it("a job with an expired claim is released if the commit of its start took too long", async () => {
     const pair = await openPair();
-    const dying = jobWith(deaf, { timeouts: { attempt: "2s" } });
-    pair.second.work(dying.processors);
-    const job = await pair.second.engine.enqueue(dying.definition);
-    await pair.advance(100);
-    pair.crashSecond();
-    await pair.advance(12_000);
+    const job = await jobWithExpiredClaim(pair, { timeouts: { attempt: "2s" } });
     let entered = 0;
     const { processors } = jobWith(() => void entered++, { timeouts: { attempt: "2s" } });
     const { commit } = pair.first.engine.store;
@@ -232,7 +226,7 @@ describe("4.3 crashes and expiredClaims", () => {
 });
 
 describe("4.4 giving back", () => {
-  it("a snooze gives the attempt back, waits, and is no failure", async () => {
+  it("a snooze does not spend the attempt, waits, and is no failure", async () => {
     const stage = await openStage();
     const attempts: number[] = [];
     const { definition, processors } = jobWith(
@@ -273,11 +267,8 @@ describe("4.4 giving back", () => {
     expect(result).toBeLessThan(90_100);
   });
 
-  it("a snooze past totalAt discards at once, predicted", async () => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(() => snooze({ after: "1h" }), { timeouts: { total: "1h" } });
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
+  it("a snooze past totalAt discards the job at once", async () => {
+    const { stage, job } = await openWithJob(() => snooze({ after: "1h" }), { timeouts: { total: "1h" } });
     await stage.settle();
     const row = await stage.load(job);
     expect([row.state, row.errors?.[0]]).toEqual([
@@ -287,10 +278,7 @@ describe("4.4 giving back", () => {
   });
 
   it("a snooze that names no time is a failed attempt", async () => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(() => snooze({ after: "soon" as never }));
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
+    const { stage, job } = await openWithJob(() => snooze({ after: "soon" as never }));
     await stage.settle();
     expect((await stage.load(job)).errors?.[0]).toMatchObject({ code: "invalid_duration" });
   });
@@ -321,16 +309,13 @@ describe("4.5 exhausted", () => {
     ["mode discard", deaf, { timeouts: { attempt: "5s", grace: "0s", mode: "discard" } }, false],
     ["Discard", () => Promise.reject(new Discard("enough")), {}, false],
   ])("onExhausted decides after %s", async (_name, run, settings, deadLetter) => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(run, { ...dead, ...settings });
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
+    const { stage, job } = await openWithJob(run, { ...dead, ...settings });
     await stage.advance("6s");
     expect(await stage.load(job)).toMatchObject({ state: "discarded", deadLetter, startedAt: START });
     expect("deadLetter" in (stage.told("job.discarded") ?? {})).toBe(deadLetter);
   });
 
-  it("wait and cancel never make a dead letter; a total that ends in the queue decides by what the enqueuer knew", async () => {
+  it("wait and cancel make no dead letter; a total that ends in the queue uses the settings of the enqueue", async () => {
     const stage = await openStage();
     const wait = await stage.engine.enqueue(jobOf({ ...dead, timeouts: { wait: "5s" } }));
     const total = await stage.engine.enqueue(jobOf({ ...dead, timeouts: { total: "5s" } }));
@@ -345,10 +330,7 @@ describe("4.5 exhausted", () => {
   });
 
   it("Discard keeps its own message and is never retried", async () => {
-    const stage = await openStage();
-    const { definition, processors } = jobWith(() => Promise.reject(new Discard("no such order")));
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition);
+    const { stage, job } = await openWithJob(() => Promise.reject(new Discard("no such order")));
     await stage.settle();
     const row = await stage.load(job);
     expect([row.state, row.attempt, row.errors?.[0]?.message]).toEqual(["discarded", 1, "no such order"]);

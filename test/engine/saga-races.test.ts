@@ -52,7 +52,7 @@ describe("SEMANTICS 7.4: two processes", () => {
     expect(texts()).toEqual(["begin", ...sent]);
   });
 
-  it("timeouts and messages at once: one wins, the others are taken again on the new state", async () => {
+  it("of timeouts and messages at once, one wins, and the others run again on the new state", async () => {
     const pair = await openPair();
     const { saga } = diary(async (context, text) => {
       if (text === "") for (let nth = 0; nth < 20; nth++) context.request("rung", "1m", { text: `t${nth}` });
@@ -70,7 +70,7 @@ describe("SEMANTICS 7.4: two processes", () => {
     expect(view?.pending).toEqual([]);
   });
 
-  it("a process that dies in the middle of a step: another takes the step, and its effects happen once", async () => {
+  it("another process repeats the step of a process that died, and its effects happen once", async () => {
     const pair = await openPair();
     const latch = createLatch();
     let isFirst = true;
@@ -95,8 +95,8 @@ describe("SEMANTICS 7.4: two processes", () => {
   });
 });
 
-describe("SEMANTICS 7.4: a process that stood still for longer than its lease", () => {
-  it("comes too late with what its not-found hook asked for, though there is no record to tell it so", async () => {
+describe("SEMANTICS 7.4: a process that paused for longer than its lease", () => {
+  it("cannot commit the effects of its not-found hook, although there is no record to guard", async () => {
     const pair = await openPair();
     const latch = createLatch();
     let hooks = 0;
@@ -123,7 +123,7 @@ describe("SEMANTICS 7.4: a process that stood still for longer than its lease", 
 });
 
 describe("a store that fails", () => {
-  it.each([1, 2])("a commit whose reply is lost is not taken twice: the %i. one", async (which) => {
+  it.each([1, 2])("a commit whose reply is lost counts once (commit %i)", async (which) => {
     const stage = await openOver((store) =>
       faultyStore(store, (call, nth) => (call === "commit" && nth === which ? "lose-reply" : undefined)),
     );
@@ -187,7 +187,7 @@ describe("SEMANTICS 7.8: newer zone data", () => {
 });
 
 describe("a rolling deploy", () => {
-  it("a process of the older version leaves sagas of the newer one to others, and spends no try", async () => {
+  it("a process with an older version leaves newer sagas to others, and counts no try", async () => {
     const stage = await openStage();
     const newer = diary(() => {}, { version: 2, migrate: (state: unknown) => state });
     const older = diary();

@@ -7,8 +7,8 @@ import { errorOf, openStage, START } from "./stage.ts";
 
 const HOUR = 3_600_000;
 
-describe("SEMANTICS 7.1: what a handler returns", () => {
-  it("a handler that returns nothing fails, nothing is saved, and what it asked for never was", async () => {
+describe("SEMANTICS 7.1: return values of handlers", () => {
+  it("a handler that returns nothing fails, and neither its state nor its effects are stored", async () => {
     const stage = await openStage();
     const { saga } = diary((context, text, state) => {
       if (text !== "bad") return undefined;
@@ -48,7 +48,7 @@ describe("SEMANTICS 7.2: requests", () => {
     expect(late).toBeLessThan(200);
   });
 
-  it("zero and the past fire right after the commit; the same twice fires twice; a key replaces", async () => {
+  it("a delay of zero or a past instant fires right after the commit, twice if requested twice; a key replaces", async () => {
     const stage = await openStage();
     const { saga, texts } = diary((context, text) => {
       if (text !== "") return;
@@ -67,7 +67,7 @@ describe("SEMANTICS 7.2: requests", () => {
     expect(texts()).toEqual(["", "past", "zero", "twice", "twice", "key"]);
   });
 
-  it("cascade: what a timeout requests fires within the same advance, if it is due", async () => {
+  it("a timeout that another timeout requests fires in the same advance if it is due", async () => {
     const stage = await openStage();
     const { saga, seen } = diary((context, text) => {
       const nth = text === "" ? 1 : Number(text) + 1;
@@ -95,7 +95,7 @@ describe("SEMANTICS 7.2: requests", () => {
 });
 
 describe("SEMANTICS 7.3: revokes", () => {
-  it("what was revoked is never handled, and revoking what is not pending is no error", async () => {
+  it("a revoked timeout is never handled, and revoking one that is not pending is no error", async () => {
     const stage = await openStage();
     const answers: string[] = [];
     const { saga, texts } = diary((context, text) => {
@@ -112,7 +112,7 @@ describe("SEMANTICS 7.3: revokes", () => {
     expect(stage.counters().sagas).toMatchObject({ revoked: 1, ignored: 0 });
   });
 
-  it("a timeout that is revoked from outside is never handled either", async () => {
+  it("a timeout that an operator revokes is never handled", async () => {
     const stage = await openStage();
     const { saga, texts } = diary((context, text) => {
       if (text === "") context.request("rung", "1h", { text: "never" }, { key: "k" });
@@ -129,7 +129,7 @@ describe("SEMANTICS 7.3: revokes", () => {
 });
 
 describe("SEMANTICS 7.4: one step, one commit", () => {
-  it("jobs, messages and replies come with the state", async () => {
+  it("jobs, messages and replies are stored with the state", async () => {
     const stage = await openStage();
     const other = diary(() => {}, { type: "other" });
     const { saga } = diary((context, text) => {
@@ -196,7 +196,7 @@ describe("SEMANTICS 7.4: one step, one commit", () => {
     expect(stage.told("saga.ignored")).toMatchObject({ because: "started" });
   });
 
-  it("a message that is sent twice under its id is handled once", async () => {
+  it("a message that is sent twice with its id is handled once", async () => {
     const stage = await openStage();
     const { saga, texts } = diary();
     stage.engine.host([saga]);
@@ -233,7 +233,7 @@ describe("SEMANTICS 7.4: one step, one commit", () => {
     });
   });
 
-  it("a message to a saga that is hosted nowhere waits for one that is", async () => {
+  it("a message to a saga that no process hosts waits until one does", async () => {
     const stage = await openStage();
     const { saga, texts } = diary();
     await stage.engine.send(saga, "begun", { id: "a" });
@@ -248,7 +248,7 @@ describe("SEMANTICS 7.4: one step, one commit", () => {
     expect(texts()).toEqual([""]);
   });
 
-  it("refuses what is wrong where it is sent, before anything is stored", async () => {
+  it("send refuses bad input and stores nothing", async () => {
     const stage = await openStage();
     const { saga } = diary();
     const { engine } = stage;
@@ -267,8 +267,8 @@ describe("SEMANTICS 7.4: one step, one commit", () => {
   });
 });
 
-describe("SEMANTICS 7.5: whose a timeout is", () => {
-  it("completing cancels what is pending; a message afterwards finds nobody; a start begins anew", async () => {
+describe("SEMANTICS 7.5: timeouts of completed sagas", () => {
+  it("completing cancels pending timeouts; a later message is not found; a start begins a new saga", async () => {
     const stage = await openStage();
     const lost: unknown[] = [];
     const { saga, texts } = diary(
@@ -293,7 +293,7 @@ describe("SEMANTICS 7.5: whose a timeout is", () => {
     expect(await stage.engine.saga(saga, "a").load()).toMatchObject({ completedAt: null, version: 3 });
   });
 
-  it("the record of a completed saga goes after its retention, or at once", async () => {
+  it("the record of a completed saga is deleted after its retention, at the earliest after a minute", async () => {
     const stage = await openStage();
     const end = diary((context, _text, state) => context.complete(state), { retention: "1h" });
     const gone = diary((context, _text, state) => context.complete(state), { type: "gone", retention: "0s" });
@@ -313,8 +313,8 @@ describe("SEMANTICS 7.5: whose a timeout is", () => {
   });
 });
 
-describe("SEMANTICS 7.7: nobody runs at the due time", () => {
-  it("what fell due is handled at the next start, in due order", async () => {
+describe("SEMANTICS 7.7: no process runs at the due time", () => {
+  it("timeouts that fell due are handled at the next start, in due order", async () => {
     const stage = await openStage();
     const { saga, texts } = diary((context, text) => {
       if (text !== "") return;
@@ -332,8 +332,8 @@ describe("SEMANTICS 7.7: nobody runs at the due time", () => {
   });
 });
 
-describe("SEMANTICS 7.9: how long a handler may run", () => {
-  it("a handler that hangs has failed at its limit; its signal tells it, and what it does later is void", async () => {
+describe("SEMANTICS 7.9: limits of handlers", () => {
+  it("a handler that hangs fails at its limit, its signal aborts, and its later actions do not count", async () => {
     const stage = await openStage();
     const latch = createLatch();
     const reasons: unknown[] = [];
@@ -356,7 +356,7 @@ describe("SEMANTICS 7.9: how long a handler may run", () => {
     expect((await stage.engine.saga(saga, "a").load())?.state.texts).toEqual(["", "slow"]);
   });
 
-  it("a handler that blocks the loop beyond its limit is judged when it ends, before the commit", async () => {
+  it("a handler that blocks the loop beyond its limit fails when it ends, before the commit", async () => {
     const stage = await openStage();
     let tries = 0;
     const { saga } = diary(
@@ -376,7 +376,7 @@ describe("SEMANTICS 7.9: how long a handler may run", () => {
 });
 
 describe("replies", () => {
-  it("go back to a saga as the message it named", async () => {
+  it("go back to a saga as the message that it named", async () => {
     const stage = await openStage();
     const stock = diary(
       (context, text) => {
@@ -414,7 +414,7 @@ describe("replies", () => {
 });
 
 describe("operators", () => {
-  it("list sagas by type and page, and end one from outside", async () => {
+  it("list sagas by type and page, and end one", async () => {
     const stage = await openStage();
     const { saga } = diary((context, text) => {
       if (text === "") context.request("rung", "1h", { text: "never" });

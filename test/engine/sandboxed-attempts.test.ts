@@ -58,7 +58,7 @@ function sandboxOf(definition: JobDefinition<never, unknown, unknown> | ReturnTy
 }
 
 describe("3.1 an attempt starts when its handler is entered, in a sandbox too (4.4, 5.2)", () => {
-  it("its clock runs from the moment at which its sandbox is ready", async () => {
+  it("its deadlines count from when its sandbox is ready", async () => {
     const stage = await openStage();
     const definition = jobOf({ timeouts: { attempt: "1s" } });
     const { sandbox, processors } = sandboxOf(definition);
@@ -76,7 +76,7 @@ describe("3.1 an attempt starts when its handler is entered, in a sandbox too (4
     expect(sandbox.calls[0]?.job.remaining).toBeGreaterThan(990);
   });
 
-  it("a job that waits too long for its sandbox is given back unspent, and other types go on meanwhile", async () => {
+  it("a job that waits too long for its sandbox is released unspent, and other types run meanwhile", async () => {
     const stage = await openStage();
     const definition = jobOf({}, "test.slow");
     const other = jobOf({}, "test.other");
@@ -125,7 +125,7 @@ describe("3.1 an attempt starts when its handler is entered, in a sandbox too (4
     expect((await stage.load(spent)).errors).toMatchObject([{ type: "total_timeout" }]);
   });
 
-  it("a close gives back what waits, at once", async () => {
+  it("close() releases jobs that wait for a sandbox at once", async () => {
     const stage = await openStage();
     const definition = jobOf();
     const { sandbox, processors } = sandboxOf(definition);
@@ -143,7 +143,7 @@ describe("3.1 an attempt starts when its handler is entered, in a sandbox too (4
   });
 });
 
-describe("8.3 the verdict falls at the hard deadline (8.4)", () => {
+describe("8.3 the verdict is given at the hard deadline (8.4)", () => {
   async function openLoop(delay: number) {
     const stage = await openStage();
     const definition = jobOf({ timeouts: { attempt: "1s", grace: "0s" }, retry: { attempts: 1 } });

@@ -97,8 +97,24 @@ export function jobWith(run: Run, settings: PolicyOptions = {}, type = "test.job
   return { definition, processors: [processor(definition, run as never)] };
 }
 
+/** A stage on which a worker runs one job with this handler. */
+export async function openWithJob(run: Run, settings: PolicyOptions = {}) {
+  const stage = await openStage();
+  const { definition, processors } = jobWith(run, settings);
+  stage.work(processors);
+  return { stage, job: await stage.engine.enqueue(definition) };
+}
+
 /** A handler that hears nothing and never ends. */
 export const deaf = (): Promise<never> => new Promise<never>(() => {});
+
+/** A handler that never ends, and calls back when its signal aborts. */
+export function deafWith(onAbort: () => void): Run {
+  return ({ signal }) => {
+    signal.addEventListener("abort", onAbort);
+    return deaf();
+  };
+}
 
 /** A handler that ends as soon as it is told to. */
 export const obedient = ({ signal }: AttemptContext): Promise<never> =>
@@ -208,6 +224,20 @@ export async function openPair(wrap: (store: Store) => Store = (store) => store)
       await first.settle();
     },
   };
+}
+
+/** A job whose claim expired: the second engine claimed it and died before the start was committed. */
+export async function jobWithExpiredClaim(
+  pair: Pair,
+  settings: PolicyOptions = {},
+): Promise<{ readonly id: string }> {
+  const { definition, processors } = jobWith(deaf, settings);
+  pair.second.work(processors);
+  const job = await pair.second.engine.enqueue(definition);
+  await pair.advance(100);
+  pair.crashSecond();
+  await pair.advance(12_000);
+  return job;
 }
 
 /** The error that a promise rejects with. */

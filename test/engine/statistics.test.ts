@@ -27,7 +27,7 @@ async function recordsOf(store: Store, kind: string) {
 }
 
 describe("statistics", () => {
-  it("count what jobs did, how long they waited and ran, what timed out and what came near", async () => {
+  it("count jobs by outcome, their waits and runs, timeouts and near misses", async () => {
     const stage = await openStage();
     workOn(stage);
     for (const run of [100, 100, 100, 9_500, 60_000]) await stage.engine.enqueue(brief, payload(run));
@@ -51,7 +51,7 @@ describe("statistics", () => {
     expect(groups[0]).toMatchObject({ queue: "default", type: "brief", completed: 4 });
   });
 
-  it("give a point for each step in which something happened", async () => {
+  it("give a point for each step with events", async () => {
     const stage = await openStage();
     workOn(stage);
     for (const _minute of [0, 1, 2]) {
@@ -68,7 +68,7 @@ describe("statistics", () => {
     expect(wide.points.map(({ completed, span }) => [completed, span])).toEqual([[3, 1_800_000]]);
   });
 
-  it("are kept by the store over all engines and restarts, up to the last few seconds of a crash", async () => {
+  it("are stored for all engines and restarts; a crash loses the last few seconds", async () => {
     let shared: Store | undefined;
     const store = (clock: () => number) => {
       shared ??= Object.assign(createMemoryStore({ clock }), { close: async () => {} });
@@ -97,7 +97,7 @@ describe("statistics", () => {
     expect(await recordsOf(stage.engine.store, "stats.minute")).toEqual(before);
   });
 
-  it("survive a store that is away for a while", async () => {
+  it("survive a store that is down for a while", async () => {
     let isAway = false;
     const stage = await openStage({
       store: (clock) =>
@@ -116,7 +116,7 @@ describe("statistics", () => {
     expect((await stage.engine.stats()).total).toMatchObject({ completed: 2, enqueued: 2 });
   });
 
-  it("refuse bad questions", async () => {
+  it("refuse bad queries", async () => {
     const { engine } = await openStage();
     const refused = (query: object, field: string) =>
       expect(engine.stats(query as never)).rejects.toThrow(field);
@@ -131,7 +131,7 @@ describe("statistics", () => {
   });
 });
 
-describe("old figures", () => {
+describe("old stats", () => {
   it("become hours and days without losing a count, and are deleted in the end", async () => {
     const stage = await openStage();
     const worker = workOn(stage);
@@ -161,7 +161,7 @@ describe("old figures", () => {
     expect(await recordsOf(store, "stats.day")).toHaveLength(0);
   });
 
-  it("are added up once, however many engines try at the same time, and late ones are added too", async () => {
+  it("are added up once even if several engines try, and late ones are added too", async () => {
     let now = START;
     const store = createMemoryStore({ clock: () => now });
     const clock = { now: () => now };
@@ -205,7 +205,7 @@ describe("old figures", () => {
 });
 
 describe("advise", () => {
-  it("puts the timeout that is configured beside what was seen, and tries out another", async () => {
+  it("compares the configured timeout with the recorded runs, and checks another one", async () => {
     const stage = await openStage();
     workOn(stage);
     for (let n = 0; n < 100; n++) await stage.engine.enqueue(brief, payload(n < 90 ? 1_000 : 8_000));

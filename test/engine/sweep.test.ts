@@ -3,7 +3,7 @@ import type { SimSystem } from "../../src/testing/index.ts";
 import { jobOf, openOver, sleepOn } from "./stage.ts";
 
 describe("3.11 the sweep", () => {
-  it("a deadline that comes up while a sweep is under way is not slept over", async () => {
+  it("a deadline that is set during a sweep round is not missed", async () => {
     let system: SimSystem | undefined;
     // The answer of a sweep is on its way for a while, so it knows nothing of what was committed meanwhile.
     const stage = await openOver((store) => ({

@@ -27,7 +27,7 @@ async function runAll(stage: Stage) {
 }
 
 describe("unique while a job lives", () => {
-  it("gives the old job, marked as duplicate, until it ends", async () => {
+  it("returns the existing job as a duplicate until it ends", async () => {
     const stage = await openStage();
     const job = define({});
     const first = await stage.engine.enqueue(job, { a: 1, b: 2 });
@@ -39,7 +39,7 @@ describe("unique while a job lives", () => {
     expect(await stage.engine.queues.depth()).toMatchObject({ available: 1, completed: 2 });
   });
 
-  it("refuses where it is told to, naming the job that has the key", async () => {
+  it("rejects with onConflict reject, and names the job that holds the key", async () => {
     const { engine } = await openStage();
     const job = define({ onConflict: "reject" });
     const first = await engine.enqueue(job, 1);
@@ -64,7 +64,7 @@ describe("unique while a job lives", () => {
     });
   });
 
-  it("replaces a running job, whose handler hears of it", async () => {
+  it("replaces a running job and aborts its handler", async () => {
     const stage = await openStage();
     const job = define({ payload: false, onConflict: "replace" });
     const first = await stage.engine.enqueue(job, 1);
@@ -95,7 +95,7 @@ describe("unique while a job lives", () => {
     expect(await stage.load(second)).toMatchObject({ state: "available" });
   });
 
-  it("enqueues many, of which each says whether it is a duplicate", async () => {
+  it("enqueues many jobs, and each handle says whether it is a duplicate", async () => {
     const { engine } = await openStage();
     const handles = await engine.enqueueMany(define({ onConflict: "reject" }), [1, 2, 1, 3, 2]);
     expect(handles.map(({ duplicate }) => duplicate)).toEqual([false, false, true, false, true]);
@@ -111,7 +111,7 @@ describe("unique while a job lives", () => {
     expect(await engine.enqueue(job, 1, { id })).toMatchObject({ id, duplicate: true });
   });
 
-  it("can be switched off, and overruled, by a call", async () => {
+  it("can be turned off or overridden by a call", async () => {
     const { engine } = await openStage();
     const job = define({});
     await engine.enqueue(job, 1);
@@ -123,7 +123,7 @@ describe("unique while a job lives", () => {
 });
 
 describe("unique for a period", () => {
-  it("counts from creation, also against a job that has ended, and no longer", async () => {
+  it("counts from creation, even if the job has ended, and ends with the period", async () => {
     const stage = await openStage();
     const job = define({ period: "1h" });
     const first = await stage.engine.enqueue(job, 1);
@@ -160,7 +160,7 @@ describe("unique for a period", () => {
     expect(await stage.engine.enqueue(strict, 1)).toMatchObject({ id: second.id, duplicate: true });
   });
 
-  it("forgets its record when the period is over", async () => {
+  it("deletes its record when the period is over", async () => {
     const stage = await openStage();
     await stage.engine.enqueue(define({ period: "1h" }), 1);
     const records = () => stage.engine.store.records.list("unique", null, 10);
@@ -171,7 +171,7 @@ describe("unique for a period", () => {
     expect(await records()).toHaveLength(0);
   });
 
-  it("makes one job of a thousand calls at once", async () => {
+  it("adds one job for a thousand calls at once", async () => {
     const { engine } = await openStage();
     const job = define({ period: "1h" });
     const handles = await Promise.all(Array.from({ length: 1_000 }, () => engine.enqueue(job, 1)));
@@ -180,7 +180,7 @@ describe("unique for a period", () => {
     expect((await engine.queues.depth()).available).toBe(1);
   });
 
-  it("replaces one by one, so that the last of many calls at once is the one that lives", async () => {
+  it("replaces one by one, so that the last of many calls at once stays", async () => {
     const stage = await openStage();
     const job = define({ period: "1h", payload: false, onConflict: "replace" });
     const handles = await Promise.all(Array.from({ length: 20 }, (_, n) => stage.engine.enqueue(job, n)));
@@ -211,7 +211,7 @@ describe("unique by states", () => {
     expect(await stage.engine.enqueue(job, 1)).toMatchObject({ id: first.id, duplicate: true });
   });
 
-  it("forgets its record some time after the last of its jobs has ended", async () => {
+  it("deletes its record some time after the last of its jobs has ended", async () => {
     const stage = await openStage();
     await stage.engine.enqueue(define({ states: ["available", "active"] }), 1);
     const records = () => stage.engine.store.records.list("unique", null, 10);
@@ -224,7 +224,7 @@ describe("unique by states", () => {
 });
 
 describe("unique jobs within another commit", () => {
-  it("are left out while another lives, and refused where more is asked for", async () => {
+  it("are duplicates while another one lives, and rules that need other reads are refused", async () => {
     const stage = await openStage();
     const later = { dueAt: { after: "1m" } } as const;
     await stage.engine.enqueue(define({}), 1);

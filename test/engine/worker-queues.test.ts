@@ -33,7 +33,7 @@ describe("the queues of a worker", () => {
     expect(worker.queues).toEqual(["other"]);
   });
 
-  it("are warned of once if no definition names them, with the name that was meant", async () => {
+  it("cause one warning if no definition names them, with a name that may be meant", async () => {
     const { logger, about } = warnings();
     const { work, settle } = await openStage({ logger });
     const queues = { mail: { concurrency: 1 }, payment: { concurrency: 1 } };
@@ -51,7 +51,7 @@ describe("the queues of a worker", () => {
     ]);
   });
 
-  it("are looked at together if their workers are started together", async () => {
+  it("are checked together if their workers start together", async () => {
     const { logger, about } = warnings();
     const { work, settle } = await openStage({ logger });
     const processors = [processor(mail, () => {}), processor(card, () => {})];
@@ -78,7 +78,7 @@ describe("a queue that no live worker takes", () => {
     expect(await engine.queues.unattended()).toEqual([]);
   });
 
-  it("has its enqueues counted, and is warned of once", async () => {
+  it("has its enqueues counted and causes one warning", async () => {
     const { logger, about } = warnings();
     const { engine, work, advance } = await openStage({ logger });
     work([processor(mail, deaf)]);
@@ -105,7 +105,7 @@ describe("explain", () => {
     expect((await engine.explain(handle.id)).warnings).not.toContain(unattended);
   });
 
-  it("warns of each field of which the worker's definition says something else", async () => {
+  it("warns about each field in which the worker's definition differs", async () => {
     const { engine, work, settle } = await openStage();
     const timeouts = { attempt: "1m", total: "1h" } as const;
     const ours = defineJob({ type: "mail.send", queue: "mail", timeouts });
@@ -144,7 +144,7 @@ describe("explain", () => {
 });
 
 describe("what a worker writes with its beat", () => {
-  it("says nothing of processors if there are too many, and nothing of sources if they are too long", async () => {
+  it("leaves out processors if there are too many, and sources if they are too long", async () => {
     const { engine, work, settle } = await openStage();
     const many = (count: number, settings: object) =>
       Array.from({ length: count }, (_, index) =>

@@ -6,7 +6,7 @@ import { errorOf, openStage } from "./stage.ts";
 import { echo, fails, openWorkflows, waits } from "./workflow-stage.ts";
 
 describe("operators and steps", () => {
-  it("a step whose turn has not come is neither cancelled, extended nor activated", async () => {
+  it("a step that is not ready cannot be cancelled, extended or activated", async () => {
     const { stage } = await openWorkflows();
     const workflow = await stage.engine.workflows.start(chain([step(waits, "a"), step(echo, "b")]));
     const [, second] = await workflow.steps();
@@ -22,7 +22,7 @@ describe("operators and steps", () => {
       });
   });
 
-  it("a step is retried by hand only after its workflow has ended, and runs on its own then", async () => {
+  it("a step can be retried by hand only after its workflow has ended, and then runs alone", async () => {
     const { stage, ran } = await openWorkflows();
     const workflow = await stage.engine.workflows.start(
       chain([group([step(fails, "a"), step(waits, "b")]), step(echo, "c")]),
@@ -43,7 +43,7 @@ describe("operators and steps", () => {
   });
 });
 
-it("a cancel by somebody who gives a name leaves an entry in the audit", async () => {
+it("a cancel with an operator writes an audit entry", async () => {
   const { stage } = await openWorkflows();
   const { workflows, audit } = stage.engine;
   const by = { actor: "mia", reason: "ordered twice" };
@@ -57,7 +57,7 @@ it("a cancel by somebody who gives a name leaves an entry in the audit", async (
 });
 
 describe("bounds", () => {
-  it("results that are too large to be handed on end the step that needs them, and say so", async () => {
+  it("a step whose dependencies have too large results is discarded with a clear error", async () => {
     const { stage } = await openWorkflows({ documentLimit: 2_000 });
     const workflow = await stage.engine.workflows.start(
       chain([group([step(echo, "x".repeat(1_200)), step(echo, "y".repeat(1_200))]), step(echo, "c")]),
@@ -71,7 +71,7 @@ describe("bounds", () => {
     expect(await workflow.view()).toMatchObject({ state: "failed" });
   });
 
-  it("a workflow of 10,000 steps is stored in pieces, seen whole, and ends", {
+  it("a workflow of 10,000 steps is stored in pieces, visible as a whole, and ends", {
     timeout: 60_000,
   }, async () => {
     const { stage, seen, live } = await openWorkflows();
@@ -88,7 +88,7 @@ describe("bounds", () => {
     expect(await live()).toBe(0);
   });
 
-  it("what an interrupted start of a large workflow has left is taken away, and was never seen", async () => {
+  it("an interrupted start of a large workflow is never visible, and is deleted", async () => {
     const stage = await openStage();
     const { store } = stage.engine;
     const enqueue = store.jobs.enqueue.bind(store.jobs);
@@ -165,7 +165,7 @@ describe("bad input is refused at the call", () => {
   });
 });
 
-it("events of steps and workflows are recorded in the commits they tell of, each once and in order", async () => {
+it("events of steps and workflows are recorded in the commits of their changes, each once and in order", async () => {
   const stage = await openStage({ events: "durable" });
   stage.work([
     processor(echo, ({ payload }) => payload),

@@ -39,7 +39,7 @@ const start = (nodes: readonly [StepNode, ...StepNode[]], options: object = {}) 
 const MINUTE = 60_000;
 
 describe("a workflow that a handler starts", () => {
-  it("must end when its parent must, in all of its steps", async () => {
+  it("has its parent's deadline in all of its steps", async () => {
     const { stage, answer } = await start([step(child, "a"), step(child, "b")]);
     const workflow = await answer;
     expect(await childrenOf(stage.engine)).toEqual([
@@ -57,17 +57,17 @@ describe("a workflow that a handler starts", () => {
     for (const { endsAt } of children) expect(endsAt).toBeLessThan(4 * MINUTE);
   });
 
-  it("does not inherit what one of its steps is to start after, and is not refused for it", async () => {
+  it("inherits no deadline that one of its steps would start after, and is not refused", async () => {
     const { stage } = await start([step(child, "a", { delay: "20m" })]);
     expect(await childrenOf(stage.engine)).toEqual([{ payload: "a", endsAt: 0 }]);
   });
 
-  it("inherits nothing unless it is told whose it is", async () => {
+  it("inherits nothing without a parent option", async () => {
     const { stage } = await inHandler((_, engine) => engine.workflows.start(chain([step(child, "a")])));
     expect(await childrenOf(stage.engine)).toEqual([{ payload: "a", endsAt: 0 }]);
   });
 
-  it("is refused once nothing that the handler does counts any more", async () => {
+  it("is refused after the handler's attempt has ended", async () => {
     const stage = await openStage();
     const late: Promise<Error>[] = [];
     const job = jobOf({ timeouts: { attempt: "1s", grace: "1s" }, retry: { attempts: 1 } });
@@ -82,7 +82,7 @@ describe("a workflow that a handler starts", () => {
     expect(await childrenOf(stage.engine)).toEqual([]);
   });
 
-  it("names field, value and fix where its parent is no context", async () => {
+  it("refuses a parent that is no context, with field, value and fix", async () => {
     const { engine } = await openStage();
     for (const wrong of [{ id: "a" }, "a", 1, null]) {
       const starting = async () =>
@@ -95,7 +95,7 @@ describe("a workflow that a handler starts", () => {
 });
 
 describe("a cron that a handler triggers", () => {
-  it("enqueues a job that must end when its parent must; one that the clock triggers need not", async () => {
+  it("enqueues a job with its parent's deadline; one that the clock triggers has none", async () => {
     const { stage } = await inHandler(async (context, engine) => {
       await engine.crons.put("c", { cron: "@hourly", job: child, payload: "by the clock" });
       await engine.crons.trigger("c", { parent: context });
@@ -105,8 +105,8 @@ describe("a cron that a handler triggers", () => {
   });
 });
 
-describe("jobs that only keep the books of a workflow", () => {
-  it("are in no depth, no list of queues and no figures, unless their queue is named", async () => {
+describe("bookkeeping jobs of workflows", () => {
+  it("are in no depth, no list of queues and no stats, unless their queue is named", async () => {
     const { engine } = await openStage();
     await engine.workflows.start(chain([step(child, "a"), step(child, "b")]));
     expect(await engine.queues.depth()).toMatchObject({ available: 1, pending: 1 });

@@ -50,7 +50,7 @@ function holdRead(store: Store, limitKey: Latch, isHeld: (read: readonly string[
   };
 }
 
-it("a decision that comes after the end of its workflow does not cancel a callback that is on its way", async () => {
+it("a decision after the end of its workflow does not cancel a pending callback", async () => {
   const limitKey = createLatch();
   const isPlan = (read: readonly string[]) => read.includes("workflow.plan");
   const { first, second, advance } = await openPair((store) => holdRead(store, limitKey, isPlan));
@@ -69,7 +69,7 @@ it("a decision that comes after the end of its workflow does not cancel a callba
   expect(ran).toEqual(["a", "b", "called"]);
 });
 
-it("a cancellation that another engine has finished does not cancel a step that was retried since", async () => {
+it("a cancellation that another engine has finished does not cancel a step that was retried since then", async () => {
   const limitKey = createLatch();
   const held = { id: "" };
   const { first, second, advance } = await openPair((store) =>

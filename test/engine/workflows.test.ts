@@ -18,7 +18,7 @@ import { errorOf } from "./stage.ts";
 import { echo, fails, openWorkflows, states, waits } from "./workflow-stage.ts";
 
 describe("a chain", () => {
-  it("runs one after the other and hands results on", async () => {
+  it("runs its steps one after the other and passes results on", async () => {
     const { stage, seen, live } = await openWorkflows();
     const workflow = await stage.engine.workflows.start(
       chain([step(echo, "a"), step(echo, "b"), step(echo, "c")]),
@@ -88,7 +88,7 @@ describe("a chain", () => {
     expect(ran()).toEqual(["a", "c"]);
   });
 
-  it("counts delay, wait and total of a step from its turn on", async () => {
+  it("counts delay, wait and total of a step from when it is ready", async () => {
     const { stage, ran } = await openWorkflows();
     const workflow = await stage.engine.workflows.start(
       chain([
@@ -108,7 +108,7 @@ describe("a chain", () => {
   });
 });
 
-describe("however a step ends without success, it halts its chain in the same commit", () => {
+describe("a step that ends without success halts its chain in the same commit", () => {
   const broken = defineJob({
     type: "wf.broken",
     payload: unchecked<"throw" | "discard" | "snooze" | "hang">(),
@@ -203,7 +203,7 @@ describe("groups and batches", () => {
     });
   });
 
-  it("a batch that failed calls onFailure and onComplete with what there is", async () => {
+  it("a failed batch calls onFailure and onComplete with the results that exist", async () => {
     const { stage, seen } = await openWorkflows();
     const workflow = await stage.engine.workflows.start(
       batch([step(echo, "a"), step(fails, "b")], {
@@ -218,7 +218,7 @@ describe("groups and batches", () => {
     expect(await workflow.view()).toMatchObject({ state: "failed", total: 2 });
   });
 
-  it("callbacks of a batch that was never reached are not called", async () => {
+  it("callbacks of a batch that never started are not called", async () => {
     const { stage, ran } = await openWorkflows();
     await stage.engine.workflows.start(
       chain([step(fails, "a"), batch([step(echo, "b")], { onComplete: step(echo, "end") })]),
@@ -238,7 +238,7 @@ describe("groups and batches", () => {
 });
 
 describe("the whole workflow", () => {
-  it("can be cancelled: what runs is stopped, and what waits never starts", async () => {
+  it("can be cancelled: running steps are aborted, and waiting ones never start", async () => {
     const { stage, ran, live } = await openWorkflows();
     const workflow = await stage.engine.workflows.start(
       chain([group([step(waits, "a"), step(echo, "b")]), step(echo, "c")]),
@@ -257,7 +257,7 @@ describe("the whole workflow", () => {
     expect(await errorOf(workflow.result())).toMatchObject({ code: "workflow_failed", state: "cancelled" });
   });
 
-  it("hands its deadline down: a step that is cut by it says whose it was", async () => {
+  it("passes its deadline to its steps, and a step that it ends names the workflow", async () => {
     const { stage, ran } = await openWorkflows();
     const workflow = await stage.engine.workflows.start(
       chain([
@@ -279,7 +279,7 @@ describe("the whole workflow", () => {
     expect(ran()).toEqual(["a", "b"]);
   });
 
-  it("lets nothing start past its deadline, but callbacks do", async () => {
+  it("starts no step past its deadline, only callbacks", async () => {
     const { stage, ran } = await openWorkflows();
     const late = defineJob({ type: "wf.late", timeouts: { grace: "10s" } });
     stage.work([processor(late, () => stage.sleep(63_000))], { queues: { slow: { concurrency: 1 } } });
@@ -295,7 +295,7 @@ describe("the whole workflow", () => {
     expect(await workflow.view()).toMatchObject({ state: "failed", failure: { reason: "timeout" } });
   });
 
-  it("keeps what a later step needs even where retention is 0, and lets go of it at the end", async () => {
+  it("keeps results that a later step needs even with retention 0, and releases them at the end", async () => {
     const { stage, seen } = await openWorkflows();
     const workflow = await stage.engine.workflows.start(
       chain([
@@ -315,7 +315,7 @@ describe("the whole workflow", () => {
     expect(states(await workflow.steps())).toEqual([undefined, undefined, undefined]);
   });
 
-  it("is forgotten when its retention is over", async () => {
+  it("is deleted when its retention is over", async () => {
     const { stage } = await openWorkflows();
     const short = await stage.engine.workflows.start(chain([step(echo, "a")]), { retention: "1m" });
     const usual = await stage.engine.workflows.start(chain([step(echo, "b")]));
@@ -340,7 +340,7 @@ describe("the whole workflow", () => {
     expect(first[0]).toMatchObject({ kind: "chain", state: "running", total: 1, failure: null });
   });
 
-  it("started again under its id gives the old one", async () => {
+  it("returns the existing one if its id is started again", async () => {
     const { stage, ran } = await openWorkflows();
     const id = "01890a5d-ac96-774b-bcce-b302099a8057";
     const first = await stage.engine.workflows.start(chain([step(echo, "a")]), { id });
@@ -350,7 +350,7 @@ describe("the whole workflow", () => {
     expect(ran()).toEqual(["a"]);
   });
 
-  it("result() gives the caller up when its time is over, and the workflow goes on", async () => {
+  it("result() rejects when its time is over, and the workflow goes on", async () => {
     const { stage } = await openWorkflows();
     const workflow = await stage.engine.workflows.start(chain([step(echo, "a", { delay: "1m" })]));
     const impatient = errorOf(workflow.result({ within: "10s" }));

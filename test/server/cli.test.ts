@@ -108,9 +108,7 @@ describe("curfew serve", () => {
 
   it.each([["--json"], []])("says why a store does not answer %j", async (...flags) => {
     const running = command(["serve", "--store", "postgres://user:hunter2@127.0.0.1:1/x", ...flags]);
-    await running.said(
-      /the store does not answer yet.*ECONNREFUSED|ECONNREFUSED.*the store does not answer yet/,
-    );
+    await running.said(/cannot reach the store yet.*ECONNREFUSED|ECONNREFUSED.*cannot reach the store yet/);
     running.kill("SIGKILL");
     const { stdout, stderr } = await running.ended;
     expect(stdout + stderr).not.toContain("hunter2");

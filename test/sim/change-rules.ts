@@ -1,3 +1,4 @@
+import { isRated } from "../../src/core/job/deadlines.ts";
 import type { ErrorRecord } from "../../src/core/job/job.ts";
 import { ROUNDING } from "./handler-rules.ts";
 import { type Claim, dueAt, hasEnded, type JobLedger } from "./ledger.ts";
@@ -124,11 +125,16 @@ const noLateTtl: Rule = ({ errors, claim, change, troubledAt, now }) => {
 };
 
 /** The engine takes the lower bound of what time it is, so nothing it writes can lie in the future. */
+/** The start of a job under a rate is committed before its handler is entered, and says when that will be. */
+const LONGEST_START = 5_000;
+
 const noFuture: Rule = ({ change, now }) => {
   const { after } = change;
   for (const name of ["createdAt", "claimedAt", "startedAt", "finishedAt"] as const) {
     const at = after[name];
-    if (at !== null && at > now) return `${name} lies ${(at - now).toFixed(2)} ms in the future`;
+    const latest =
+      name === "startedAt" && isRated(after) ? now + LONGEST_START + START_SLACK + change.by.clockDoubt : now;
+    if (at !== null && at > latest) return `${name} lies ${(at - now).toFixed(2)} ms in the future`;
   }
   return undefined;
 };
@@ -203,13 +209,17 @@ function silentUntil(seen: Seen, error: ErrorRecord): number | undefined {
   return Math.max(before.startedAt, seenAt) + limit;
 }
 
-/** From the moment the handler was really entered, an attempt has its whole limit, and its grace if it is ended by force. */
-function fullTime({ job, claim }: Seen, error: ErrorRecord): number | undefined {
+/**
+ * From the moment the handler was really entered, an attempt has its whole limit, and its grace if it is ended by force,
+ * unless `total` is over before.
+ */
+function fullTime({ change, job, claim }: Seen, error: ErrorRecord): number | undefined {
   const { attempt, grace } = job.expected;
   const run = claim?.run;
   if (!run || job.isExtended || attempt === undefined || attempt === null) return undefined;
   if (run.claim.by.mayLag(run.enteredAt)) return undefined;
-  return run.enteredAt + attempt + (error.forced ? (grace ?? 0) : 0) - ROUNDING;
+  const softAt = Math.min(run.enteredAt + attempt, change.after.totalAt ?? Number.POSITIVE_INFINITY);
+  return softAt + (error.forced ? (grace ?? 0) : 0) - ROUNDING;
 }
 
 /** What the retry policy must have made of the error (SEMANTICS 1, 4.1, 4.3, 4.5). */
@@ -257,7 +267,7 @@ const budgets: Rule = ({ change, job, now }) => {
   const { wait, total, delay, askedAt } = job.expected;
   if (after.createdAt < now - 60_000) return "createdAt lies in the past";
   const earliest = by.mayLag(askedAt) ? after.createdAt : Math.floor(askedAt);
-  const latest = askedAt + by.clockDoubt + START_SLACK;
+  const latest = askedAt + by.clockDoubtSince(askedAt) + START_SLACK;
   if (wait !== null && (after.waitAt === null || after.waitAt > latest + wait))
     return `waitAt is ${after.waitAt}, not within ${latest + wait}`;
   if (total !== null && (after.totalAt === null || after.totalAt > latest + total))

@@ -217,7 +217,7 @@ export class Checker implements StoreObserver, ReplyObserver {
   // What reached a process.
 
   heard(by: Machine, call: StoreCall, request: unknown, answer: unknown, times: Times): void {
-    if (call === "clock") by.clockDoubt = times.heardAt - times.sentAt;
+    if (call === "clock") by.heardClock(times.heardAt, times.heardAt - times.sentAt);
     else if (call === "jobs.claim") {
       for (const row of answer as JobRow[]) {
         const claim = this.jobs.get(row.id)?.claims.get(row.fence);
@@ -234,7 +234,9 @@ export class Checker implements StoreObserver, ReplyObserver {
         const outcome = (answer as Outcome[])[index] as Outcome;
         // A stale revision says nothing about the claim: it may well hold.
         const isKnown = outcome.ok || outcome.because === "lost" || outcome.because === "gone";
-        if (job && isKnown) this.#confirmed(by, job.id, job.fence, outcome.ok, times);
+        // Of an operator's call, which names a revision, the worker of the same process hears nothing.
+        const isOfHolder = job?.rev === undefined || outcome.ok;
+        if (job && isKnown && isOfHolder) this.#confirmed(by, job.id, job.fence, outcome.ok, times);
       }
     }
   }

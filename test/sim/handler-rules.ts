@@ -26,15 +26,15 @@ function isMarkedFirst({ expiredClaims, limitKey, options }: JobRow): boolean {
  * start that was committed before the entry. Null where nothing is known: another process has the job by now.
  */
 function leaseAt({ job, claim }: Run): number | null {
-  if (!isMarkedFirst(claim.row)) return claim.row.stallAt;
-  return job.row.fence === claim.fence && job.row.startedAt !== null ? job.row.stallAt : null;
+  const isCommitted = job.row.fence === claim.fence && job.row.startedAt !== null;
+  if (!isMarkedFirst(claim.row) && !isCommitted) return claim.row.stallAt;
+  return isCommitted ? job.row.stallAt : null;
 }
 
 /** The committed start of a marked job is what `wait` asks for; the handler follows a moment later. */
 function hasStartedBefore({ job, claim }: Run, waitAt: number): boolean {
-  if (!isMarkedFirst(claim.row)) return false;
   // Somebody else has it by now: what this process had committed is gone.
-  if (job.row.fence !== claim.fence) return true;
+  if (job.row.fence !== claim.fence) return isMarkedFirst(claim.row);
   return job.row.startedAt !== null && job.row.startedAt < waitAt + CLOCK_SLACK;
 }
 

@@ -15,6 +15,9 @@ interface MachineOptions {
   readonly rate: number;
 }
 
+/** Readings of the clock can follow each other closely after a standstill. */
+const KEPT_DOUBTS = 4;
+
 /**
  * One operating-system process as the engine in it sees the world: its own monotonic clock, a wall clock that may be
  * wrong and may jump, and timers that are never early and often a little late. It can be paused and it can die, at
@@ -28,6 +31,7 @@ export class Machine implements System, Owner {
   pendingTimers = 0;
   /** How long the last reading of the store's clock took: so far may the engine's time lag. */
   clockDoubt = 0;
+  readonly #earlierDoubts: { readonly until: number; readonly took: number }[] = [];
   /** Its engine was closed in good order; handlers that ignored that may still run. */
   isClosed = false;
   /** The last pauses, so that the checker does not blame a process for what it could not do meanwhile. */
@@ -53,6 +57,19 @@ export class Machine implements System, Owner {
     this.#offset = this.#lateness() * 1e6;
     this.#rate = rate;
     this.#wallAhead = (this.#lateness() - 0.5) * 600_000;
+  }
+
+  /** A reading of the store's clock reached this process. */
+  heardClock(at: number, took: number): void {
+    this.#earlierDoubts.push({ until: at, took: this.clockDoubt });
+    if (this.#earlierDoubts.length > KEPT_DOUBTS) this.#earlierDoubts.shift();
+    this.clockDoubt = took;
+  }
+
+  /** The widest that its clock was from then on: a call may have been made before the last reading arrived. */
+  clockDoubtSince(at: number): number {
+    const earlier = this.#earlierDoubts.filter(({ until }) => at <= until).map(({ took }) => took);
+    return Math.max(this.clockDoubt, ...earlier);
   }
 
   // Functions and not methods, because those who use a system hand single ones of them on.

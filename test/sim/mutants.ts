@@ -15,6 +15,16 @@ export interface Mutant {
   readonly mutation: Mutation;
 }
 
+/** A defect of the store, for the worlds of sagas, workflows and crons. */
+export interface StoreMutant extends Omit<Mutant, "mutation"> {
+  readonly mutate: (store: Store, dice: Dice) => Store;
+}
+
+/** Changes every unit before it is committed. */
+export function withUnits(store: Store, change: (unit: Unit) => Unit): Store {
+  return { ...store, commit: (units, options) => store.commit(units.map(change), options) };
+}
+
 function withJobs(store: Store, jobs: Partial<Store["jobs"]>): Store {
   return { ...store, jobs: { ...store.jobs, ...jobs } };
 }

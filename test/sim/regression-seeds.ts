@@ -18,6 +18,24 @@ export const REGRESSION_SEEDS: readonly (readonly [seed: number, showed: string]
   [7_000_979, "total with unbounded grace ends nothing; the dead job keeps the only slot of its queue"],
   [7_017_089, "jobs wait for a limit whose slots are kept by jobs in a queue without a free slot"],
   [7_018_208, "a job that kills its process, and that nothing ends, keeps the only slot of its queue"],
+  [20_001_879, "a slow reading of the clock after a jump of the wall clock made durations 660 ms longer"],
+  [
+    30_011_967,
+    "a start whose reply was lost was marked again before its row had been read, and announced twice",
+  ],
+  [30_004_815, "the checker forgot the doubt of the reading before last"],
+  [20_013_496, "the checker took the doubt of the last clock reading for that of the one before"],
+  [20_014_975, "the checker took what an operator heard for what the worker of the same process knows"],
+  [20_017_426, "the checker forgot that total may cut the full time of an attempt"],
+];
+
+/** The same for worlds in which some processes are far away from the store. */
+export const DISTANT_REGRESSION_SEEDS: readonly (readonly [seed: number, showed: string])[] = [
+  [120, "a job under a rate was never entered by a worker whose commits took long"],
+  [151, "a job that waited for a moment in a closing worker stayed claimed"],
+  [155, "the claim of a job with a short heartbeat was over before it reached its worker"],
+  [513, "a start that was committed first was entered after wait had ended"],
+  [686, "a job expired while its handler ran, because its start was on its way to the store"],
 ];
 
 /** The same for the simulator of workflows. */

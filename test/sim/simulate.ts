@@ -73,6 +73,14 @@ export async function simulate(options: SimOptions): Promise<SimReport> {
   return world.report();
 }
 
+/**
+ * Every process knows every type. A worker beside the store that does not know a type claims its jobs and gives them back
+ * before one far away can claim them (SEMANTICS 3.10).
+ */
+function withAllTypes(plan: Plan): Plan {
+  return { ...plan, processes: plan.processes.map((process) => ({ ...process, types: plan.types })) };
+}
+
 /** How far the machine of each process is away; one that is started again may stand elsewhere. */
 function distances(seed: number): (machine: Machine) => number {
   const known = new Map<Machine, number>();
@@ -99,7 +107,7 @@ class World {
   constructor({ seed, mutation = {}, isDistant = false, isTraced = false, onLine }: SimOptions) {
     const scheduler = this.#scheduler;
     const now = () => scheduler.now;
-    this.#plan = planOf(seed);
+    this.#plan = isDistant ? withAllTypes(planOf(seed)) : planOf(seed);
     this.#dice = new Dice(subSeed(seed, "chaos"));
     this.#trace = new Trace({
       isKept: isTraced,

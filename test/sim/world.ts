@@ -72,3 +72,29 @@ export async function rulesBroken(
   }
   return rules.join("\n");
 }
+
+/** Words of a trace for each kind of fault. */
+export const FAULTS = ["crashes", "stands still", "dropped", "unanswered", "slow by"];
+
+/** The first seed of each batch of tests. */
+export function batchStarts(seeds: number, perBatch: number): number[] {
+  return Array.from({ length: Math.ceil(seeds / perBatch) }, (_, batch) => 1 + batch * perBatch);
+}
+
+/** Runs a seed twice with a trace. */
+export async function runTwice<Report extends WorldReport>(
+  simulate: (options: WorldOptions) => Promise<Report>,
+  seed: number,
+): Promise<[first: Report, second: Report]> {
+  return [await simulate({ seed, isTraced: true }), await simulate({ seed, isTraced: true })];
+}
+
+/** Runs the first seeds with a trace. Returns the reports and the text of all traces. */
+export async function runTraced<Report extends WorldReport>(
+  simulate: (options: WorldOptions) => Promise<Report>,
+  seeds: number,
+): Promise<{ reports: Report[]; text: string }> {
+  const reports: Report[] = [];
+  for (let seed = 1; seed <= seeds; seed++) reports.push(await simulate({ seed, isTraced: true }));
+  return { reports, text: reports.map(({ trace }) => trace.lines.join("\n")).join("\n") };
+}

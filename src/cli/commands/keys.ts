@@ -2,6 +2,7 @@ import { type Command, Option } from "commander";
 import { ROLES } from "../../server/roles.ts";
 import { withPage } from "../declare.ts";
 import type { NewKeyOptions } from "../new-key.ts";
+import { registerKeyFile } from "./key-file.ts";
 
 export function register(keys: Command): void {
   keys.description("Keys that callers of a server must bring.");
@@ -21,4 +22,5 @@ export function register(keys: Command): void {
     const { newKey } = await import("../new-key.ts");
     await newKey(options);
   });
+  registerKeyFile(keys);
 }

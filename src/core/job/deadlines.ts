@@ -121,6 +121,11 @@ export function activeWakeAt(
  */
 const MOST_SHIFT = 300;
 
+/** Whether the starts of this job count against a rate. */
+export function isRated({ limitKey, options }: Pick<JobRow, "limitKey" | "options">): boolean {
+  return limitKey !== null && options?.limit?.rate !== undefined;
+}
+
 /** A started attempt whose deadlines count from a later instant; null if that is too late for the committed start. */
 export function restarted(job: JobRow, startedAt: Instant, anchor: Instant): JobRow | null {
   const policy = job.policy as Policy;
@@ -129,8 +134,8 @@ export function restarted(job: JobRow, startedAt: Instant, anchor: Instant): Job
     ...(["hardAt", "stallAt"] as const).map((name) => (limits[name] ?? 0) - (job[name] ?? 0)),
   );
   // A rate counts starts by `startedAt`. A start that is too early would admit the next job too early.
-  const isRated = job.limitKey !== null && job.options?.limit?.rate !== undefined;
-  if (shift > MOST_SHIFT || (isRated && startedAt - (job.startedAt as Instant) > MOST_SHIFT)) return null;
+  if (shift > MOST_SHIFT || (isRated(job) && startedAt - (job.startedAt as Instant) > MOST_SHIFT))
+    return null;
   const wakeAt = activeWakeAt({ ...limits, startedAt, heartbeat: job.heartbeat }, policy.hears);
   return { ...job, ...limits, startedAt, wakeAt };
 }

@@ -5,6 +5,7 @@ import { checkDecided } from "./check-image.ts";
 import {
   activeWakeAt,
   attemptLimits,
+  isRated,
   isVisibilityTimeout,
   longestSilence,
   SWEEP_MARGIN,
@@ -194,7 +195,7 @@ function drop(job: JobRow, code: "rate_limited" | "queue_full", message: string,
 
 /** A claim is a lease and no start: it spends no attempt and starts no attempt clock (SEMANTICS 3.1). */
 function claim(job: JobRow, event: EventOf<"claim">, now: Instant): Decision {
-  const stallAt = claimEndsAt(job.heartbeat, now, event.lease);
+  const stallAt = claimEndsAt(job.heartbeat, { now, lease: event.lease });
   const image: JobImage = {
     ...waitingImage(job, "available"),
     state: "active",
@@ -211,8 +212,8 @@ const STARTED: readonly LifecycleEvent[] = [{ name: "job.started" }];
  * Enters a handler. A job that has certainly ended is discarded. If it may have ended by now, the worker asks again.
  */
 function start(job: JobRow, event: EventOf<"start">, now: Instant): Decision {
+  const { upper, anchor = now } = event;
   if (job.startedAt !== null) return { ok: false, because: "invalid_state" };
-  const { upper } = event;
   // The first start fixes the policy for all attempts: a redeploy does not change a job that has begun (SEMANTICS 2).
   const policy = job.policy ? policyFor(job.policy, event.kind ?? LOCAL_WORKER) : event.policy;
   const ended = endOfWaiting(job, now);
@@ -220,26 +221,25 @@ function start(job: JobRow, event: EventOf<"start">, now: Instant): Decision {
   // The holder compares its lease with the latest possible time: another worker may already have the job.
   if (job.stallAt !== null && upper >= job.stallAt) return { ok: false, because: "lease_over" };
   const endsAt = earlier(job.totalAt, job.waitAt);
-  if (endsAt !== null && upper >= endsAt) return { ok: false, because: "too_close" };
-  const limits = attemptLimits(event.anchor ?? now, policy, job.totalAt);
+  if (endsAt !== null && Math.max(upper, anchor) >= endsAt) return { ok: false, because: "too_close" };
+  const { softAt, hardAt, stallAt } = attemptLimits(anchor, policy, job.totalAt);
   const heartbeat = longestSilence(policy);
+  // A rate counts starts, so a start that is committed before the entry is written as late as the entry.
+  const startedAt = isRated(job) ? Math.max(now, anchor) : now;
   const image: JobImage = {
     state: "active",
     wake: "decide",
-    wakeAt: activeWakeAt(
-      { startedAt: now, hardAt: limits.hardAt, stallAt: limits.stallAt, heartbeat },
-      policy.hears,
-    ),
+    wakeAt: activeWakeAt({ startedAt, hardAt, stallAt, heartbeat }, policy.hears),
     rank: job.rank,
     attempt: job.attempt + 1,
     returns: job.returns,
     expiredClaims: job.expiredClaims,
     waitAt: null,
     totalAt: job.totalAt,
-    startedAt: now,
-    softAt: limits.softAt,
-    hardAt: limits.hardAt,
-    stallAt: limits.stallAt,
+    startedAt,
+    softAt,
+    hardAt,
+    stallAt,
     heartbeat,
     finishedAt: null,
     pruneAt: null,

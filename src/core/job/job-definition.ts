@@ -104,28 +104,17 @@ export function assertDefinition(value: unknown, field: string): asserts value i
   }
 }
 
+function checkName(name: string, field: string, most: number, pattern: RegExp, words: string): string {
+  if (typeof name === "string" && name.length <= most && pattern.test(name)) return name;
+  throw refuse("invalid_name", field, name, `use ${words}, at most ${most} characters`);
+}
+
 export function checkType(type: string, field: string): string {
-  if (typeof type !== "string" || type.length > 255 || !TYPE.test(type)) {
-    throw refuse(
-      "invalid_name",
-      field,
-      type,
-      'use lower-case words joined by dots, such as "card.charge", at most 255 characters',
-    );
-  }
-  return type;
+  return checkName(type, field, 255, TYPE, 'lower-case words joined by dots, such as "card.charge"');
 }
 
 export function checkQueue(queue: string, field: string): string {
-  if (typeof queue !== "string" || queue.length > 128 || !QUEUE.test(queue)) {
-    throw refuse(
-      "invalid_name",
-      field,
-      queue,
-      'use lower-case letters, digits, "-" and ".", at most 128 characters',
-    );
-  }
-  return queue;
+  return checkName(queue, field, 128, QUEUE, 'lower-case letters, digits, "-" and "."');
 }
 
 export function checkPriority(priority: number, field: string): number {

@@ -215,6 +215,8 @@ export interface JobOptions {
   readonly step?: StepPosition;
   /** The list of the results of the steps before it, as of when this step became ready. */
   readonly parentResults?: JsonText;
+  /** An import has stored the job but not its documents. The import completes it, or the next one of the same job. */
+  readonly importing?: true;
 }
 
 /** The position of a job in its workflow. */

@@ -59,8 +59,9 @@ export function extendedAttempt(running: JobRow, changed: JobRow, now: Instant):
     const policy = changed.policy ?? (running.policy as Policy);
     const { totalAt } = changed;
     const { startedAt } = running;
-    if ((startedAt as Instant) <= changed.startedAt) return { ...changed, stallAt, policy };
-    // The attempt counts from its entry, which is later than the committed start (`restarted`).
+    const isSameStart = startedAt === changed.startedAt && anchor <= anchorOf(changed, policy);
+    if (isSameStart) return { ...changed, stallAt, policy };
+    // The attempt counts from its entry, which is not the committed start (`restarted`).
     const row = { ...changed, stallAt, policy, startedAt };
     return { ...row, ...runningLimits(row, { anchor, policy, totalAt, extension: {}, now }) };
   }

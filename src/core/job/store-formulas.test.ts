@@ -35,6 +35,8 @@ describe("the formulas that stores repeat", () => {
     });
     const short = { ...enqueued(), heartbeat: 3_000, totalAt: T0 + 2_000 };
     expect(claimedRow(short, TERMS)).toMatchObject({ stallAt: T0 + 3_050, wakeAt: T0 + 2_000 });
+    expect(claimedRow(short, { ...TERMS, shortest: 5_000 }).stallAt).toBe(T0 + 5_050);
+    expect(claimedRow(short, { ...TERMS, shortest: 90_000 }).stallAt).toBe(T0 + 10_050);
   });
 
   it("a promoted job is available until its wait or total is over", () => {

@@ -14,14 +14,19 @@ export interface ClaimTerms {
   readonly now: Instant;
   /** Milliseconds. */
   readonly lease: number;
+  /** A heartbeat does not cut the claim below this. */
+  readonly shortest?: number;
   /** The low 21 bits of the new fence. */
   readonly salt: number;
   readonly worker: string;
 }
 
 /** The end of a claim: its lease, or the heartbeat of the job if that is shorter. */
-export function claimEndsAt(heartbeat: number | null, now: Instant, lease: number): Instant {
-  return now + Math.min(heartbeat ?? lease, lease);
+export function claimEndsAt(
+  heartbeat: number | null,
+  { now, lease, shortest = 0 }: Pick<ClaimTerms, "now" | "lease" | "shortest">,
+): Instant {
+  return now + Math.min(Math.max(heartbeat ?? lease, shortest), lease);
 }
 
 /** When the sweep looks at a claimed job: at the end of the claim, of `wait` or of `total`, whichever is first. */
@@ -30,8 +35,9 @@ export function claimWakeAt(stallAt: Instant, waitAt: Instant | null, totalAt: I
 }
 
 /** **Claim**: an available job that a worker takes. `decide` makes the same of the event `claim`. */
-export function claimedRow(row: JobRow, { now, lease, salt, worker }: ClaimTerms): JobRow {
-  const stallAt = claimEndsAt(row.heartbeat, now, lease);
+export function claimedRow(row: JobRow, terms: ClaimTerms): JobRow {
+  const { now, salt, worker } = terms;
+  const stallAt = claimEndsAt(row.heartbeat, terms);
   return {
     ...row,
     state: "active",

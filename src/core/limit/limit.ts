@@ -1,4 +1,4 @@
-import { refuse, refuseUnknownKeys } from "../errors.ts";
+import { checkCount, refuse, refuseUnknownKeys } from "../errors.ts";
 import { keysOf } from "../option-keys.ts";
 import { type Duration, parseDuration } from "../time.ts";
 
@@ -86,7 +86,9 @@ export function parseLimit(options: LimitOptions<unknown>, field: string): Keyed
   return {
     key: typeof key === "function" ? (key as KeyedLimit["key"]) : checkLimitKey(key, `${field}.key`),
     limit: {
-      ...(concurrency !== undefined && { concurrency: checkCount(concurrency, `${field}.concurrency`) }),
+      ...(concurrency !== undefined && {
+        concurrency: checkCount(concurrency, `${field}.concurrency`, MOST),
+      }),
       ...(rate !== undefined && { rate: parseRate(rate, `${field}.rate`) }),
       ...(strict && { strict }),
       ...parseOnLimit(onLimit, `${field}.onLimit`),
@@ -104,7 +106,7 @@ export function parseOverride(
     throw refuse("invalid_limit", field, options, 'name concurrency or rate; "none" lifts one');
   return {
     ...(concurrency !== undefined && {
-      concurrency: concurrency === "none" ? null : checkCount(concurrency, `${field}.concurrency`),
+      concurrency: concurrency === "none" ? null : checkCount(concurrency, `${field}.concurrency`, MOST),
     }),
     ...(rate !== undefined && { rate: rate === "none" ? null : parseRate(rate, `${field}.rate`) }),
   };
@@ -112,7 +114,10 @@ export function parseOverride(
 
 function parseRate(rate: RateOptions, field: string): Rate {
   refuseUnknownKeys(rate, field, ["limit", "per"]);
-  return { limit: checkCount(rate.limit, `${field}.limit`), per: parseDuration(rate.per, `${field}.per`) };
+  return {
+    limit: checkCount(rate.limit, `${field}.limit`, MOST),
+    per: parseDuration(rate.per, `${field}.per`),
+  };
 }
 
 function parseOnLimit(onLimit: unknown, field: string): { onLimit?: OnLimit } {
@@ -123,12 +128,6 @@ function parseOnLimit(onLimit: unknown, field: string): { onLimit?: OnLimit } {
   refuseUnknownKeys(onLimit, field, ["reschedule"]);
   const { reschedule } = onLimit as { readonly reschedule: unknown };
   return { onLimit: { after: parseDuration(reschedule, `${field}.reschedule`) } };
-}
-
-export function checkCount(count: unknown, field: string, most = MOST): number {
-  if (typeof count !== "number" || !Number.isInteger(count) || count < 1 || count > most)
-    throw refuse("invalid_limit", field, count, `use a whole number from 1 to ${most}`);
-  return count;
 }
 
 export function checkLimitKey(key: unknown, field: string): string {

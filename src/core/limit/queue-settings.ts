@@ -1,8 +1,7 @@
-import { refuse, refuseUnknownKeys } from "../errors.ts";
+import { checkCount, refuse, refuseUnknownKeys } from "../errors.ts";
 import type { PolicySettings } from "../job/job.ts";
 import { type PolicyOptions, parseSettings } from "../job/policy.ts";
 import { keysOf } from "../option-keys.ts";
-import { checkCount } from "./limit.ts";
 
 /** How many jobs may wait in a queue, and what to do when it is full. */
 export interface DepthOptions {
@@ -40,14 +39,14 @@ const QUEUE_KEYS = keysOf<QueueOptions>({
   depth: true,
 });
 
-const MOST_DEPTH = 1_000_000;
+const MOST = 1_000_000;
 
 export function parseQueue(options: QueueOptions, field: string): StoredQueue {
   refuseUnknownKeys(options, field, QUEUE_KEYS);
   const { concurrency, depth } = options;
   return {
     ...parseSettings(options, field),
-    ...(concurrency !== undefined && { concurrency: checkCount(concurrency, `${field}.concurrency`) }),
+    ...(concurrency !== undefined && { concurrency: checkCount(concurrency, `${field}.concurrency`, MOST) }),
     ...(depth !== undefined && { depth: parseDepth(depth, `${field}.depth`) }),
   };
 }
@@ -57,7 +56,7 @@ function parseDepth(depth: DepthOptions, field: string): QueueDepth {
   const { onFull = "reject", warnAt } = depth;
   if (onFull !== "reject" && onFull !== "drop-oldest")
     throw refuse("invalid_option", `${field}.onFull`, onFull, 'write "reject" or "drop-oldest"');
-  const most = checkCount(depth.most, `${field}.most`, MOST_DEPTH);
+  const most = checkCount(depth.most, `${field}.most`, MOST);
   return {
     most,
     onFull,

@@ -19,7 +19,12 @@ import {
 } from "../../../test/support/saga-stage.ts";
 import type { Json } from "../schema.ts";
 import type { SagaContext } from "./saga.ts";
-import { decodeRecord, encodeRecord, HANDLED_LIMIT } from "./saga-record.ts";
+import { decodeRecord, encodeRecord, HANDLED_LIMIT, type SagaRecord } from "./saga-record.ts";
+
+function lateEvent(record: SagaRecord) {
+  const id = record.pending[0]?.id as string;
+  return { kind: "timeout", name: "late", id, payload: { nth: 1 } } as const;
+}
 
 describe("SEMANTICS 7.4: one step is one commit", () => {
   it("jobs, messages and replies are effects too, in the order of the calls", async () => {
@@ -64,12 +69,7 @@ describe("SEMANTICS 7.4: one step is one commit", () => {
 
   it("a reply needs a sender; the starter can be answered from a timeout", async () => {
     const { record } = await act(ask);
-    const event = {
-      kind: "timeout",
-      name: "late",
-      id: record.pending[0]?.id as string,
-      payload: { nth: 1 },
-    } as const;
+    const event = lateEvent(record);
     const answer = sagaThat((saga) => saga.reply(1));
     await expect(run(answer, record, { ...event, sender: null })).rejects.toMatchObject({
       code: "no_sender",
@@ -133,12 +133,7 @@ describe("SEMANTICS 7.4: one step is one commit", () => {
   it("a timeout is handled once: its mark is that it is no longer pending", async () => {
     const { record } = await act(ask);
     const saga = sagaThat((_saga, state) => ({ ...state, notes: ["late"] }));
-    const event = {
-      kind: "timeout",
-      name: "late",
-      id: record.pending[0]?.id as string,
-      payload: { nth: 1 },
-    } as const;
+    const event = lateEvent(record);
     const outcome = await run(saga, record, event);
     if (outcome.kind !== "stepped") throw new Error(outcome.kind);
     expect(outcome.record).toMatchObject({ pending: [], state: { notes: ["late"] } });

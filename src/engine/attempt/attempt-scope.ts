@@ -7,11 +7,11 @@ import type { Instant } from "../../core/time.ts";
 import type { AttemptParts } from "../context.ts";
 import type { AttemptContext } from "./processor.ts";
 
-/** What a scope shows of the attempt behind it. */
+/** What a scope needs from its attempt. */
 export interface ScopedAttempt {
   readonly row: JobRow;
   readonly signal: AbortSignal;
-  /** Set once nothing that the handler does counts any more. */
+  /** Why calls of the handler are refused; undefined while the attempt is valid. */
   readonly refusal: Error | undefined;
   readonly parts: AttemptParts;
   progress(fraction: number, note: Json | undefined): void;
@@ -21,10 +21,10 @@ export interface ScopedAttempt {
   onCleanup(hook: () => void | Promise<void>): void;
 }
 
-/** Whose deadline is handed on. */
+/** The job whose `total` the new job inherits. */
 export type Parent = NonNullable<EnqueueContext["parent"]>;
 
-/** The attempt that a call names as its parent, if it names one. */
+/** The running job that a call names as the parent, if it names one. */
 export function parentOf(context: unknown, field: string): Parent | undefined {
   if (context === undefined) return undefined;
   if (typeof context === "object" && context !== null) return AttemptScope.parentOf(context, field);
@@ -34,7 +34,7 @@ export function parentOf(context: unknown, field: string): Parent | undefined {
 const UNREAD = Symbol("unread");
 
 /**
- * What the handler sees of its attempt. Functions are made when they are read and carry their own `this`, so that
+ * The context that the handler gets. A function is made when it is read and bound to the attempt, so that
  * `({ payload, signal, progress }) => …` works and costs only what it names.
  */
 export class AttemptScope implements AttemptContext {
@@ -45,10 +45,10 @@ export class AttemptScope implements AttemptContext {
     this.#attempt = attempt;
   }
 
-  /** The attempt as the parent of what its handler starts; refused where nothing that it does counts any more. */
+  /** The job of a handler's context, as the parent of new jobs. Throws if the attempt is over or lost. */
   static parentOf(context: object, field: string): Parent {
     if (!(#attempt in context)) {
-      const fix = "pass the context that the handler was called with, and no copy of it";
+      const fix = "pass the context that the handler was called with; a copy does not work";
       throw refuse("invalid_option", field, context, fix);
     }
     const { refusal, row } = context.#attempt;
@@ -56,7 +56,7 @@ export class AttemptScope implements AttemptContext {
     return { id: row.id, totalAt: row.totalAt };
   }
 
-  /** Reads the payload by its schema; a promise where that takes its time. */
+  /** Parses the payload by its schema. Returns a promise if the schema is asynchronous. */
   parse(schema: Schema): Promise<void> | undefined {
     const payload = validate(schema, JSON.parse(this.#attempt.row.payload), "payload", "invalid_payload");
     if (payload instanceof Promise)

@@ -12,34 +12,33 @@ import type { Decided } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
 import { AttemptNotes } from "./attempt-notes.ts";
 import type { AttemptScope } from "./attempt-scope.ts";
-import { AttemptWrite } from "./attempt-write.ts";
+import { AttemptWrite, type MarkedAttempt, StartMark } from "./attempt-writes.ts";
 import type { Processor } from "./processor.ts";
 import { type RunHost, RunningAttempt, type Verdict } from "./running-attempt.ts";
-import { type MarkedAttempt, StartMark } from "./start-mark.ts";
 
-/** What an attempt needs of the worker that runs it. */
+/** What an attempt needs from its local worker. */
 export interface AttemptHost extends RunHost {
   readonly parts: EngineContext;
   readonly writer: CommitQueue;
-  /** Somebody else wrote the row: it has to be read again. */
+  /** An outsider wrote the row: load it and call `refresh`. */
   changed(attempt: Attempt): void;
-  /** The handler gave a sign of life that the store should hear of. */
+  /** The handler gave a beat: send `unsentStallAt` to the store in time. */
   beaten(attempt: Attempt): void;
 }
 
 /**
- * An attempt of a job that was claimed from the store. The row there is the truth about its deadlines; this object only
- * watches them for as long as the handler runs, and writes its verdict.
+ * An attempt of a job that was claimed from the store. The stored row has the deadlines. This object watches them while
+ * the handler runs, and writes the verdict.
  */
 export class Attempt extends RunningAttempt<AttemptHost> implements MarkedAttempt {
   readonly mark: StartMark;
-  /** The last beat of the handler that the store has not heard of. */
+  /** The `stallAt` of the handler's last beat, if the store does not have it yet. */
   unsentStallAt: Instant | undefined;
   #notes: AttemptNotes | undefined;
   #trace: AttemptTrace | undefined;
 
   constructor(host: AttemptHost, processor: Processor, row: JobRow, start: Decided) {
-    // The start is not committed yet, so the revision in the store is still the one of the claim.
+    // The start is not committed yet, so the store still has the revision of the claim.
     super(host, processor, writtenRow(row, start, row.rev), host.parts.clock.elapsed());
     this.mark = new StartMark(this, host.writer);
   }
@@ -50,14 +49,14 @@ export class Attempt extends RunningAttempt<AttemptHost> implements MarkedAttemp
     else super.enter(scope);
   }
 
-  protected override judged(event: Verdict): void {
+  protected override submit(event: Verdict): void {
     const { parts: context, writer: queue } = this.host;
     const at = context.clock.now();
     const decision = decide(this.row, event, at, context.random);
     if (!decision.ok) {
       context.logger.error(
         { job: this.row.id, event: event.type, because: decision.because },
-        "a verdict was refused",
+        "the verdict was refused by the rules; the sweep will end the attempt",
       );
       return;
     }
@@ -68,9 +67,9 @@ export class Attempt extends RunningAttempt<AttemptHost> implements MarkedAttemp
     queue.push(new AttemptWrite({ context, queue, row, event, decision, at, mark, notes, trace }));
   }
 
-  protected override tellLost(now: Instant): void {
+  protected override announceLost(now: Instant): void {
     this.#trace?.settled({ state: "lost", events: [], at: now, committedAt: now });
-    super.tellLost(now);
+    super.announceLost(now);
   }
 
   protected override abort(reason: AbortReason): void {
@@ -84,14 +83,14 @@ export class Attempt extends RunningAttempt<AttemptHost> implements MarkedAttemp
   }
 
   protected override get notes(): AttemptNotes {
-    this.#notes ??= new AttemptNotes(this.parts, this.host.writer, this);
+    this.#notes ??= new AttemptNotes(this.host.writer, this);
     return this.#notes;
   }
 
-  /** Lets the clocks of a start that was committed first run from now; false if its time is up. The store hears of it with the next marks. */
+  /** Counts an attempt whose start was committed first from now, and commits that. Returns false if its time is up. */
   startAnew(): boolean {
     const { clock } = this.parts;
-    // The sweep may end an attempt at its silence too, so that is the lease under which the handler is entered.
+    // The sweep may also end an attempt at `stallAt`, so the handler must be entered before it.
     const endsAt = earlier(this.row.softAt, this.row.stallAt);
     const row =
       endsAt !== null && clock.upper() >= endsAt ? null : restarted(this.row, clock.now(), clock.anchor());
@@ -101,20 +100,19 @@ export class Attempt extends RunningAttempt<AttemptHost> implements MarkedAttemp
     return true;
   }
 
-  /** Somebody else wrote the row under the same fence: it has to be read again. */
   changed(): void {
     this.host.changed(this);
   }
 
-  /** A write of this attempt was refused: the fence is no longer ours. */
+  /** A write of this attempt was refused, because the fence changed. */
   refused(outcome: Refused): void {
     this.stop(outcome.at?.state === "cancelled" ? "cancelled" : "lost");
   }
 
-  /** The row changed under the same fence (an extension): its limits hold from now on. */
+  /** Takes over the limits of a row that changed under the same fence, for example by an extension. */
   refresh(row: JobRow): void {
     if (this.isOver || row.fence !== this.row.fence) return;
-    // What was signalled stays signalled (SEMANTICS 3.3): only the revision is news then.
+    // A signal that was given stays (SEMANTICS 3.3): take over only the revision.
     if (this.reason) this.row = { ...this.row, rev: row.rev };
     else this.reschedule(extendedAttempt(this.row, row, this.parts.clock.anchor()));
     if (row.startedAt === this.row.startedAt) this.mark.found();

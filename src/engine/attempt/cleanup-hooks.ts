@@ -4,18 +4,18 @@ import type { AttemptParts } from "../context.ts";
 
 type Hook = () => void | Promise<void>;
 
-/** Hooks that run once when the signal aborts. Their end does not end the attempt, and their error is only told. */
+/** Hooks that run once when the signal aborts. They do not end the attempt, and their errors are only logged and announced. */
 export class CleanupHooks {
-  readonly #parts: AttemptParts;
+  readonly #context: AttemptParts;
   readonly #row: () => JobRow;
   readonly #hooks: Hook[] = [];
 
-  constructor(parts: AttemptParts, row: () => JobRow) {
-    this.#parts = parts;
+  constructor(context: AttemptParts, row: () => JobRow) {
+    this.#context = context;
     this.#row = row;
   }
 
-  /** A hook that comes after the signal runs at once. */
+  /** A hook that is added after the signal runs at once. */
   add(hook: Hook, isAborted: boolean): void {
     this.#hooks.push(hook);
     if (isAborted) this.run();
@@ -33,11 +33,11 @@ export class CleanupHooks {
   }
 
   #failed(error: unknown): void {
-    cleanupFailed(this.#parts, this.#row(), error);
+    cleanupFailed(this.#context, this.#row(), error);
   }
 }
 
-/** A hook's error is told and changes nothing. */
+/** Logs and announces the error of a hook. */
 export function cleanupFailed({ bus, clock, logger }: AttemptParts, row: JobRow, error: unknown): void {
   logger.warn({ job: row.id, error }, "a cleanup hook failed");
   if (!bus.wants("job.cleanup_failed")) return;

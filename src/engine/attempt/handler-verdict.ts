@@ -5,26 +5,26 @@ import { type Schema, toJsonText, validate } from "../../core/schema.ts";
 import { SandboxKilled } from "../../ports/sandbox.ts";
 import type { AttemptParts } from "../context.ts";
 
-type Judged = Extract<JobEvent, { type: "succeed" | "snooze" }>;
+type ReturnVerdict = Extract<JobEvent, { type: "succeed" | "snooze" }>;
 
-/** What a returned value means for its job; throws where it does not fit the definition. */
+/** The verdict of a returned value. Throws if the value does not match the schema of the definition. */
 export function verdictOfReturn(
   value: unknown,
   schema: Schema | undefined,
-  parts: AttemptParts,
+  context: AttemptParts,
   signalled: boolean,
-): Judged | Promise<Judged> {
-  if (value instanceof Snooze) return { type: "snooze", dueAt: snoozedUntil(value, parts.clock.anchor()) };
+): ReturnVerdict | Promise<ReturnVerdict> {
+  if (value instanceof Snooze) return { type: "snooze", dueAt: snoozedUntil(value, context.clock.anchor()) };
   if (value === undefined && !schema) return { type: "succeed", signalled };
-  const succeed = (result: unknown): Judged => {
+  const succeed = (result: unknown): ReturnVerdict => {
     if (result === undefined) return { type: "succeed", signalled };
-    return { type: "succeed", signalled, result: toJsonText(result, "result", parts.documentLimit) };
+    return { type: "succeed", signalled, result: toJsonText(result, "result", context.documentLimit) };
   };
   const checked = schema ? validate(schema, value, "result", "invalid_result") : value;
   return checked instanceof Promise ? checked.then(succeed) : succeed(checked);
 }
 
-/** What a thrown error means. After our own signal it is that timeout, with what was thrown as its cause. */
+/** The verdict of a thrown error. After our own timeout signal it is that timeout, with the error as its cause. */
 export function verdictOfThrow(error: unknown, signalled: boolean): Extract<JobEvent, { type: "fail" }> {
   const cause = signalled && error instanceof TimeoutError && error.cause !== undefined ? error.cause : error;
   const input = errorInput(cause);

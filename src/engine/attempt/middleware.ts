@@ -1,18 +1,18 @@
 import type { AttemptContext, Handler, Middleware } from "./processor.ts";
 
-/** The part of an attempt that middleware must feel: its end by force, and what our signal makes of a thrown error. */
+/** How an attempt acts on the handler inside its middleware. */
 export interface Enforced {
-  /** Rejects with a TimeoutError at the hard deadline, whether or not the handler listens. */
+  /** Rejects with a TimeoutError at the hard deadline, even if the handler ignores its signal. */
   readonly forced: Promise<never>;
   /** The TimeoutError that an error thrown after our signal stands for, or the error itself (SEMANTICS 3.5). */
   readonly classify: (error: unknown) => unknown;
-  /** Told when the handler itself is entered and left, since middleware may not wait for it. */
+  /** Called when the handler is entered and left, because middleware may return before the handler does. */
   readonly inside: (isInside: boolean) => void;
 }
 
 /**
- * Runs a handler inside its middleware, outer to inner. Retry sits outside of all of it and cannot be registered in
- * the wrong order: whatever comes out here is what the retry policy judges.
+ * Runs a handler inside its middleware, outer to inner. Retry is outside of all middleware: it decides on the value or
+ * error that the outermost one returns or throws.
  */
 export function runPipeline(
   middleware: readonly Middleware[],
@@ -41,7 +41,7 @@ export function runPipeline(
   return enter(0);
 }
 
-/** Query builders and the like are promises only in shape, and do their work when they are awaited. */
+/** Also true for query builders, which have `then` and do their work when they are awaited. */
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
   if (value instanceof Promise) return true;
   return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";

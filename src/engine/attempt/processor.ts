@@ -8,8 +8,8 @@ import type { Instant } from "../../core/time.ts";
 import type { SandboxHost, SandboxRunner } from "../../ports/sandbox.ts";
 
 /**
- * What a handler gets. Every property is made when it is read, so a handler pays only for what it uses; take it apart
- * (`({ payload, signal }) => …`) or hand it on whole: a spread copy of it is empty.
+ * What a handler gets. Every property is made when it is read, so a handler pays only for what it uses. Destructure it
+ * (`({ payload, signal }) => …`) or pass it on whole: a spread copy is empty.
  */
 export interface AttemptContext<Payload = unknown> {
   /** The job's id: the idempotency key for the outside world. */
@@ -28,18 +28,18 @@ export interface AttemptContext<Payload = unknown> {
   readonly deadline: Instant | null;
   /** Milliseconds until the soft signal, never negative; Infinity without a deadline. */
   readonly remaining: () => number;
-  /** Tells how far the work is (0 to 1) with an optional note, and counts as a beat. */
+  /** Reports how far the work is (0 to 1), with an optional note. Counts as a beat. */
   readonly progress: (fraction: number, note?: Json) => void;
   /** Saves where to resume; resolves when it is durable. The next attempt finds it as `lastCheckpoint`. */
   readonly checkpoint: (state: Json) => Promise<void>;
   readonly lastCheckpoint: Json | undefined;
-  /** A sign of life, needed only where a source names `heartbeat`. */
+  /** A sign of life. Needed only if a source sets `heartbeat`. */
   readonly beat: () => void;
   /** Adds a line to the job's log. */
   readonly log: (message: string, fields?: { readonly [key: string]: Json }) => void;
   /** Runs once when the signal aborts, beside the handler; its error is only logged. */
   readonly onCleanup: (hook: () => void | Promise<void>) => void;
-  /** Enqueues a job that inherits what is left of this job's total budget, unless it says `detach: true`. */
+  /** Enqueues a job that inherits the rest of this job's `total`, unless its options say `detach: true`. */
   readonly enqueue: <Input>(
     definition: JobDefinition<Input, unknown, unknown>,
     payload: NoInfer<Input>,
@@ -47,7 +47,7 @@ export interface AttemptContext<Payload = unknown> {
   ) => Promise<EnqueuedJob>;
 }
 
-/** What a handler may return: its result, a snooze, or nothing where no result was declared. */
+/** What a handler may return: its result, a snooze, or nothing if the definition declares no result. */
 // biome-ignore lint/suspicious/noConfusingVoidType: a handler without a return statement has the type void, not undefined.
 type Returned<Result> = Result | Snooze | (undefined extends Result ? void : never);
 
@@ -65,11 +65,11 @@ export type CleanupHook<Definition> =
 export interface Processor {
   readonly definition: AnyDefinition;
   readonly handler: Handler<never, unknown>;
-  /** Opens what runs the attempts elsewhere instead; see `sandboxed`. */
+  /** Opens the sandboxes that run the attempts instead of `handler`; see `sandboxed`. */
   readonly sandbox?: (host: SandboxHost) => SandboxRunner;
 }
 
-/** Binds a handler to a definition; payload and result are checked against it by the compiler. */
+/** Binds a handler to a definition. The compiler checks payload and result against it. */
 export function processor<Payload, Result>(
   definition: JobDefinition<unknown, Payload, Result>,
   handler: Handler<Payload, NoInfer<Result>>,

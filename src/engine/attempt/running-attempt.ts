@@ -15,7 +15,7 @@ import { isThenable, runPipeline } from "./middleware.ts";
 import type { Handler, Middleware, Processor } from "./processor.ts";
 import { SandboxedRun } from "./sandboxed-run.ts";
 
-/** What a worker can find about an attempt of its own. */
+/** The verdicts that a worker can give on its own attempts. */
 export type Verdict =
   | EventOf<"succeed">
   | EventOf<"fail">
@@ -24,21 +24,21 @@ export type Verdict =
   | EventOf<"expire">
   | EventOf<"stall">;
 
-/** What an attempt needs of the worker that runs it. */
+/** What an attempt needs from its worker, local or remote. */
 export interface RunHost {
   readonly parts: AttemptParts;
   readonly middleware: readonly Middleware[];
-  /** What runs the attempts of a sandboxed processor. */
+  /** Undefined for a processor without a sandbox. */
   runnerOf(processor: Processor): SandboxRunner | undefined;
-  /** Its slot is free again: the verdict was given, or there is none left to give. */
+  /** The attempt is over, with or without a verdict: its slot is free. */
   freed(attempt: RunningAttempt): void;
-  /** The handler ran past its verdict; until it ends, the process carries it. */
+  /** The handler still runs after its verdict, until `unstuck` is called. */
   stuck(attempt: RunningAttempt): void;
   unstuck(attempt: RunningAttempt): void;
   watch(attempt: RunningAttempt): void;
 }
 
-/** Where an attempt leaves what it reports before its verdict. */
+/** Takes what an attempt reports before its verdict. */
 interface Notes {
   progress(fraction: number, note: Json | undefined): void;
   /** Resolves when it is durable. */
@@ -47,28 +47,28 @@ interface Notes {
 }
 
 /**
- * One attempt while its handler runs: the handler, its signal, its deadlines, and the one verdict on it. Whether the row
- * lies in a store or behind a server, and so how the verdict gets there, is for those who extend it to know.
+ * One attempt while its handler runs: the handler, its signal, its deadlines and its one verdict. A subclass knows
+ * whether the verdict goes to a store or to a server.
  */
 export abstract class RunningAttempt<Host extends RunHost = RunHost> implements ScopedAttempt {
   readonly processor: Processor;
-  /** The next instant at which something is due for this attempt; Infinity for never. */
+  /** When `tick` must be called next; Infinity for never. */
   nextAt = Number.POSITIVE_INFINITY;
-  /** By `clock.elapsed()`, for measuring how long handlers run. */
+  /** By `clock.elapsed()`, to measure how long handlers run. */
   readonly enteredAt: number;
   row: JobRow;
   protected readonly host: Host;
   #reason: AbortReason | undefined;
   #controller: AbortController | undefined;
   #isOver = false;
-  /** The hard deadline has passed: the verdict stands, even where its writing waits for a moment. */
+  /** The hard deadline has passed, so the verdict is fixed, even if a sandbox still delays its write. */
   #isForced = false;
   #isLost = false;
   /** Until when the handler of a cancelled or lost job may hold its slot. */
   #stopAt: Instant | undefined;
-  /** The handler has returned or thrown; an attempt can be over before that, and is stuck then. */
+  /** The handler has returned or thrown. An attempt that is over before that is stuck. */
   #hasEnded = false;
-  /** Middleware may give up on a handler that goes on: only the end of both is the end. */
+  /** Middleware has returned, perhaps before its handler. The run has ended when both have. */
   #hasLeft = false;
   #isInside = false;
   #rejectForced: ((reason: AbortReason) => void) | undefined;
@@ -83,11 +83,11 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
     this.#schedule();
   }
 
-  /** Hands the one verdict on. It is not asked where somebody else's stands. */
-  protected abstract judged(verdict: Verdict): void;
-  /** The handler gave a sign of life that others should hear of. */
+  /** Writes or sends the one verdict. Not called if another verdict stands already. */
+  protected abstract submit(verdict: Verdict): void;
+  /** The handler gave a beat: send the new `stallAt` in time. */
   protected abstract beaten(stallAt: Instant): void;
-  /** Made on first use: most handlers report nothing. */
+  /** Made on first use, because most handlers report nothing. */
   protected abstract get notes(): Notes;
 
   get parts(): Host["parts"] {
@@ -102,17 +102,17 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
     return this.#isOver;
   }
 
-  /** Somebody else's verdict stands: this one would be refused, so there is nothing left to ask or to tell about it. */
+  /** The job was cancelled or its claim was lost, so a verdict of this attempt would be refused. */
   get isLost(): boolean {
     return this.#isLost;
   }
 
-  /** Why its signal was given, if it was. */
+  /** Why the signal was aborted; undefined while it is not. */
   protected get reason(): AbortReason | undefined {
     return this.#reason;
   }
 
-  /** Why nothing that the handler does counts any more. */
+  /** Why calls of the handler are refused; undefined while the attempt is valid. */
   get refusal(): AbortReason | undefined {
     return this.#isOver || this.#isLost ? (this.#reason ?? new StopError("lost", 0, null)) : undefined;
   }
@@ -121,7 +121,7 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
     return this.#reason instanceof TimeoutError;
   }
 
-  /** Made on first use: a controller per job would cost more than the rest of a small job. */
+  /** Made on first use, because a controller costs more than the rest of a small job. */
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController();
@@ -134,7 +134,7 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
     const scope = new AttemptScope(this);
     try {
       const parsed = this.#parsePayload(scope);
-      // A schema that takes its time may take more than there was: a handler is never entered past its deadline.
+      // The deadline may pass while an asynchronous schema runs. Then the handler is not entered.
       if (parsed)
         parsed
           .then(() => (this.#reason ? this.#threw(this.#reason) : this.enter(scope)))
@@ -147,7 +147,7 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
 
   #parsePayload(scope: AttemptScope): Promise<void> | undefined {
     const schema = this.processor.definition.payload;
-    // A sandbox parses its payload inside; here it is parsed only for middleware, which sees what the handler sees.
+    // A sandbox parses its payload inside. It is parsed here too only if middleware needs it.
     const isParsedInside = this.processor.sandbox && this.host.middleware.length === 0;
     return schema && !isParsedInside ? scope.parse(schema) : undefined;
   }
@@ -210,7 +210,7 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
   #threw(error: unknown): void {
     this.#ended();
     if (!this.#isOver && !this.#isForced) this.#fail(error);
-    // The end of a sandbox that was ended by force is no late report.
+    // A sandbox that we killed throws too. That is not a late report of a handler.
     else if (!this.#sandbox) this.#ignored();
   }
 
@@ -218,7 +218,7 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
     this.parts.counters.add("ignored");
   }
 
-  /** Classified by the state of our own signal, never by the class of the error (SEMANTICS 3.5). */
+  /** The state of our own signal decides the verdict, not the class of the error (SEMANTICS 3.5). */
   #fail(error: unknown): void {
     if (this.#reason instanceof StopError && this.#reason.kind === "shutdown") this.release();
     else if (error instanceof SandboxUnavailable && !this.#isTimedOut)
@@ -226,21 +226,21 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
     else this.#settle(verdictOfThrow(error, this.#isTimedOut));
   }
 
-  /** Gives the one verdict; whatever the handler does after it changes nothing. */
+  /** Gives the one verdict. Nothing that the handler does later changes it. */
   #settle(verdict: Verdict): void {
-    if (!this.#isLost) this.judged(verdict);
+    if (!this.#isLost) this.submit(verdict);
     this.#over();
   }
 
   #over(): void {
     this.#isOver = true;
     this.nextAt = Number.POSITIVE_INFINITY;
-    // Counted before its slot is free: a slot that is free takes the next job at once.
+    // Count a stuck handler before its slot is free, because a free slot takes the next job at once.
     if (!this.#hasEnded) this.#leave();
     this.host.freed(this);
   }
 
-  /** The verdict stands while the handler runs: a sandbox is ended, a handler in this process can only be counted. */
+  /** The attempt is over but its handler still runs. A sandbox is killed; a handler in this process is counted as stuck. */
   #leave(): void {
     this.#rejectForced?.(this.#reason ?? new StopError("lost", 0, null));
     if (!this.#sandbox) this.host.stuck(this);
@@ -254,7 +254,6 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
     if (this.#isOver) this.host.unstuck(this);
   }
 
-  /** Called when `nextAt` has come. */
   tick(now: Instant): void {
     if (this.#isOver || this.#isForced) return;
     const { softAt, hardAt } = this.row;
@@ -269,7 +268,7 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
     this.#schedule();
   }
 
-  /** Whether the silence came first; at one instant, total > stalled > execution (SEMANTICS 3.3). */
+  /** Whether the stall comes before the soft deadline. At one instant, total > stalled > execution (SEMANTICS 3.3). */
   #isStalled(now: Instant, stallAt: Instant): boolean {
     if (now < stallAt || this.#reason instanceof StopError) return false;
     const { softAt } = this.row;
@@ -283,7 +282,7 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
     this.row = { ...this.row, stallAt };
     this.#reason ??= new TimeoutError("stalled", heartbeat, now - stallAt + heartbeat, null);
     this.#settle({ type: "stall", ...this.#sandbox?.hung() });
-    // The verdict stands; the handler hears of it, so that it does not go on working for nothing.
+    // The verdict is given. Abort the signal too, so that the handler can stop.
     this.abort(this.#reason);
   }
 
@@ -302,7 +301,7 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
     else settle();
   }
 
-  /** Whoever keeps the row says that the soft deadline has passed, and may know the time better. */
+  /** The server says that the soft deadline has passed. Its clock decides. */
   hearSoftSignal(): void {
     const { softAt } = this.row;
     if (this.#isOver || this.#reason || softAt === null) return;
@@ -310,40 +309,40 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
     this.#schedule();
   }
 
-  /** Cancelled or lost: the verdict is already somebody else's, so the handler only gets its grace to clean up. */
+  /** The job was cancelled or lost, so this attempt gives no verdict. The handler gets its grace to clean up. */
   stop(kind: "cancelled" | "lost"): void {
-    // Every further beat says so again; the grace counts from the first time.
+    // Every later beat calls this again. The grace counts from the first call.
     if (this.#isOver || this.#isLost) return;
     const now = this.parts.clock.now();
     this.#stopAt = now + (this.policy.grace ?? BUILT_IN_GRACE);
     this.#isLost = true;
-    if (kind === "lost") this.tellLost(now);
+    if (kind === "lost") this.announceLost(now);
     this.abort(new StopError(kind, now - (this.row.startedAt as Instant), this.#stopAt));
     if (this.#hasEnded) this.#over();
     this.#schedule();
   }
 
-  /** Its verdict would be refused, so it is counted here instead of being sent (SEMANTICS 3.8). */
-  protected tellLost(now: Instant): void {
+  /** Counts and announces the lost attempt, because no verdict of it will be sent (SEMANTICS 3.8). */
+  protected announceLost(now: Instant): void {
     const { bus, counters } = this.parts;
     counters.add("lost");
     if (bus.wants("job.lost")) bus.emit(bus.detail(this.row, "job.lost", now));
   }
 
-  /** The worker shuts down: hear it, clean up, and give the job back (SEMANTICS 5.2). */
+  /** The worker shuts down: the handler must stop until the deadline, and the job is released (SEMANTICS 5.2). */
   shutDown(deadline: Instant): void {
     if (this.#isOver || this.#reason) return;
     this.abort(new StopError("shutdown", this.parts.clock.now() - (this.row.startedAt as Instant), deadline));
   }
 
-  /** Gives the job back without spending the attempt; one that was already timing out is judged as that timeout. */
+  /** Releases the job and does not spend the attempt. After a timeout signal the verdict is that timeout. */
   release(): void {
     if (this.#isOver) return;
     if (this.#isTimedOut) this.#settle({ type: "fail", error: SHUTDOWN, signalled: true });
     else this.#settle({ type: "release", error: SHUTDOWN });
   }
 
-  /** The handler was never entered and never will be, so the attempt is not spent. */
+  /** Releases a job whose handler was not entered. The attempt is not spent. */
   giveBackUnentered(): void {
     this.#hasEnded = true;
     this.#settle({ type: "release" });
@@ -360,7 +359,7 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
     this.#cleanup.add(hook, this.#reason !== undefined);
   }
 
-  /** A sign of life of the handler: it moves `stallAt` and nothing else (SEMANTICS 3.6). */
+  /** A beat of the handler. It moves `stallAt` and no other deadline (SEMANTICS 3.6). */
   beat(): void {
     const { stallAt, heartbeat } = this.row;
     if (this.refusal || stallAt === null || heartbeat === null || this.policy.beats !== "handler") return;
@@ -383,7 +382,7 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
     const { refusal } = this;
     if (refusal) this.#ignored();
     const durable = refusal ? Promise.reject(refusal) : this.notes.checkpoint(state);
-    // A handler that does not wait for it must not take the process down with an unhandled rejection.
+    // A handler may ignore this promise. Its rejection must not crash the process.
     durable.catch(() => {});
     this.beat();
     return durable;
@@ -394,14 +393,14 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
     else this.notes.log(message, fields);
   }
 
-  /** The deadlines are others than before, and hold from now on. */
+  /** Takes over a row with other deadlines. */
   protected reschedule(row: JobRow): void {
     this.row = row;
     this.#sandbox?.refreshed();
     this.#schedule();
   }
 
-  /** The end of the silence that is allowed to the handler, or to the event loop of its sandbox (SEMANTICS 3.6). */
+  /** When the silence of the handler, or of the event loop in its sandbox, becomes a stall (SEMANTICS 3.6). */
   get #stallAt(): Instant | null {
     return this.row.stallAt ?? this.#sandbox?.stallAt ?? null;
   }

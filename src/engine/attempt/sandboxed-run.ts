@@ -8,14 +8,14 @@ import type { SandboxCall, SandboxRun, SandboxRunner } from "../../ports/sandbox
 import type { ScopedAttempt } from "./attempt-scope.ts";
 import { cleanupFailed } from "./cleanup-hooks.ts";
 
-const UNKNOWN = "(no stack yet; the event job.killed tells what was learned after the verdict)";
+const UNKNOWN = "(no stack yet; see `where` of the event job.killed)";
 
-/** Names an attempt towards its sandbox: the fence grows with every claim of the job. */
+/** The key of an attempt in its sandbox. The fence grows with every claim of the job, so the key is unique. */
 export function runKey({ id, fence }: Pick<JobRow, "id" | "fence">): string {
   return `${id} ${fence}`;
 }
 
-/** An attempt and the sandbox that it runs in: hands on what the one says to the other. */
+/** One attempt that runs in a sandbox. Passes messages between the two. */
 export class SandboxedRun {
   readonly run: SandboxRun;
   readonly #attempt: ScopedAttempt;
@@ -31,7 +31,7 @@ export class SandboxedRun {
     else signal.addEventListener("abort", abort, { once: true });
   }
 
-  /** Where nobody named a heartbeat, the event loop inside beats for the attempt, as a worker's own does. */
+  /** Without a `heartbeat` setting, the event loop inside the sandbox beats for the attempt. Null with one. */
   get stallAt(): Instant | null {
     const { policy, heartbeat } = this.#attempt.row;
     return policy?.beats !== "worker" || heartbeat === null ? null : this.#aliveAt + heartbeat;
@@ -79,36 +79,38 @@ export class SandboxedRun {
     const { refusal, parts, row } = this.#attempt;
     if (refusal) throw refusal;
     if ("tx" in options)
-      throw refuse("invalid_option", "options.tx", options.tx, "it cannot leave its process");
+      throw refuse("invalid_option", "options.tx", options.tx, "leave it out: a sandbox has no access to it");
     const job = await parts.enqueueFrom(row, defineJob(definition), JSON.parse(payload), options);
     return { id: job.id, duplicate: job.duplicate };
   }
 
-  /** The limits of the job were changed from outside. */
+  /** The deadlines of the job changed. */
   refreshed(): void {
     this.run.deadline(this.#attempt.row.softAt, this.#remaining);
   }
 
-  /** The verdict has fallen; resolves in a moment, when it is known where the code hung (SEMANTICS 8.4). */
+  /** The hard deadline has passed. Resolves when the stack is known, after at most 100 ms (SEMANTICS 8.4). */
   condemn(): Promise<void> {
     return this.run.condemn();
   }
 
-  /** Where the code hung, for the error; also written to the job's log. */
+  /** The stack where the code hung, for the error. Also adds it to the job's log. */
   hung(): { readonly stack: string } {
     const stack = this.run.where() ?? UNKNOWN;
     this.#attempt.log(stack, undefined);
     return { stack };
   }
 
-  /** Ends the sandbox after the verdict; answers whether it is gone. */
+  /** Kills the sandbox after the verdict. Returns whether it is gone. */
   async end(): Promise<boolean> {
     const { isGone, where } = await this.run.kill();
     const { row, parts } = this.#attempt;
     const { bus, clock, logger } = parts;
     logger.warn(
       { job: row.id, type: row.type, attempt: row.attempt, where },
-      isGone ? "a sandbox was ended by force" : "a thread cannot be ended inside a native call",
+      isGone
+        ? "the sandbox was killed"
+        : "the sandbox still runs: a thread inside a native call cannot be killed",
     );
     if (isGone && bus.wants("job.killed"))
       bus.emit({ ...bus.detail(row, "job.killed", clock.now()), ...(where !== undefined && { where }) });

@@ -25,7 +25,7 @@ export function announce(context: EngineContext, job: DecidedJob): void {
   if (job.by === "outsider" && image.state === "available" && isNews(row, image)) context.ready(row.queue);
 }
 
-/** Counts and emits lifecycle events of a job, and nothing else: for a start that a later decision does not bring. */
+/** Counts and emits lifecycle events of a job, and nothing else. */
 export function announceEvents(
   { counters, bus }: Pick<EngineContext, "counters" | "bus">,
   row: JobRow,
@@ -56,13 +56,13 @@ export function announceEnqueued(
   if (wakeAt !== Number.POSITIVE_INFINITY) wakeSweepAt(wakeAt);
 }
 
-/** The sweep looks again when this start no longer counts against its rate. */
+/** Wakes the sweep when this start no longer counts against its rate limit. */
 export function wakeAfterStart({ wakeSweepAt }: Pick<EngineContext, "wakeSweepAt">, row: JobRow): void {
   const overAt = startOverAt(row);
   if (overAt !== null) wakeSweepAt(overAt);
 }
 
-/** Ends the open span. Without one, adds the spans of an attempt, or of a job, that this decision ended. */
+/** Ends the open span. Without one, adds the spans of the attempt or job that this decision ended. */
 function trace({ tracing, clock }: EngineContext, job: DecidedJob): void {
   if (tracing === undefined) return;
   const { row, decision, at } = job;
@@ -79,7 +79,7 @@ function isCountdown(effect: Effect): boolean {
   return "countdown" in effect;
 }
 
-/** Whether the job is available now and was not before, or has another place among those that are. */
+/** Whether an available job was not available before, or had another rank. */
 function isNews(row: JobRow, image: Pick<JobRow, "rank">): boolean {
   return row.state !== "available" || image.rank !== row.rank;
 }

@@ -25,7 +25,7 @@ const BATCH = 256;
 const BACKOFF = { first: 50, factor: 2, most: 2_000 };
 /** After this many refusals by a store that answers, split the batch: one bad unit must not block the others. */
 const HALVED_AFTER = 3;
-/** Tries of a write that the store refused alone, about half a minute; longer than STALE_TRIES and STORE_TRIES mean. */
+/** Tries of a write that the store refused alone: about half a minute. STORE_TRIES is for calls with a waiting caller. */
 const TRIED_ALONE = 20;
 /** How long `commit` waits for the outcome. The queue itself tries for longer. */
 const ANSWER_WITHIN = 10_000;
@@ -38,9 +38,9 @@ export interface CommitQueueOptions {
 }
 
 /**
- * The queued way to commit, for workers and their reports: at once when the store is idle, in one batch while a commit is
- * under way. A lone write is never delayed, and under load jobs share the cost of a commit. One commit at a time keeps
- * the writes of one job in order; a batch never holds two writes of the same job.
+ * Commits the writes of workers and their reports. A write is committed at once while the queue is idle. Writes that
+ * arrive during a commit form the next batch, so under load jobs share the cost of a commit. The writes of one job stay in
+ * order: only one commit runs at a time, and a batch has at most one write per job.
  */
 export class CommitQueue {
   readonly #context: EngineContext;
@@ -58,7 +58,7 @@ export class CommitQueue {
     this.#onCommitted = onCommitted;
   }
 
-  /** Writes that are not committed yet: what bounds how much a worker may claim. */
+  /** Writes that are not committed yet. A worker claims less while there are many. */
   get backlog(): number {
     return this.#queue.length;
   }
@@ -92,7 +92,7 @@ export class CommitQueue {
     });
   }
 
-  /** Waits for work that may end in another write: nothing is flushed before it has ended. */
+  /** Makes `flushed` wait for work that may push another write. */
   expect(work: Promise<void>): void {
     this.#expected += 1;
     void work.finally(() => {
@@ -154,8 +154,8 @@ export class CommitQueue {
   }
 
   /**
-   * Tries again while the store fails: every unit is fenced, so a commit whose reply was lost does no harm twice. If the
-   * store answers but refuses this batch, the batch is halved until the unit that the store cannot take stands alone.
+   * Tries again while the store fails. Every unit is fenced, so it is safe to repeat a commit whose reply was lost. If the
+   * store answers but refuses this batch, splits the batch until the refused unit is alone.
    */
   async #commit(batch: Batch, isRepeated = false): Promise<void> {
     for (let tries = 0, refusals = 0; !this.#isClosed; tries++) {
@@ -170,7 +170,7 @@ export class CommitQueue {
     }
   }
 
-  /** A write that the store refused alone is tried beside the others, and given up in the end. */
+  /** Repeats a write that the store refused alone, while other batches go on. Gives up in the end. */
   async #insist(batch: Batch): Promise<void> {
     for (let tries = 0; !this.#isClosed; tries++) {
       await this.#rest(tries);
@@ -180,7 +180,7 @@ export class CommitQueue {
   }
 
   #isStoreWell(): Promise<boolean> {
-    return this.#context.store.clock().then(
+    return this.#context.clock.sample().then(
       () => true,
       () => false,
     );
@@ -233,8 +233,8 @@ function noAnswer(id: JobId): CurfewError {
 }
 
 /**
- * After a lost reply, our own success looks like a refusal. Only the holder of a fence can take a job out of active
- * without changing the fence, so a job that has left active under our fence was moved by this very write.
+ * Turns a refusal into the success that it is, if our own commit succeeded before and its reply was lost. Only the holder
+ * can move a job out of `active` without a new fence. So if the job left `active` under our fence, this write did it.
  */
 function recognised(outcome: Outcome, unit: Unit): Outcome {
   if (outcome.ok || outcome.at === null || !unit.job) return outcome;

@@ -8,12 +8,12 @@ import { announce } from "./announce.ts";
 import type { RecordKind } from "./records.ts";
 import { type DecidedJob, unitOf } from "./unit.ts";
 
-/** A job or a record that changed after it was read is read and decided again this often. */
+/** How many times a call reads and decides again, because the job or record changed after it was read. */
 export const STALE_TRIES = 20;
-/** A call on which somebody waits is tried this often while the store fails. */
+/** How many times a call with a waiting caller is tried while the store fails. */
 export const STORE_TRIES = 4;
 
-/** Commits units, at once and without another try. The only place that calls `store.commit`. */
+/** Commits units with one try. The only place that calls `store.commit`. */
 export async function commitUnits(
   { store, clock }: { readonly store: Pick<Store, "commit">; readonly clock: { now(): Instant } },
   units: readonly Unit[],
@@ -22,7 +22,7 @@ export async function commitUnits(
   return units.length === 0 ? [] : store.commit(units, { ...options, now: clock.now() });
 }
 
-/** Commits decisions, and units that stand beside them, in one call. Announces the decisions that the store took. */
+/** Commits decisions and other units in one call. Announces the decisions that the store accepted. */
 export async function commitJobs(
   context: EngineContext,
   jobs: readonly (DecidedJob | Unit)[],
@@ -35,8 +35,8 @@ export async function commitJobs(
 }
 
 /**
- * Loads a job, decides and commits; if the row changed meanwhile, it does so again. `decideOn` returns null to leave the
- * job alone. Returns the row as it stands then, or null if there is none.
+ * Loads a job, decides and commits, and repeats that if the row changed meanwhile. `decideOn` returns null to leave the
+ * job as it is. Returns the row after the call, or null if there is none.
  */
 export async function commitDecision(
   context: EngineContext,
@@ -54,17 +54,18 @@ export async function commitDecision(
   throw tooManyChanges(call, `job ${id}`);
 }
 
-/** What becomes of a record: its new body, or null to delete it, and what else is committed with that. */
+/** The change of a record, and the effects that are committed with it. */
 export interface RecordChange<Body> {
+  /** Null deletes the record. */
   readonly body: Body | null;
-  /** When the sweep shall look at it; left out for never. */
+  /** When the sweep handles the record; left out for never. */
   readonly wakeAt?: Instant | null;
   readonly effects?: readonly Effect[];
 }
 
 /**
- * Reads a record, changes it and commits it under the version that was read; if it changed meanwhile, it does so again.
- * `change` returns null to leave the record alone. Returns the change that was committed, or null.
+ * Reads a record and commits a change under the version that was read, and repeats that if the record changed meanwhile.
+ * `change` returns null to leave the record as it is. Returns the committed change, or null.
  */
 export async function changeRecord<Body>(
   context: Pick<EngineContext, "store" | "clock">,

@@ -7,8 +7,13 @@ function unit(name: string): Unit {
   return { effects: [{ event: name }] };
 }
 
+/** More microtasks than any chain of promises in these tests has. */
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 50; turn++) await undefined;
+}
+
 describe("the committer", () => {
-  it("gathers what comes while calls are under way into the next one, and answers each", async () => {
+  it("sends units of one turn together, and units that arrive during a call with the next one", async () => {
     const calls: { units: readonly Unit[]; done: (outcomes: Outcome[]) => void }[] = [];
     const commit = (units: readonly Unit[]) => {
       const { promise, resolve } = createDeferred<Outcome[]>();
@@ -16,23 +21,23 @@ describe("the committer", () => {
       return promise;
     };
     const committer = new Committer(commit);
-    const answers = ["a", "b", "c", "d"].map((name) => committer.commit(unit(name)));
-    expect(calls.map(({ units }) => units.length)).toEqual([1, 1]);
-    calls[0]?.done([{ ok: true }]);
-    await answers[0];
-    await Promise.resolve();
-    expect(calls[2]?.units).toEqual([unit("c"), unit("d")]);
+    const first = ["a", "b"].map((name) => committer.commit(unit(name)));
+    await settle();
+    const second = committer.commit(unit("c"));
+    await settle();
+    const third = ["d", "e"].map((name) => committer.commit(unit(name)));
+    await settle();
+    expect(calls.map(({ units }) => units)).toEqual([[unit("a"), unit("b")], [unit("c")]]);
+    calls[0]?.done([{ ok: true }, { ok: false, because: "conflict", at: null }]);
+    expect(await Promise.all(first)).toEqual([{ ok: true }, { ok: false, because: "conflict", at: null }]);
+    await settle();
+    expect(calls[2]?.units).toEqual([unit("d"), unit("e")]);
     calls[1]?.done([{ ok: true }]);
-    calls[2]?.done([{ ok: true }, { ok: false, because: "conflict", at: null }]);
-    expect(await Promise.all(answers)).toEqual([
-      { ok: true },
-      { ok: true },
-      { ok: true },
-      { ok: false, because: "conflict", at: null },
-    ]);
+    calls[2]?.done([{ ok: true }, { ok: true }]);
+    expect(await Promise.all([second, ...third])).toEqual([{ ok: true }, { ok: true }, { ok: true }]);
   });
 
-  it("a call that fails is repeated unit by unit: one bad unit hurts no other", async () => {
+  it("repeats a call that fails unit by unit, so that a bad unit fails alone", async () => {
     const commit = async (units: readonly Unit[]): Promise<Outcome[]> => {
       await Promise.resolve();
       if (units.some(({ effects }) => JSON.stringify(effects).includes("bad"))) throw new Error("no");

@@ -2,14 +2,13 @@ import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Effect, Guard, RecordKey, RecordRow, RecordStore } from "../../ports/store.ts";
 
-/** A record as it was read, decoded. */
+/** A record with its decoded body. */
 export interface StoredRecord<Body> {
   readonly name: string;
   readonly version: number;
   readonly body: Body;
 }
 
-/** How the body of a kind is written as JSON; left out for a body that is JSON already. */
 interface Codec<Body> {
   decode(body: Json): Body;
   encode(body: Body): Json;
@@ -19,22 +18,23 @@ type Records = { readonly records: Pick<RecordStore, "load" | "list"> };
 
 const PAGE = 500;
 
-/** Records of one kind: their keys, and the type of their bodies, which is stated once, where the kind is made. */
+/** Records of one kind: their keys and the type of their bodies. */
 export interface RecordKind<Body> {
   readonly kind: string;
   key(name: string): RecordKey;
   read(row: RecordRow): StoredRecord<Body>;
   load(store: Records, name: string): Promise<StoredRecord<Body> | null>;
-  /** A page in the order of the names, after the last name of the page before. */
+  /** A page by name. `after` is the last name of the page before. */
   list(store: Records, after: string | null, limit: number): Promise<StoredRecord<Body>[]>;
-  /** All of them by their names, or the first `most` of them. */
+  /** The records by name, at most the first `most`. */
   all(store: Records, most?: number): Promise<Map<string, StoredRecord<Body>>>;
   put(name: string, body: Body, wakeAt: Instant | null): Extract<Effect, { put: unknown }>;
   remove(name: string): Effect;
-  /** Holds while the record has this version; 0 while there is none. */
+  /** Refuses the unit unless the record has this version; 0 means that there is no record. */
   guard(name: string, version: number): Guard;
 }
 
+/** `codec` is left out if the body is JSON already. */
 export function recordKind<Body>(kind: string, codec?: Codec<Body>): RecordKind<Body> {
   const decode = codec ? codec.decode : (body: Json) => body as Body;
   const encode = codec ? codec.encode : (body: Body) => body as Json;

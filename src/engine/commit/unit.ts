@@ -17,13 +17,13 @@ export interface DecidedJob {
   readonly decision: Decided;
   /** When it was decided. */
   readonly at: Instant;
-  /** Who decided. An outsider's decision holds only for the revision that was read; see `unitOf` for a holder's. */
+  /** An outsider's decision is valid only for the revision that was read; see `unitOf` for a holder's. */
   readonly by: "holder" | "outsider";
-  /** Written beside the decision's own documents, which win. */
+  /** Written with the decision's own documents, which win. */
   readonly documents?: JobDocuments | undefined;
   readonly effects?: readonly Effect[] | undefined;
   readonly when?: readonly Guard[] | undefined;
-  /** Notifies the holder although its fence still holds. */
+  /** Notifies the holder although its fence stays valid. */
   readonly notifyHolder?: boolean;
   /** Start events of the attempt that no commit has recorded yet. */
   readonly start?: readonly LifecycleEvent[] | undefined;
@@ -39,9 +39,9 @@ type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
 export const ADMITTED_AT_ONCE = 200;
 
 /**
- * The unit that commits a decision, with the events that record it. A holder's plain success names no revision: nothing
- * that an outsider may change about a running job would spoil it. Written out, because every job comes through here and
- * an object spread costs more than all of it.
+ * The unit that commits a decision, with the recorded events. A holder's plain success names no revision, because no
+ * outsider's change to a running job makes it wrong. Every job passes here, so the code avoids object spreads: one costs
+ * more than the rest of this function.
  */
 export function unitOf({ recorder }: Pick<EngineContext, "recorder">, job: DecidedJob): Unit {
   const { row, decision } = job;
@@ -69,7 +69,7 @@ export function removalOf({ id, fence, rev }: JobRow, effects?: readonly Effect[
   return effects ? { job, effects } : { job };
 }
 
-/** The row that events name: a start is about the attempt that begins, everything else about the one before. */
+/** The row for the events of a decision: a start has the number of the new attempt, other events that of the old one. */
 export function announcedRow(row: JobRow, decision: Decided): JobRow {
   const { image } = decision;
   return image.state === "active" && image.startedAt !== row.startedAt ? applied(row, decision) : row;
@@ -83,7 +83,7 @@ function joined(
   return second === undefined || second.length === 0 ? first : [...first, ...second];
 }
 
-/** What follows from a decision, as effects of the same unit: undefined for a plain job. */
+/** Effects that follow from a decision; undefined for a job without workflow and limit. */
 function effectsOf(row: JobRow, decision: Decided): readonly Effect[] | undefined {
   if (row.workflow === null && row.limitKey === null) return undefined;
   const countdowns = countdownEffects(row, decision);
@@ -95,14 +95,14 @@ function countdownEffects(row: JobRow, decision: Decided): readonly Effect[] | u
   return endsStep(row, decision) ? row.options?.step?.wakes.map((countdown) => ({ countdown })) : undefined;
 }
 
-/** Whether a decision ends a step of a workflow, so that other steps may be due after its commit. */
+/** Whether a decision ends a step of a workflow. Other steps may be due after its commit. */
 export function endsStep({ options, state }: JobRow, { image }: Decided): boolean {
   return options !== null && options.step !== undefined && isTerminal(image.state) && !isTerminal(state);
 }
 
 /**
- * A start is remembered if it counts against a rate. A job that frees a slot of its limit, or comes to its limit, admits
- * the next jobs in the same commit, so a crash cannot lose the slot.
+ * Stores a start that counts against a rate. A job that frees a slot of its limit, or comes to its limit, admits the next
+ * jobs in the same commit, so a crash cannot lose the slot.
  */
 function limitEffects(
   row: JobRow,
@@ -111,15 +111,15 @@ function limitEffects(
   const limitKey = row.limitKey as string;
   const limit = row.options?.limit;
   const effects: Effect[] = [];
-  // A job that was claimed under the limit of its queue only makes room for a claim.
+  // The job frees a slot of its queue: another job can be claimed.
   if (row.state === "active" && image.state !== "active") effects.push({ ready: row.queue });
   if (limit) {
     const startedAt = row.startedAt ?? (image.state === "active" ? image.startedAt : null);
-    const isNews = row.startedAt === null || image.state !== "active";
-    if (startedAt !== null && row.state === "active" && isNews)
+    const isStartOrEnd = row.startedAt === null || image.state !== "active";
+    if (startedAt !== null && row.state === "active" && isStartOrEnd)
       effects.push({ spend: limitKey, by: `${row.id} ${row.fence}`, at: startedAt, limit });
     const isFreed = holdsSlot(row, row.state) && !holdsSlot(row, image.state);
-    // A job that leaves the limit may have been the only one that the sweep would look at.
+    // The job that leaves may be the only one that the sweep looks at, so admit others now.
     if (isFreed || image.state === "pending" || row.state === "pending") effects.push(admission(row));
   }
   return effects;
@@ -136,7 +136,7 @@ export function admission({ limitKey, options }: Pick<JobRow, "limitKey" | "opti
   return { admit: limitKey as string, count: ADMITTED_AT_ONCE, limit: options?.limit ?? {} };
 }
 
-/** When a committed start no longer counts against the rate of its job, and another may follow. */
+/** When a committed start no longer counts against its rate limit; null without a rate. */
 export function startOverAt({ limitKey, options, startedAt }: JobRow): Instant | null {
   if (limitKey === null || startedAt === null) return null;
   const rate = options?.limit?.rate;

@@ -10,23 +10,22 @@ import type { EngineContext } from "../context.ts";
 
 export const CRONS = recordKind<CronBody>("cron");
 
-/** What crons need of their engine to enqueue jobs, and to announce them once they are stored. */
+/** Lets crons enqueue jobs, and announce them once they are stored. */
 export interface CronHost {
   readonly context: () => EnqueueContext;
   readonly notice: (jobs: readonly NewJob[]) => void;
 }
 
-/** When the sweep shall look at a cron; never while it is paused. */
+/** When the sweep wakes for a cron; null while it is paused. */
 export function cronWakeAt({ pausedAt, nextAt }: CronBody): Instant | null {
   return pausedAt === null ? nextAt : null;
 }
 
-/** The effect that stores a cron. */
 export function putCron(name: string, body: CronBody): Effect {
   return CRONS.put(name, body, cronWakeAt(body));
 }
 
-/** The job of a cron for one instant: its meta says which cron and which instant it is for. */
+/** The job of a cron for one instant. Its meta names the cron and the instant. */
 export function cronJob(base: EnqueueContext, name: string, body: CronBody, instant: Instant): NewJob {
   const { definition, options, payload, visibility, wire } = body.job;
   const context = { ...base, visibility, wire };
@@ -35,7 +34,7 @@ export function cronJob(base: EnqueueContext, name: string, body: CronBody, inst
   return stamp(template, payload, base.nextId);
 }
 
-/** Records runs, as effects of the commit that brings them about. */
+/** The events of these runs, for the commit that stores them. */
 export function cronEvents(
   { recorder }: EngineContext,
   name: string,
@@ -54,16 +53,16 @@ export function cronEvents(
 
 /** Announces runs after their commit. */
 export function announceRuns(
-  parts: EngineContext,
+  context: EngineContext,
   name: string,
   body: CronBody,
   runs: readonly CronRun[],
 ): void {
-  const { bus } = parts;
+  const { bus } = context;
   for (const run of runs) {
     const { at, for: scheduledFor, job, skipped: reason, count = 1, manual } = run;
-    const told = { at, cron: name, type: body.job.definition.type, scheduledFor };
-    if (reason) bus.emit({ name: "cron.skipped", ...told, reason, count });
-    else bus.emit({ name: "cron.triggered", ...told, job: job as JobId, ...(manual && { manual }) });
+    const shared = { at, cron: name, type: body.job.definition.type, scheduledFor };
+    if (reason) bus.emit({ name: "cron.skipped", ...shared, reason, count });
+    else bus.emit({ name: "cron.triggered", ...shared, job: job as JobId, ...(manual && { manual }) });
   }
 }

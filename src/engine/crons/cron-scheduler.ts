@@ -9,6 +9,7 @@ import { commitJobs, STALE_TRIES } from "../commit/commit.ts";
 import type { StoredRecord } from "../commit/records.ts";
 import type { DecidedJob } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
+import { rowsById } from "../operations/find-jobs.ts";
 import { announceRuns, CRONS, type CronHost, cronEvents, cronJob, putCron } from "./cron-jobs.ts";
 
 type StoredCron = StoredRecord<CronBody>;
@@ -18,44 +19,44 @@ interface DecidedCron {
   readonly body: CronBody;
   readonly jobs: readonly NewJob[];
   readonly runs: readonly CronRun[];
-  /** The unit that stores all of it, or the job that is cancelled with it. */
+  /** The unit that stores the jobs and the cron, or the cancelled job together with them. */
   readonly write: Unit | DecidedJob;
 }
 
-const AT_ONCE = 25;
-const LOOK_AGAIN = 5_000;
+const CRONS_AT_ONCE = 25;
+const MAINTENANCE_POLL = 5_000;
 
 /**
- * Fires crons that are due. The job and the record, which moves on to the next instant, are one commit under the
- * record's version: however many engines try, and wherever one of them dies, an instant is acted on once. No
- * changeRecord: all crons of a sweep share a call.
+ * Fires due crons. One commit, under the record's version, stores the job and moves the record to its next instant:
+ * each instant fires once, even if several engines try or one crashes. No changeRecord: all crons of a sweep share a
+ * call.
  */
 export class CronScheduler {
-  readonly #parts: EngineContext;
+  readonly #context: EngineContext;
   readonly #host: CronHost;
 
-  constructor(parts: EngineContext, host: CronHost) {
-    this.#parts = parts;
+  constructor(context: EngineContext, host: CronHost) {
+    this.#context = context;
     this.#host = host;
   }
 
-  /** A few at a time: after an outage each has much to count, and others want the event loop too. */
+  /** In small groups: after an outage each cron has many missed instants to count, which blocks the event loop. */
   async decide(records: readonly RecordRow[]): Promise<void> {
-    const { clock, queues, wakeSweepAt } = this.#parts;
+    const { clock, queues, wakeSweepAt } = this.#context;
     const now = clock.now();
-    // Whether missed instants are made up for later is a setting of each cron.
-    if (queues.isClosed(now)) return wakeSweepAt(now + LOOK_AGAIN);
-    for (let from = 0; from < records.length; from += AT_ONCE)
-      await this.#decideSome(records.slice(from, from + AT_ONCE).map(CRONS.read));
+    // Each cron's `missed` setting says whether its missed instants fire later.
+    if (queues.isClosed(now)) return wakeSweepAt(now + MAINTENANCE_POLL);
+    for (let from = 0; from < records.length; from += CRONS_AT_ONCE)
+      await this.#decideSome(records.slice(from, from + CRONS_AT_ONCE).map(CRONS.read));
   }
 
   async #decideSome(crons: readonly StoredCron[]): Promise<void> {
-    const { clock, store } = this.#parts;
+    const { clock, store } = this.#context;
     let due = crons;
     for (let tries = 0; tries < STALE_TRIES && due.length > 0; tries++) {
       const refused = await this.#round(due);
       if (refused.length === 0) return;
-      // The cron, or the job that was to be cancelled, has changed: decide again on what is due by now.
+      // The cron, or the job to cancel, has changed: decide again if the cron is still due.
       const now = clock.now();
       const again = await store.records.load(refused.map(({ name }) => CRONS.key(name)));
       due = again.flatMap((row) => (row ? [CRONS.read(row)] : [])).filter(({ body }) => isDue(body, now));
@@ -65,17 +66,17 @@ export class CronScheduler {
   /** Returns the crons whose commit was refused. */
   async #round(crons: readonly StoredCron[]): Promise<readonly StoredCron[]> {
     const last = await this.#lastJobs(crons);
-    const now = this.#parts.clock.now();
+    const now = this.#context.clock.now();
     const decided = crons.map((cron) => this.#decideOne(cron, last, now));
     const outcomes = await commitJobs(
-      this.#parts,
+      this.#context,
       decided.map(({ write }) => write),
     );
     for (const [index, { name, body, jobs, runs }] of decided.entries()) {
       if (!outcomes[index]?.ok) continue;
       this.#host.notice(jobs);
-      announceRuns(this.#parts, name, body, runs);
-      if (body.nextAt !== null) this.#parts.wakeSweepAt(body.nextAt);
+      announceRuns(this.#context, name, body, runs);
+      if (body.nextAt !== null) this.#context.wakeSweepAt(body.nextAt);
     }
     return crons.filter((_, index) => !outcomes[index]?.ok);
   }
@@ -84,9 +85,7 @@ export class CronScheduler {
     const ids = crons.flatMap(({ body: { rule, lastJob } }) =>
       lastJob === null || rule.overlap === "allow" ? [] : [lastJob],
     );
-    if (ids.length === 0) return new Map();
-    const rows = await this.#parts.store.jobs.load(ids);
-    return new Map(rows.flatMap((row) => (row ? [[row.id, row] as const] : [])));
+    return rowsById(this.#context.store, ids);
   }
 
   #decideOne(cron: StoredCron, last: ReadonlyMap<JobId, JobRow>, now: Instant): DecidedCron {
@@ -95,7 +94,7 @@ export class CronScheduler {
     const isLastLive = row !== undefined && !isTerminal(row.state);
     const firing = fire(before, isLastLive, now);
     const cancel =
-      firing.isPreviousCancelled && row ? decide(row, { type: "cancel" }, now, this.#parts.random) : null;
+      firing.isPreviousCancelled && row ? decide(row, { type: "cancel" }, now, this.#context.random) : null;
     const { jobs, runs } = this.#jobs(name, before, firing, now);
     const body: CronBody = {
       ...before,
@@ -107,7 +106,7 @@ export class CronScheduler {
     const effects = [
       ...jobs.map((job) => ({ enqueue: job })),
       putCron(name, body),
-      ...cronEvents(this.#parts, name, body, runs),
+      ...cronEvents(this.#context, name, body, runs),
     ];
     const when = [CRONS.guard(name, version)];
     const write: Unit | DecidedJob =
@@ -117,7 +116,7 @@ export class CronScheduler {
     return { name, body, jobs, runs, write };
   }
 
-  /** Skips and logs a job that cannot be made from what is stored; otherwise it would be tried for ever. */
+  /** Skips and logs a job that cannot be made from the stored cron; otherwise it would be tried for ever. */
   #jobs(name: string, body: CronBody, firing: Firing, now: Instant): { jobs: NewJob[]; runs: CronRun[] } {
     const jobs: NewJob[] = [];
     const runs: CronRun[] = [...firing.skipped];
@@ -129,7 +128,10 @@ export class CronScheduler {
         jobs.push(job);
         runs.push({ for: instant, at: now, job: job.id, ...cancelled });
       } catch (error) {
-        this.#parts.logger.error({ error, cron: name }, "the job of a cron cannot be made");
+        this.#context.logger.error(
+          { error, cron: name },
+          "cannot make the job of this cron; this instant is skipped: put the cron again with valid options",
+        );
         runs.push({ for: instant, at: now, skipped: "failed", count: 1 });
       }
     }

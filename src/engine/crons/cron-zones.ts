@@ -6,8 +6,9 @@ import type { EngineContext } from "../context.ts";
 import { CRONS, putCron } from "./cron-jobs.ts";
 
 /**
- * Computes the next instants of all crons again, by newer zone data. No changeRecord: many crons share a call, and one
- * that changes meanwhile is left alone, because the process that wrote it knows its zone too. Returns how many it moved.
+ * Computes the next instants of all crons with newer zone data. Returns the number of crons that moved. No
+ * changeRecord: many crons share a call. A cron that changed since it was read is skipped: its writer used its own zone
+ * data.
  */
 export async function resolveCrons(context: Pick<EngineContext, "store" | "clock">): Promise<number> {
   let moved = 0;

@@ -20,7 +20,7 @@ import {
   preview,
   type ScheduleOptions,
 } from "../../core/cron/expression.ts";
-import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { CurfewError, checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import {
   type EnqueueContext,
   type EnqueueOptions,
@@ -43,16 +43,16 @@ import { auditEffects } from "../events/audit-log.ts";
 import { JobHandle } from "../operations/job-handle.ts";
 import { announceRuns, CRONS, type CronHost, cronEvents, cronJob, cronWakeAt } from "./cron-jobs.ts";
 
-/** What the jobs of a cron may say on top of their definition. */
+/** What the jobs of a cron override in their definition. */
 export type CronJobOptions = Pick<
   EnqueueOptions,
   "queue" | "priority" | "meta" | "limit" | "timeouts" | "retry" | "retention"
 > & {
-  /** A definition with `unique` must say that its crons do without: `overlap` keeps their jobs apart. */
+  /** Required if the definition has `unique`: `overlap` keeps the jobs of a cron apart. */
   readonly unique?: false;
 };
 
-/** `update` (default) changes what is there, `keep` leaves it alone, `refuse` throws. */
+/** `update` (default) changes the existing cron, `keep` leaves it alone, `refuse` throws. */
 export type IfExists = "update" | "keep" | "refuse";
 
 interface CronFields<Input> extends CronOptions {
@@ -61,11 +61,9 @@ interface CronFields<Input> extends CronOptions {
   readonly ifExists?: IfExists;
 }
 
-/** Everything about a cron. */
 export type CronInput<Input> = CronFields<Input> &
   (undefined extends Input ? { readonly payload?: NoInfer<Input> } : { readonly payload: NoInfer<Input> });
 
-/** A cron as it stands. */
 export interface CronView {
   readonly name: string;
   readonly cron: string;
@@ -76,21 +74,21 @@ export interface CronView {
   readonly type: string;
   readonly queue: string;
   readonly payload: Json;
-  /** What its jobs say on top of their definition. */
+  /** What its jobs override in their definition. */
   readonly options: CronJobOptions;
-  /** Fields of a wire protocol, as they came. */
+  /** Fields of a wire protocol, stored as they were sent. */
   readonly wire: { readonly [key: string]: Json };
   readonly isPaused: boolean;
   readonly createdAt: Instant;
   readonly updatedAt: Instant;
-  /** When it fires next; null while it is paused, and when no day of the calendar is left. */
+  /** When it fires next; null while it is paused, and if the schedule has no more instants. */
   readonly nextAt: Instant | null;
   readonly lastJob: JobId | null;
-  /** The last runs, newest first, those that were skipped included. */
+  /** The last runs, newest first, including skipped ones. */
   readonly runs: readonly CronRun[];
 }
 
-/** The job of a cron from somebody who has no definition. */
+/** The job of a cron from a caller without a definition, such as a server. */
 export interface RemoteCronJob {
   readonly definition: JobDefinition<unknown, unknown, unknown>;
   readonly payload: string;
@@ -114,31 +112,31 @@ const MOST_PREVIEWED = 1_000;
 
 type CronsHost = CronHost & { readonly assertOpen: () => void };
 
-/** Jobs that are enqueued again and again, at instants that a cron expression names. */
+/** Jobs that are enqueued again and again, at the instants of a cron expression. */
 export class Crons {
-  readonly #parts: EngineContext;
-  readonly #context: () => EnqueueContext;
+  readonly #context: EngineContext;
+  readonly #enqueueContext: () => EnqueueContext;
   readonly #notice: (jobs: readonly NewJob[]) => void;
   readonly #assertOpen: () => void;
 
   readonly #host: CronsHost;
   readonly #by: By | undefined;
 
-  constructor(parts: EngineContext, host: CronsHost, by?: By) {
-    this.#parts = parts;
+  constructor(context: EngineContext, host: CronsHost, by?: By) {
+    this.#context = context;
     this.#host = host;
     this.#by = by;
-    this.#context = host.context;
+    this.#enqueueContext = host.context;
     this.#notice = host.notice;
     this.#assertOpen = host.assertOpen;
   }
 
-  /** The same with a name on it: each change leaves an entry in the audit, in the same commit. */
+  /** The same crons; each change writes an audit entry for this operator in its commit. */
   as(by: By): Crons {
-    return new Crons(this.#parts, this.#host, parseBy(by));
+    return new Crons(this.#context, this.#host, parseBy(by));
   }
 
-  /** Adds a cron, or changes the one of this name. Everything is checked here, its payload too. */
+  /** Adds a cron, or changes the one with this name. Checks all of it, including the payload. */
   async put<Input>(name: string, input: CronInput<Input>): Promise<CronView> {
     refuseUnknownKeys(input, "", PUT_KEYS);
     const {
@@ -146,16 +144,16 @@ export class Crons {
       options = {},
       ifExists,
       payload,
-      ...said
+      ...schedule
     } = input as CronFields<Input> & { payload?: Input };
     assertDefinition(definition, "job");
     refuseUnknownKeys(options, "options", JOB_KEYS);
     refuseUnique(definition, options);
-    const text = await preparePayload(definition, payload as Input, this.#parts.documentLimit);
-    return this.putRemote(name, said, { definition, options, payload: text }, ifExists);
+    const text = await preparePayload(definition, payload as Input, this.#context.documentLimit);
+    return this.putRemote(name, schedule, { definition, options, payload: text }, ifExists);
   }
 
-  /** The same for somebody who has no definition but only the name of a type, as a server has. */
+  /** Like `put`, for a caller that has the name of a type but no definition, such as a server. */
   async putRemote(
     name: string,
     options: CronOptions,
@@ -166,27 +164,31 @@ export class Crons {
     refuseUnknownKeys(options, "", CRON_KEYS);
     if (ifExists !== "update" && ifExists !== "keep" && ifExists !== "refuse")
       throw refuse("invalid_option", "ifExists", ifExists, 'write "update", "keep" or "refuse"');
-    const rule = parseCron(options, this.#parts.clock.now(), "");
-    const kept = this.#jobOf(job);
+    const rule = parseCron(options, this.#context.clock.now(), "");
+    const cronJob = this.#jobOf(job);
     return this.#change("put", checkCronName(name), (body, now) => {
-      if (!body) return newCron(rule, kept, now);
+      if (!body) return newCron(rule, cronJob, now);
       if (ifExists === "refuse")
-        throw new CurfewError("known_cron", `put: there is a cron named ${JSON.stringify(name)} already`, {
-          field: "name",
-        });
-      return ifExists === "keep" ? null : changedCron(body, rule, kept, now);
+        throw new CurfewError(
+          "known_cron",
+          `put: a cron named ${JSON.stringify(name)} exists; use another name, or ifExists "update"`,
+          {
+            field: "name",
+          },
+        );
+      return ifExists === "keep" ? null : changedCron(body, rule, cronJob, now);
     });
   }
 
-  /** Changes when and how a cron fires, and leaves its job alone. */
+  /** Changes when and how a cron fires; its job stays. */
   async update(name: string, changes: Partial<CronOptions>): Promise<CronView> {
     refuseUnknownKeys(changes, "", CRON_KEYS);
     return this.#change("update", checkCronName(name), (body, now) => {
       if (!body) throw unknownCron("update", name);
       const { cron, zone, overlap, missed, clockChange } = viewOf(name, body);
-      // The defaults of a clock change follow from the expression, so another one asks for them anew.
-      const kept = changes.cron === undefined ? { clockChange } : {};
-      const rule = parseCron({ cron, zone, overlap, missed, ...kept, ...changes }, now, "");
+      // The default `clockChange` depends on the expression, so a new expression gets new defaults.
+      const old = changes.cron === undefined ? { clockChange } : {};
+      const rule = parseCron({ cron, zone, overlap, missed, ...old, ...changes }, now, "");
       return changedCron(body, rule, body.job, now);
     });
   }
@@ -199,7 +201,7 @@ export class Crons {
     });
   }
 
-  /** Lets a paused cron go on, from now: the instants of the pause are not made up for. */
+  /** Resumes a paused cron from now on: it does not fire for instants of the pause. */
   resume(name: string): Promise<CronView> {
     return this.#change("resume", checkCronName(name), (body, now) => {
       if (!body) throw unknownCron("resume", name);
@@ -208,8 +210,8 @@ export class Crons {
   }
 
   /**
-   * Enqueues the job of a cron at once, paused or not; `overlap` is not asked, but sees this job from then on. A handler
-   * that names itself as its `parent` hands on what is left of its total budget (SEMANTICS 4.7).
+   * Enqueues the job of a cron at once, even if the cron is paused. It ignores `overlap`, but later runs count this
+   * job. A handler that passes itself as `parent` passes on the rest of its total budget (SEMANTICS 4.7).
    */
   async trigger(
     name: string,
@@ -224,26 +226,26 @@ export class Crons {
       checkCronName(name),
       (body, now) => {
         if (!body) throw unknownCron("trigger", name);
-        const job = cronJob({ ...this.#context(), now, ...(parent && { parent }) }, name, body, now);
+        const job = cronJob({ ...this.#enqueueContext(), now, ...(parent && { parent }) }, name, body, now);
         made.splice(0, 1, job);
         run = { for: now, at: now, job: job.id, manual: true };
         return { ...body, lastJob: job.id, runs: withRuns(body, [run]) };
       },
       (body) => [
         ...made.map((job) => ({ enqueue: job })),
-        ...cronEvents(this.#parts, name, body, run ? [run] : []),
+        ...cronEvents(this.#context, name, body, run ? [run] : []),
       ],
     );
     this.#notice(made);
-    if (run) announceRuns(this.#parts, name, changed, [run]);
-    return new JobHandle(this.#parts, (made[0] as NewJob).id);
+    if (run) announceRuns(this.#context, name, changed, [run]);
+    return new JobHandle(this.#context, (made[0] as NewJob).id);
   }
 
-  /** Ends a cron; its jobs go on. False if there is none of this name. */
+  /** Deletes a cron; its jobs go on. False if there is no cron with this name. */
   async delete(name: string): Promise<boolean> {
     this.#assertOpen();
     const changed = await changeRecord(
-      this.#parts,
+      this.#context,
       "delete",
       CRONS,
       checkCronName(name),
@@ -253,20 +255,20 @@ export class Crons {
   }
 
   async get(name: string): Promise<CronView | null> {
-    const cron = await CRONS.load(this.#parts.store, checkCronName(name));
+    const cron = await CRONS.load(this.#context.store, checkCronName(name));
     return cron && viewOf(name, cron.body);
   }
 
-  /** Crons in the order of their names; `after` is the last name of the page before. */
+  /** Crons by name; `after` is the last name of the page before. */
   async list(page: { readonly after?: string; readonly limit?: number } = {}): Promise<CronView[]> {
     refuseUnknownKeys(page, "page", ["after", "limit"]);
     const { after = null, limit = 100 } = page;
     checkCount(limit, "page.limit", BATCH_LIMIT);
-    const crons = await CRONS.list(this.#parts.store, after, limit);
+    const crons = await CRONS.list(this.#context.store, after, limit);
     return crons.map(({ name, body }) => viewOf(name, body));
   }
 
-  /** When a cron, or a schedule that is not stored yet, fires next: with the local time, for people. */
+  /** The next instants of a cron, or of a schedule that is not stored, each with its local time. */
   async preview(
     cron: string | ScheduleOptions,
     options: { readonly count?: number; readonly from?: InstantInput } = {},
@@ -275,22 +277,22 @@ export class Crons {
     const { count = 10 } = options;
     checkCount(count, "options.count", MOST_PREVIEWED);
     const from =
-      options.from === undefined ? this.#parts.clock.now() : parseInstant(options.from, "options.from");
+      options.from === undefined ? this.#context.clock.now() : parseInstant(options.from, "options.from");
     if (typeof cron === "object" && cron !== null) {
       refuseUnknownKeys(cron, "", ["cron", "zone", "clockChange"]);
       return preview(parseSchedule(cron, ""), from, count);
     }
-    const stored = await CRONS.load(this.#parts.store, checkCronName(cron));
+    const stored = await CRONS.load(this.#context.store, checkCronName(cron));
     if (!stored) throw unknownCron("preview", cron);
     return preview(stored.body.rule.schedule, from, count);
   }
 
-  /** The job as any engine can make it later; whatever could not be enqueued is refused now. */
+  /** The job in the form that any engine can make it from. Throws now for a job that could not be enqueued later. */
   #jobOf({ definition, options, payload, visibility, wire }: RemoteCronJob): CronJob {
     assertDefinition(definition, "job");
     for (const name of Object.keys(options)) {
       if (JOB_KEYS.includes(name)) continue;
-      const fix = `the jobs of a cron know ${JOB_KEYS.join(", ")}`;
+      const fix = `use only ${JOB_KEYS.join(", ")} for the jobs of a cron`;
       throw refuse("unknown_option", `options.${name}`, name, fix);
     }
     refuseUnique(definition, options);
@@ -300,9 +302,9 @@ export class Crons {
           "invalid_option",
           `options.meta.${name}`,
           options.meta[name],
-          "the cron itself writes it",
+          "leave it out: the cron writes this field",
         );
-    prepareJob(definition, { ...options, unique: false }, this.#context());
+    prepareJob(definition, { ...options, unique: false }, this.#enqueueContext());
     return {
       definition: portableDefinition(definition, JSON.parse(payload)),
       options: portableOptions(options),
@@ -313,7 +315,7 @@ export class Crons {
   }
 
   #audit(action: string, cron: string, now: Instant): readonly Effect[] {
-    return auditEffects(this.#parts, this.#by, `cron.${action}`, { details: { cron } }, now);
+    return auditEffects(this.#context, this.#by, `cron.${action}`, { details: { cron } }, now);
   }
 
   async #change(
@@ -324,7 +326,7 @@ export class Crons {
     return viewOf(name, await this.#store(action, name, change, () => []));
   }
 
-  /** Commits what `change` makes of the cron; null leaves it alone. Returns the cron as it stands then. */
+  /** Commits the changed cron, or nothing if `change` returns null. Returns the cron as it is then. */
   async #store(
     action: string,
     name: string,
@@ -333,7 +335,7 @@ export class Crons {
   ): Promise<CronBody> {
     this.#assertOpen();
     let before = null as CronBody | null;
-    const changed = await changeRecord(this.#parts, action, CRONS, name, (stored, now) => {
+    const changed = await changeRecord(this.#context, action, CRONS, name, (stored, now) => {
       before = stored;
       const body = change(stored, now);
       const effects = body && [...more(body), ...this.#audit(action, name, now)];
@@ -341,14 +343,14 @@ export class Crons {
     });
     const body = changed?.body;
     if (!body) return before as CronBody;
-    if (body.nextAt !== null) this.#parts.wakeSweepAt(body.nextAt);
+    if (body.nextAt !== null) this.#context.wakeSweepAt(body.nextAt);
     return body;
   }
 }
 
-/** A job that is left out because another one has its key would make the history of a cron a lie. */
+/** Refused: a run whose job is dropped as a duplicate would be listed as a run. */
 function refuseUnique(definition: Pick<AnyDefinition, "unique">, { unique }: EnqueueOptions): void {
-  const fix = "overlap keeps the jobs of a cron apart: pass options.unique: false to enqueue them without it";
+  const fix = "pass options.unique: false; use overlap to keep the jobs of a cron apart";
   if (unique) throw refuse("invalid_option", "options.unique", unique, fix);
   if (unique === undefined && definition.unique)
     throw refuse("invalid_option", "job.unique", definition.unique.onConflict, fix);
@@ -379,13 +381,12 @@ function viewOf(name: string, body: CronBody): CronView {
   };
 }
 
-function checkCount(count: unknown, field: string, most: number): void {
-  if (typeof count === "number" && Number.isInteger(count) && count >= 1 && count <= most) return;
-  throw refuse("invalid_limit", field, count, `use a whole number from 1 to ${most}`);
-}
-
 function unknownCron(call: string, name: string): CurfewError {
-  return new CurfewError("not_found", `${call}: there is no cron named ${JSON.stringify(name)}`, {
-    field: "name",
-  });
+  return new CurfewError(
+    "not_found",
+    `${call}: there is no cron named ${JSON.stringify(name)}; crons.list() has all names`,
+    {
+      field: "name",
+    },
+  );
 }

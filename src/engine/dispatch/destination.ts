@@ -2,12 +2,12 @@ import type { Instant } from "../../core/time.ts";
 import type { Owner, TimeoutRow } from "../../core/timeout/timeout.ts";
 
 /**
- * What became of a due timeout. `sent`: it is over, remove it. `done`: it is over or somebody else's, and there is
- * nothing left to remove. `again`: not now; it is due again then, and no try is spent.
+ * The result of a delivery. `sent`: remove the timeout. `done`: the timeout is already removed, or another process has
+ * it. `again`: deliver it at that instant; this counts as no try.
  */
 export type Delivery = "sent" | "done" | { readonly again: Instant };
 
-/** Under what a delivery runs. */
+/** The lease of one delivery. */
 export interface DeliveryLease {
   readonly owner: Owner;
   /** Aborts when the lease is lost or the engine closes. */

@@ -1,20 +1,20 @@
 import { LATENESS_BOUNDS } from "../statistics/counters.ts";
 import { Histogram, type HistogramSnapshot } from "../statistics/lateness-histogram.ts";
 
-/** What the dispatcher of this process did since it started. */
+/** Counts of this process since it started. */
 export interface DispatchCounts {
   /** Delivered and removed. */
   readonly sent: number;
   readonly failed: number;
   /** Given up after the last try. */
   readonly dead: number;
-  /** Put off by their destination, without a try. */
+  /** Postponed by their destination. */
   readonly postponed: number;
-  /** Delivered, and then found revoked, replaced or removed by somebody else. */
+  /** Delivered, and then found revoked, replaced or removed by another process. */
   readonly gone: number;
-  /** Leases that were lost during a delivery, or before it: these timeouts are sent again. */
+  /** Leases that were lost before or during a delivery: these timeouts are sent again. */
   readonly lapsed: number;
-  /** How late they were sent: counts per bound of LATENESS_BOUNDS, and the sum in milliseconds. */
+  /** Delay of the sends: counts per bound of LATENESS_BOUNDS, and the sum in milliseconds. */
   readonly lateness: HistogramSnapshot;
 }
 
@@ -35,7 +35,7 @@ export class DispatchCounters {
     this.#counts[name] += 1;
   }
 
-  /** How many milliseconds after its instant a timeout was sent. */
+  /** Adds the milliseconds between a timeout's instant and its delivery. */
   fired(lateness: number): void {
     this.#lateness.add(lateness);
   }

@@ -1,4 +1,4 @@
-import { refuse } from "../../core/errors.ts";
+import { errorText, refuse } from "../../core/errors.ts";
 import { backoff, jittered } from "../../core/pace.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import { checkClaimLimit, checkText, type TimeoutRow } from "../../core/timeout/timeout.ts";
@@ -8,14 +8,13 @@ import { type System, within } from "../../ports/system.ts";
 import type { TimeoutStore } from "../../ports/timeouts.ts";
 import type { EventBus } from "../events/event-bus.ts";
 import type { TimeoutEventName } from "../events/timeout-events.ts";
-import { Loop } from "../runtime/loop.ts";
+import { Loop, storeLoop } from "../runtime/loop.ts";
 import type { Delivery, Destination } from "./destination.ts";
 import { DispatchCounters, type DispatchCounts } from "./dispatch-counters.ts";
 import { LeasedDelivery, Leases } from "./timeout-leases.ts";
 import { Settler } from "./timeout-settler.ts";
 
-/** What a dispatcher needs: an engine has it, and so has whoever uses the timeout store alone. */
-export interface DispatchParts {
+export interface DispatchDeps {
   readonly system: System;
   readonly store: { readonly timeouts: TimeoutStore; readonly capabilities: Capabilities };
   readonly clock: { now(): Instant; upper(): Instant };
@@ -23,36 +22,36 @@ export interface DispatchParts {
   readonly bus: Pick<EventBus, "emit" | "wants">;
   readonly random: () => number;
   readonly nextId: () => string;
-  /** How many times longer than usual an idle loop rests. */
+  /** Factor for the pause of an idle loop. */
   readonly idlePollFactor?: number;
   storeFailed(error: unknown, during: string): void;
 }
 
-/** How many timeouts one claim takes at most. */
+/** At most this many timeouts per claim. */
 const BATCH = 200;
 const CONCURRENCY = 100;
 const MOST_CONCURRENT = 1_000;
 export const LEASE = 300_000;
 const MOST_TRIES = 10;
-/** Sent and not yet removed, for each destination: so many are sent again if the process dies. */
+/** At most this many timeouts per destination are sent and not yet removed: a crash sends them again. */
 const MOST_SETTLING = 500;
 const REDELIVERY = { first: 1_000, factor: 2, most: 300_000 };
 const ERROR_LIMIT = 2_000;
 const POLL = 1_000;
-/** Looking costs a local file microseconds, and other processes cannot call this one. */
+/** For local files: a poll costs microseconds, and other processes cannot send hints. */
 const POLL_FILE = 100;
-/** Timeouts a moment apart share a claim: the moment is far below what one may be late. */
+/** The shortest pause, so that timeouts 2 ms apart share a claim. */
 const SHORTEST = 2;
-/** After a claim that took all there was, the next waits a moment for more to come due: small claims cost as much as large ones. */
+/** Pause after a claim that was not full, so that the next one takes more: small claims cost as much as large ones. */
 const GATHER = 5;
-/** How long a delivery that has heard that the engine closes may still take. */
+/** How long a delivery may still run after its signal has aborted for shutdown. */
 const STOP_WITHIN = 5_000;
 
 interface DestinationSlots {
   readonly name: string;
   readonly destination: Destination;
   readonly concurrency: number;
-  /** Whether serving it keeps the process alive. */
+  /** Whether serving this destination keeps the process alive. */
   readonly keepAlive: boolean;
   readonly idle: (() => void)[];
   /** Deliveries that hold a slot. */
@@ -63,31 +62,30 @@ interface DestinationSlots {
 }
 
 /**
- * Delivers due timeouts (SEMANTICS 6): claims for the destinations that are served here and have a free slot, sends,
- * and removes what was sent. Each destination has slots of its own, so one that fails or is slow keeps nothing from
- * the others.
+ * Delivers due timeouts (SEMANTICS 6): claims for destinations with a free slot, sends, and removes sent ones. Each
+ * destination has its own slots, so a slow or failing one does not delay the others.
  */
 export class Dispatcher {
   readonly loop: Loop;
   readonly reapLoop: Loop;
-  readonly #parts: DispatchParts;
+  readonly #deps: DispatchDeps;
   readonly #lease: number;
   readonly #poll: number;
   readonly #slots = new Map<string, DestinationSlots>();
   readonly #leases: Leases;
   readonly #settler: Settler;
   readonly #counters = new DispatchCounters();
-  /** When the loop means to look again. */
-  #nextLookAt: Instant = 0;
-  /** The earliest instant that somebody told of since the last look: the look itself may have come too early to see it. */
+  /** When the loop polls next. */
+  #nextPollAt: Instant = 0;
+  /** The earliest instant of a hint since the last poll, which may have run before that timeout was visible. */
   #hintedAt: Instant | null = null;
 
-  constructor(parts: DispatchParts, lease: number = LEASE) {
-    this.#parts = parts;
+  constructor(deps: DispatchDeps, lease: number = LEASE) {
+    this.#deps = deps;
     this.#lease = lease;
-    const { system, logger, store, clock, storeFailed } = parts;
+    const { system, logger, store, clock, storeFailed } = deps;
     const { name, hints } = store.capabilities;
-    this.#poll = name === "sqlite" || hints === "poll" ? POLL_FILE : POLL * (parts.idlePollFactor ?? 1);
+    this.#poll = name === "sqlite" || hints === "poll" ? POLL_FILE : POLL * (deps.idlePollFactor ?? 1);
     const { timeouts } = store;
     this.#leases = new Leases({ system, timeouts, clock, storeFailed }, lease);
     this.#settler = new Settler({ system, timeouts, clock, storeFailed });
@@ -102,13 +100,7 @@ export class Dispatcher {
         return [...slots.values()].some(({ keepAlive }) => keepAlive);
       },
     });
-    this.reapLoop = new Loop({
-      name: "reap",
-      system,
-      logger,
-      round: () => this.reap(),
-      onError: (error) => storeFailed(error, "reap"),
-    });
+    this.reapLoop = storeLoop(deps, "reap", () => this.reap());
   }
 
   start(): void {
@@ -116,7 +108,7 @@ export class Dispatcher {
     this.reapLoop.start();
   }
 
-  /** Delivers to this destination from now on. The function that is returned stops it, and waits for what is under way. */
+  /** Delivers to this destination. The returned function stops it and waits for running deliveries. */
   serve(
     name: string,
     destination: Destination,
@@ -126,7 +118,7 @@ export class Dispatcher {
     const { concurrency = CONCURRENCY, keepAlive = true } = options;
     checkClaimLimit(concurrency, MOST_CONCURRENT, "concurrency");
     if (this.#slots.has(name)) {
-      throw refuse("invalid_option", "destination", name, "it is served already: stop that first");
+      throw refuse("invalid_option", "destination", name, "it is served here already: close that first");
     }
     const slots: DestinationSlots = {
       name,
@@ -143,11 +135,11 @@ export class Dispatcher {
     return () => this.#stopServing(slots);
   }
 
-  /** Something may be due at this instant; a loop that sleeps longer is woken for it. */
+  /** A timeout may be due at this instant: wakes the loop if it would sleep longer. */
   wakeAt(dueAt: Instant): void {
     this.#hintedAt = earlier(this.#hintedAt, dueAt);
-    if (dueAt >= this.#nextLookAt) return;
-    this.#nextLookAt = dueAt;
+    if (dueAt >= this.#nextPollAt) return;
+    this.#nextPollAt = dueAt;
     this.loop.wake();
   }
 
@@ -156,19 +148,19 @@ export class Dispatcher {
   }
 
   async reap(): Promise<number> {
-    const { store, clock } = this.#parts;
+    const { store, clock } = this.#deps;
     if ((await store.timeouts.reap({ now: clock.now() })) > 0) this.loop.wake();
     return this.#lease / 4;
   }
 
-  /** One round; it answers how long to rest. */
+  /** Claims once and returns the pause until the next round. */
   async round(): Promise<number | null> {
     const free = [...this.#slots.values()].filter((slots) => roomOf(slots) > 0);
     // A slot that becomes free wakes the loop.
     if (free.length === 0) return null;
-    const { store, clock, nextId } = this.#parts;
+    const { store, clock, nextId } = this.#deps;
     const now = clock.now();
-    this.#nextLookAt = now;
+    this.#nextPollAt = now;
     this.#hintedAt = null;
     const destinations = free.map((slots) => ({ name: slots.name, limit: Math.min(roomOf(slots), BATCH) }));
     const owner = nextId();
@@ -180,19 +172,19 @@ export class Dispatcher {
   }
 
   async #rest(destinations: readonly string[]): Promise<number> {
-    const { store, clock, random } = this.#parts;
+    const { store, clock, random } = this.#deps;
     const next = earlier(await store.timeouts.nextDueAt(destinations), this.#hintedAt);
     const now = clock.now();
     const poll = this.#poll * (0.75 + 0.25 * random());
     const rest = next === null ? poll : Math.min(Math.max(next - now, SHORTEST), poll);
-    this.#nextLookAt = now + rest;
+    this.#nextPollAt = now + rest;
     return rest;
   }
 
   #take(delivery: LeasedDelivery): void {
     const slots = this.#slots.get(delivery.row.destination);
-    const left = delivery.leaseUntil - this.#parts.clock.upper();
-    // A claim whose reply took long may leave too little: what is begun now would be sent twice.
+    const left = delivery.leaseUntil - this.#deps.clock.upper();
+    // After a slow claim the lease may be nearly over: a delivery that starts now would be sent twice.
     if (!slots || slots.isClosing || left < Math.min(2_000, this.#lease / 4)) {
       this.#counters.add("lapsed");
       void this.#settler.release({ id: delivery.row.id, owner: delivery.owner }, delivery);
@@ -209,16 +201,16 @@ export class Dispatcher {
     });
   }
 
-  /** Only a lane without room keeps the loop from claiming for it, so only its first room is news. */
+  /** Wakes the loop when a full destination has room again: the loop only skips full ones. */
   #change(slots: DestinationSlots, change: () => void): void {
     const hadRoom = roomOf(slots) > 0;
     change();
     if (!hadRoom && roomOf(slots) > 0) this.loop.wake();
   }
 
-  async #deliver(slots: DestinationSlots, held: LeasedDelivery): Promise<void> {
-    const { row, owner, signal } = held;
-    if (row.tries === 0) this.#counters.fired(Math.max(0, this.#parts.clock.now() - row.dueAt));
+  async #deliver(slots: DestinationSlots, leased: LeasedDelivery): Promise<void> {
+    const { row, owner, signal } = leased;
+    if (row.tries === 0) this.#counters.fired(Math.max(0, this.#deps.clock.now() - row.dueAt));
     let delivery: Delivery | undefined;
     let thrown: unknown;
     try {
@@ -226,53 +218,53 @@ export class Dispatcher {
     } catch (error) {
       thrown = error;
     }
-    // A slow disk must not keep slots busy whose work is done.
+    // Free the slot now: the write that follows may be slow.
     this.#change(slots, () => {
       slots.running -= 1;
       slots.settling += 1;
     });
-    if (delivery === undefined) await this.#failed(held, thrown);
+    if (delivery === undefined) await this.#failed(leased, thrown);
     else if (delivery === "done") this.#sent(row);
-    else if (delivery === "sent") await this.#remove(held);
-    else await this.#postpone(held, delivery.again);
+    else if (delivery === "sent") await this.#remove(leased);
+    else await this.#postpone(leased, delivery.again);
   }
 
-  /** What was sent is never released: if it cannot be removed, it is sent again when its lease is over. */
-  async #remove(held: LeasedDelivery): Promise<void> {
-    const { row, owner } = held;
-    const answer = await this.#settler.remove({ id: row.id, owner }, held);
+  /** A sent timeout is never released. If it cannot be removed, it is sent again when its lease ends. */
+  async #remove(leased: LeasedDelivery): Promise<void> {
+    const { row, owner } = leased;
+    const answer = await this.#settler.remove({ id: row.id, owner }, leased);
     if (answer === "ok") this.#sent(row);
     else this.#counters.add(answer === "gone" ? "gone" : "lapsed");
   }
 
   #sent(row: TimeoutRow): void {
     this.#counters.add("sent");
-    this.#tell("timeout.sent", row, row.tries);
+    this.#announce("timeout.sent", row, row.tries);
   }
 
-  async #postpone(held: LeasedDelivery, dueAt: Instant): Promise<void> {
+  async #postpone(leased: LeasedDelivery, dueAt: Instant): Promise<void> {
     this.#counters.add("postponed");
-    await this.#settler.release({ id: held.row.id, owner: held.owner, dueAt }, held);
+    await this.#settler.release({ id: leased.row.id, owner: leased.owner, dueAt }, leased);
     this.wakeAt(dueAt);
   }
 
-  async #failed(held: LeasedDelivery, error: unknown): Promise<void> {
-    const { row, owner, signal } = held;
-    // A delivery that was told to stop has not failed: nobody waits for it, and the next one may succeed.
+  async #failed(leased: LeasedDelivery, error: unknown): Promise<void> {
+    const { row, owner, signal } = leased;
+    // An aborted delivery has not failed: it counts as no try.
     if (signal.aborted) {
       this.#counters.add("lapsed");
-      await this.#settler.release({ id: row.id, owner }, held);
+      await this.#settler.release({ id: row.id, owner }, leased);
       return;
     }
-    const { clock, random } = this.#parts;
+    const { clock, random } = this.#deps;
     const tries = row.tries + 1;
     const isDead = tries >= MOST_TRIES;
     const delay = jittered(backoff(tries, REDELIVERY), random);
     const dueAt = clock.now() + Math.round(delay);
-    const released = { id: row.id, owner, error: messageOf(error) };
+    const released = { id: row.id, owner, error: errorText(error, ERROR_LIMIT) };
     const answer = await this.#settler.release(
       isDead ? { ...released, isDead } : { ...released, dueAt },
-      held,
+      leased,
     );
     if (answer !== "ok") {
       this.#counters.add(answer === "gone" ? "gone" : "lapsed");
@@ -281,13 +273,13 @@ export class Dispatcher {
     this.#counters.add("failed");
     if (isDead) this.#counters.add("dead");
     else this.wakeAt(dueAt);
-    this.#tell(isDead ? "timeout.dead" : "timeout.failed", row, tries, error);
+    this.#announce(isDead ? "timeout.dead" : "timeout.failed", row, tries, error);
   }
 
-  #tell(name: TimeoutEventName, { id, destination }: TimeoutRow, tries: number, error?: unknown): void {
-    const { bus, clock, logger } = this.#parts;
+  #announce(name: TimeoutEventName, { id, destination }: TimeoutRow, tries: number, error?: unknown): void {
+    const { bus, clock, logger } = this.#deps;
     if (name !== "timeout.sent")
-      logger.warn({ id, destination, tries, error }, `${name}: ${messageOf(error)}`);
+      logger.warn({ id, destination, tries, error }, `${name}: ${errorText(error, ERROR_LIMIT)}`);
     if (!bus.wants(name)) return;
     const detail = { at: clock.now(), timeout: id, destination, tries };
     bus.emit({ name, ...detail, ...(error !== undefined && { error }) });
@@ -299,27 +291,22 @@ export class Dispatcher {
     if (this.#slots.get(slots.name) === slots) this.#slots.delete(slots.name);
   }
 
-  /** Stops claiming, lets deliveries finish for so long, tells the others to stop, and gives back what they hold. */
+  /** Stops claiming, waits up to `drain` for running deliveries, aborts the rest and releases their leases. */
   async stop(drain: number): Promise<void> {
-    const { system } = this.#parts;
+    const { system } = this.#deps;
     const stopped = Promise.all([this.loop.stop(), this.reapLoop.stop()]);
     const ended = Promise.all([...this.#slots.values()].map((slots) => this.#stopServing(slots)));
     await within(system, drain, ended);
-    for (const delivery of this.#leases.held) delivery.abort("shutdown");
+    for (const delivery of this.#leases.deliveries) delivery.abort("shutdown");
     await within(system, Math.min(drain, STOP_WITHIN), ended);
-    const left = [...this.#leases.held].map((held) =>
-      this.#settler.release({ id: held.row.id, owner: held.owner }, held),
+    const left = [...this.#leases.deliveries].map((leased) =>
+      this.#settler.release({ id: leased.row.id, owner: leased.owner }, leased),
     );
     await within(system, STOP_WITHIN, Promise.all([stopped, ...left]));
   }
 }
 
-/** How many more may be claimed for a destination. */
+/** How many more timeouts may be claimed for a destination. */
 function roomOf({ concurrency, running, settling, isClosing }: DestinationSlots): number {
   return isClosing ? 0 : Math.min(concurrency - running, MOST_SETTLING - settling);
-}
-
-function messageOf(error: unknown): string {
-  const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-  return text.slice(0, ERROR_LIMIT);
 }

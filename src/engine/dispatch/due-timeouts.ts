@@ -1,71 +1,71 @@
 import { backoff } from "../../core/pace.ts";
 import { type Duration, type Instant, parseDuration } from "../../core/time.ts";
 import type { System } from "../../ports/system.ts";
-import type { LeaseSettings, TimeoutsParts } from "./timeout-api.ts";
+import type { LeaseSettings, TimeoutsDeps } from "./timeout-api.ts";
 import { LeasedDelivery, Leases } from "./timeout-leases.ts";
 import { Settler } from "./timeout-settler.ts";
 import { type Timeout, timeoutOf } from "./timeout-view.ts";
 
 export interface DueOptions {
-  /** Ends the loop after the timeout that is in hand. */
+  /** Ends the loop after the current timeout. */
   readonly signal?: AbortSignal;
   readonly destinations?: readonly string[];
-  /** How long to sleep at most when nothing is due. Default 1 s. */
+  /** How long to sleep at most when no timeout is due. Default 1 s. */
   readonly poll?: Duration;
-  /** Hears of a store that fails; the loop goes on by itself. */
+  /** Called with errors of the store; the loop retries by itself. */
   readonly onError?: (error: unknown) => void;
 }
 
-/** A timeout in the hand of a loop, which removes it when the loop comes back for the next one. */
+/** A timeout that the loop removes when its body asks for the next one. */
 export interface DueTimeout extends Timeout {
-  /** Aborts when the lease is lost: somebody else will be given this timeout. */
+  /** Aborts when the lease is lost: another process will get this timeout. */
   readonly signal: AbortSignal;
-  /** Gives it back instead of having it removed. An error counts as a try. */
+  /** Releases the timeout instead of removing it. An error counts as a try. */
   release(options?: { readonly after?: Duration; readonly error?: string }): Promise<void>;
 }
 
-export interface DueParts extends TimeoutsParts {
+export interface DueDeps extends TimeoutsDeps {
   readonly system: System;
-  /** Calls back when the store tells of new timeouts; gives the function that stops it. */
+  /** Calls back on the store's hints about new timeouts. Returns the function that stops it. */
   onHint(listener: (dueAt: Instant) => void): () => void;
 }
 
 const POLL = 1_000;
 const BACKOFF = { first: 100, factor: 2, most: 5_000 };
 
-/** Due timeouts one after the other, for as long as the signal lets it; leaving the loop gives back what it holds. */
+/** Yields due timeouts until the signal aborts. Leaving the loop releases the timeouts that it holds. */
 export async function* dueTimeouts(
-  parts: DueParts,
+  deps: DueDeps,
   settings: LeaseSettings,
   options: DueOptions,
 ): AsyncGenerator<DueTimeout, void, undefined> {
   const { signal, onError = () => {} } = options;
   const storeFailed = (error: unknown) => onError(error);
   const poll = options.poll === undefined ? POLL : parseDuration(options.poll, "poll");
-  const leases = new Leases({ ...parts, storeFailed }, settings.lease);
-  const settler = new Settler({ ...parts, storeFailed });
-  const bell = new Bell(parts, signal);
+  const leases = new Leases({ ...deps, storeFailed }, settings.lease);
+  const settler = new Settler({ ...deps, storeFailed });
+  const waiter = new HintWaiter(deps, signal);
   let failures = 0;
   try {
     while (!signal?.aborted) {
       try {
-        const held = await claim(parts, settings, options);
+        const deliveries = await claim(deps, settings, options);
         failures = 0;
-        if (held.length > 0) yield* handOut(parts, settings, leases, settler, held, signal);
-        else await bell.rest(Math.min(poll, await untilNext(parts, options)));
+        if (deliveries.length > 0) yield* handOut(deps, settings, leases, settler, deliveries, signal);
+        else await waiter.rest(Math.min(poll, await untilNext(deps, options)));
       } catch (error) {
         storeFailed(error);
         failures += 1;
-        await bell.rest(backoff(failures, BACKOFF));
+        await waiter.rest(backoff(failures, BACKOFF));
       }
     }
   } finally {
-    bell.close();
+    waiter.close();
   }
 }
 
 async function claim(
-  { timeouts, clock, nextId }: DueParts,
+  { timeouts, clock, nextId }: DueDeps,
   { lease, batch }: LeaseSettings,
   { destinations }: DueOptions,
 ): Promise<LeasedDelivery[]> {
@@ -83,87 +83,87 @@ async function claim(
   return rows.map((row) => new LeasedDelivery(row, owner, leaseUntil));
 }
 
-async function untilNext({ timeouts, clock }: DueParts, { destinations }: DueOptions): Promise<number> {
+async function untilNext({ timeouts, clock }: DueDeps, { destinations }: DueOptions): Promise<number> {
   const next = await timeouts.nextDueAt(destinations);
   return next === null ? Number.POSITIVE_INFINITY : Math.max(1, next - clock.now());
 }
 
 async function* handOut(
-  { clock }: DueParts,
+  { clock }: DueDeps,
   { lease }: LeaseSettings,
   leases: Leases,
   settler: Settler,
-  held: readonly LeasedDelivery[],
+  deliveries: readonly LeasedDelivery[],
   signal: AbortSignal | undefined,
 ): AsyncGenerator<DueTimeout, void, undefined> {
-  const waiting = new Set(held);
-  for (const delivery of held) leases.add(delivery);
-  const giveBack = (delivery: LeasedDelivery, more: { dueAt?: Instant; error?: string } = {}) =>
+  const waiting = new Set(deliveries);
+  for (const delivery of deliveries) leases.add(delivery);
+  const release = (delivery: LeasedDelivery, more: { dueAt?: Instant; error?: string } = {}) =>
     settler.release({ id: delivery.row.id, owner: delivery.owner, ...more }, delivery);
   try {
-    for (const delivery of held) {
+    for (const delivery of deliveries) {
       if (signal?.aborted) return;
       const isLate = delivery.leaseUntil - clock.upper() < Math.min(2_000, lease / 4);
       if (isLate || delivery.signal.aborted) continue;
-      let isGivenBack = false;
+      let isReleased = false;
       yield {
         ...timeoutOf(delivery.row),
         signal: delivery.signal,
         async release({ after, error } = {}) {
-          isGivenBack = true;
+          isReleased = true;
           const dueAt =
             after === undefined
               ? {}
               : { dueAt: clock.anchor() + parseDuration(after, "after", { zero: true }) };
-          await giveBack(delivery, { ...dueAt, ...(error !== undefined && { error }) });
+          await release(delivery, { ...dueAt, ...(error !== undefined && { error }) });
         },
       };
       waiting.delete(delivery);
       leases.delete(delivery);
-      // What was handled is never given back: if it cannot be removed, it comes again when its lease is over.
-      if (!isGivenBack) await settler.remove({ id: delivery.row.id, owner: delivery.owner }, delivery);
+      // A handled timeout is never released. If it cannot be removed, it comes again when its lease ends.
+      if (!isReleased) await settler.remove({ id: delivery.row.id, owner: delivery.owner }, delivery);
     }
   } finally {
     for (const delivery of waiting) leases.delete(delivery);
-    await Promise.all([...waiting].map((delivery) => giveBack(delivery)));
+    await Promise.all([...waiting].map((delivery) => release(delivery)));
   }
 }
 
-/** Rests until the time is over, somebody tells of a new timeout, or the signal aborts. */
-class Bell {
-  readonly #parts: DueParts;
+/** Waits until the delay is over, a hint comes, or the signal aborts. */
+class HintWaiter {
+  readonly #deps: DueDeps;
   readonly #signal: AbortSignal | undefined;
   readonly #stop: () => void;
-  #ring: (() => void) | undefined;
-  #isRung = false;
+  #wake: (() => void) | undefined;
+  #isWoken = false;
 
-  constructor(parts: DueParts, signal: AbortSignal | undefined) {
-    this.#parts = parts;
+  constructor(deps: DueDeps, signal: AbortSignal | undefined) {
+    this.#deps = deps;
     this.#signal = signal;
-    const ring = () => {
-      this.#isRung = true;
-      this.#ring?.();
+    const wake = () => {
+      this.#isWoken = true;
+      this.#wake?.();
     };
-    const stop = parts.onHint(ring);
-    signal?.addEventListener("abort", ring);
+    const stop = deps.onHint(wake);
+    signal?.addEventListener("abort", wake);
     this.#stop = () => {
       stop();
-      signal?.removeEventListener("abort", ring);
+      signal?.removeEventListener("abort", wake);
     };
   }
 
   async rest(delay: number): Promise<void> {
-    if (!this.#isRung && !this.#signal?.aborted) {
+    if (!this.#isWoken && !this.#signal?.aborted) {
       await new Promise<void>((resolve) => {
-        const timer = this.#parts.system.after(delay, resolve, { keepAlive: true });
-        this.#ring = () => {
+        const timer = this.#deps.system.after(delay, resolve, { keepAlive: true });
+        this.#wake = () => {
           timer.cancel();
           resolve();
         };
       });
     }
-    this.#ring = undefined;
-    this.#isRung = false;
+    this.#wake = undefined;
+    this.#isWoken = false;
   }
 
   close(): void {

@@ -20,49 +20,49 @@ import { type RevokedState, requeueTimeout, rescheduleTimeout, revokeTimeout } f
 import { type CallOptions, Timeouts } from "./timeout-api.ts";
 import { type Timeout, timeoutOf } from "./timeout-view.ts";
 
-/** Handles a timeout; if it throws, the timeout comes again after a growing delay, ten times at most. */
+/** Handles a timeout. If it throws, the timeout comes again after a growing delay, ten times at most. */
 export type TimeoutHandler = (
   timeout: Timeout,
   context: { readonly signal: AbortSignal },
 ) => unknown | Promise<unknown>;
 
-/** A destination that is served in this process until it is closed. */
+/** A destination that this process serves until `close`. */
 export interface ServedDestination extends AsyncDisposable {
-  /** Stops it, and waits for what is under way. */
+  /** Stops it, and waits for running handlers. */
   close(): Promise<void>;
 }
 
 export interface ServeOptions {
-  /** How many timeouts are handled at once. Default 100. */
+  /** How many handlers run at once. Default 100. */
   readonly concurrency?: number;
 }
 
-/** When and how to enqueue a job later: what `enqueue` takes, without what the timeout itself says. */
+/** Options of `enqueue`, without those that the timeout replaces. */
 export interface EnqueueLaterOptions extends Omit<EnqueueOptions, "delay" | "at" | "id"> {
   readonly dueAt: When;
-  /** A later call with the same key replaces an earlier one that is still waiting. */
+  /** A later call with the same key replaces a timeout that still waits. */
   readonly key?: string;
 }
 
 export type TimeoutMetrics = TimeoutCounts & DispatchCounts;
 
-/** The timeouts of an engine: the store by hand, and destinations that its dispatcher delivers to. */
+/** The timeouts of an engine: the timeout store, and destinations that its dispatcher delivers to. */
 export class EngineTimeouts extends Timeouts {
-  readonly #parts: EngineContext;
+  readonly #context: EngineContext;
   readonly #dispatcher: Dispatcher;
 
-  constructor(parts: EngineContext, dispatcher: Dispatcher) {
-    super({ ...parts, timeouts: parts.store.timeouts });
-    this.#parts = parts;
+  constructor(context: EngineContext, dispatcher: Dispatcher) {
+    super({ ...context, timeouts: context.store.timeouts });
+    this.#context = context;
     this.#dispatcher = dispatcher;
   }
 
-  /** Handles the timeouts of a destination in this process. They are delivered at least once: go by their id. */
+  /** Handles the timeouts of a destination in this process, at least once each: their id shows repeats. */
   serve(destination: string, handler: TimeoutHandler, options: ServeOptions = {}): ServedDestination {
     refuseUnknownKeys(options, "options", ["concurrency"]);
     if (typeof handler !== "function") throw refuse("invalid_option", "handler", handler, "pass a function");
     if (destination === JOB_DESTINATION || destination.startsWith("saga:")) {
-      const fix = "choose another name: every engine serves jobs itself, and host() serves sagas";
+      const fix = "use another name: every engine serves job timeouts itself, and host() serves sagas";
       throw refuse("invalid_name", "destination", destination, fix);
     }
     const deliver = async (row: TimeoutRow, { signal }: { readonly signal: AbortSignal }) => {
@@ -73,17 +73,17 @@ export class EngineTimeouts extends Timeouts {
     return { close: stop, [Symbol.asyncDispose]: stop };
   }
 
-  /** Enqueues a job when the time has come, unless it is cancelled or replaced before. Gives the id of the timeout. */
+  /** Enqueues a job at an instant, unless its timeout is cancelled or replaced before. Returns the timeout's id. */
   async enqueue<Input>(
     definition: JobDefinition<Input, unknown, unknown>,
     payload: NoInfer<Input>,
     options: EnqueueLaterOptions,
   ): Promise<TimeoutId> {
-    const { dueAt, key, ...said } = options;
-    const { clock, nextId, store, documentLimit } = this.#parts;
+    const { dueAt, key, ...enqueueOptions } = options;
+    const { clock, nextId, store, documentLimit } = this.#context;
     const now = clock.now();
     const when = parseWhen(dueAt, clock.anchor(), "options.dueAt");
-    const template = prepareJob(definition, said, this.#context(Math.max(now, when.dueAt)));
+    const template = prepareJob(definition, enqueueOptions, this.#enqueueContext(Math.max(now, when.dueAt)));
     const text = await preparePayload(definition, payload, documentLimit);
     const timeout = {
       id: nextId(),
@@ -93,33 +93,36 @@ export class EngineTimeouts extends Timeouts {
       ...(key !== undefined && { key }),
       ...(when.kind === "wall-clock" && { wallClock: when.wallClock as unknown as Json }),
     };
-    await store.timeouts.insert([timeout], { now, ...(said.tx !== undefined && { tx: said.tx }) });
+    await store.timeouts.insert([timeout], {
+      now,
+      ...(enqueueOptions.tx !== undefined && { tx: enqueueOptions.tx }),
+    });
     return timeout.id;
   }
 
   /**
-   * Takes back one timeout by hand, and says what it was. Of a saga's timeout the saga knows at once that it is no longer
-   * pending, also where its definition is not known.
+   * Revokes one timeout and returns what it was. A saga's timeout leaves the saga's pending list in the same commit,
+   * even if this process has no definition of the saga.
    */
   revoke(id: TimeoutId, by?: By): Promise<RevokedState> {
     if (by) parseBy(by);
-    return revokeTimeout(this.#parts, id, by);
+    return revokeTimeout(this.#context, id, by);
   }
 
-  /** Gives a pending timeout another instant by hand. One that is dead or leased is refused. */
+  /** Moves a pending timeout to another instant. Refused for a dead or leased one. */
   async reschedule(id: TimeoutId, when: When, by?: By): Promise<Timeout> {
     if (by) parseBy(by);
-    return timeoutOf(await rescheduleTimeout(this.#parts, id, when, by));
+    return timeoutOf(await rescheduleTimeout(this.#context, id, when, by));
   }
 
-  /** Tries one dead timeout again, at once and with all its tries. */
+  /** Makes a dead timeout due at once, with all its tries. */
   async revive(id: TimeoutId, by?: By): Promise<Timeout> {
     if (by) parseBy(by);
-    return timeoutOf(await requeueTimeout(this.#parts, id, by));
+    return timeoutOf(await requeueTimeout(this.#context, id, by));
   }
 
-  #context(now: number): EnqueueContext {
-    const { nextId, queues, settings, documentLimit } = this.#parts;
+  #enqueueContext(now: number): EnqueueContext {
+    const { nextId, queues, settings, documentLimit } = this.#context;
     return {
       now,
       nextId,
@@ -130,7 +133,7 @@ export class EngineTimeouts extends Timeouts {
     };
   }
 
-  /** How many there are in the store, and what the dispatcher of this process did. */
+  /** Counts of the store, and of this process's dispatcher. */
   async metrics(options: CallOptions = {}): Promise<TimeoutMetrics> {
     return { ...(await this.count(options)), ...this.#dispatcher.counts() };
   }

@@ -5,37 +5,37 @@ import type { TimeoutRow } from "../../core/timeout/timeout.ts";
 import type { EngineContext } from "../context.ts";
 import type { Delivery, DeliveryLease, Destination } from "./destination.ts";
 
-/** Every engine serves it, so the job is enqueued whoever is running. */
+/** Every engine serves this destination, so any running engine enqueues the job. */
 export const JOB_DESTINATION = "job";
 
-/** A job that was prepared for an instant: all its own instants are counted from there. */
+/** A job that was prepared for an instant: its own instants count from there. */
 export function jobPayload(template: JobTemplate, payload: string, nextId: () => string): string {
   return JSON.stringify(stamp(template, payload, nextId));
 }
 
-type JobParts = Pick<EngineContext, "committer" | "clock" | "recorder">;
+type JobDestinationContext = Pick<EngineContext, "committer" | "clock" | "recorder">;
 
-/** Enqueues the job and removes its timeout in one step, so it is enqueued once however often it is delivered. */
+/** Enqueues the job and removes its timeout in one commit, so repeated deliveries enqueue it once. */
 export class JobDestination implements Destination {
-  readonly #parts: JobParts;
+  readonly #context: JobDestinationContext;
 
-  constructor(parts: JobParts) {
-    this.#parts = parts;
+  constructor(context: JobDestinationContext) {
+    this.#context = context;
   }
 
   async deliver(row: TimeoutRow, { owner }: DeliveryLease): Promise<Delivery> {
-    const { committer, clock, recorder } = this.#parts;
+    const { committer, clock, recorder } = this.#context;
     const job = recorder.enqueued(createdAt(JSON.parse(row.payload ?? "null") as NewJob, clock.now()));
     await committer.commit({
       when: [{ timeout: row.id, owner }],
       effects: [{ enqueue: job }, { remove: row.id }],
     });
-    // A unit that was refused had lost its lease: whoever has the timeout now enqueues the job.
+    // A refused unit had lost its lease: the process that holds the timeout now enqueues the job.
     return "done";
   }
 }
 
-/** A timeout that is sent late takes nothing from the job's budgets: they are counted from when it is enqueued. */
+/** Counts the job's budgets from its enqueue, so that a late timeout does not shorten them. */
 function createdAt(job: NewJob, now: Instant): NewJob {
   const later = now - job.createdAt;
   const move = (at: Instant | null) => (at === null ? null : at + later);

@@ -6,16 +6,15 @@ import type { Instant } from "../../core/time.ts";
 import { checkText, type NewTimeout, type TimeoutId, type TimeoutRow } from "../../core/timeout/timeout.ts";
 import { parseWhen, type When } from "../../core/timeout/when.ts";
 import type { Effect, Unit } from "../../ports/store.ts";
-import { commitUnits } from "../commit/commit.ts";
+import { commitUnits, STALE_TRIES } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
 
-const TRIES = 20;
 /** Kinds of the keys that sagas give their timeouts and their messages. */
 const SAGA = "saga";
 const MAIL = "mail";
 
-/** What a timeout was when it was taken back. A leased one may be being handled; one of a saga is not, either way. */
+/** What a timeout was when it was revoked. The handler of a leased one may run; a saga's handler cannot commit. */
 export type RevokedState = "pending" | "leased" | "dead";
 
 async function loadTimeout({ store }: EngineContext, id: TimeoutId, call: string): Promise<TimeoutRow> {
@@ -26,7 +25,7 @@ async function loadTimeout({ store }: EngineContext, id: TimeoutId, call: string
 }
 
 function entryOf(
-  parts: EngineContext,
+  context: EngineContext,
   row: TimeoutRow,
   action: string,
   by: By | undefined,
@@ -34,20 +33,33 @@ function entryOf(
   more: { readonly [key: string]: Json } = {},
 ): readonly Effect[] {
   const details = { timeout: row.id, destination: row.destination, ...more };
-  return auditEffects(parts, by, `timeout.${action}`, { details }, now);
+  return auditEffects(context, by, `timeout.${action}`, { details }, now);
 }
 
-/** Takes one timeout back. Of a saga's timeout the record of the saga is written too: it says what is pending. */
-export async function revokeTimeout(
-  parts: EngineContext,
+/** Repeats a decision on a timeout, which returns undefined if the timeout changed since it was read. */
+async function untilCommitted<Answer>(
+  context: EngineContext,
+  call: string,
+  id: TimeoutId,
+  attempt: (row: TimeoutRow) => Promise<Answer | undefined>,
+): Promise<Answer> {
+  for (let tries = 0; tries < STALE_TRIES; tries++) {
+    const answer = await attempt(await loadTimeout(context, id, call));
+    if (answer !== undefined) return answer;
+  }
+  throw refused(call, id, `changed ${STALE_TRIES} times during this call; try again`);
+}
+
+/** Revokes one timeout. If it is a saga's, the same commit removes it from the saga's pending list. */
+export function revokeTimeout(
+  context: EngineContext,
   id: TimeoutId,
   by: By | undefined,
 ): Promise<RevokedState> {
-  const { clock } = parts;
-  for (let tries = 0; tries < TRIES; tries++) {
-    const row = await loadTimeout(parts, id, "revoke");
+  const { clock } = context;
+  return untilCommitted(context, "revoke", id, async (row) => {
     const now = clock.now();
-    const saga = await withoutPending(parts, row, now);
+    const saga = await withoutPending(context, row, now);
     const unit: Unit = {
       when: [
         ...(saga?.when ?? []),
@@ -56,20 +68,20 @@ export async function revokeTimeout(
       effects: [
         ...(saga?.effects ?? []),
         { revoke: { id } },
-        ...entryOf(parts, row, "revoke", by, now, { dueAt: row.dueAt }),
+        ...entryOf(context, row, "revoke", by, now, { dueAt: row.dueAt }),
       ],
     };
-    const [outcome] = await commitUnits(parts, [unit]);
-    if (!outcome?.ok) continue;
+    const [outcome] = await commitUnits(context, [unit]);
+    if (!outcome?.ok) return undefined;
     if (row.owner === null) return row.deadAt === null ? "pending" : "dead";
     const { pending = 0, leased = 0 } = outcome.revoked?.[0] ?? {};
-    // Its holder may have removed it since it was read.
-    if (pending + leased > 0) return leased > 0 ? "leased" : "pending";
-  }
-  throw changing("revoke", id);
+    // The lease holder may have removed it since it was read.
+    if (pending + leased === 0) return undefined;
+    return leased > 0 ? "leased" : "pending";
+  });
 }
 
-/** The record of a living saga without this timeout; undefined where no saga counts on it. */
+/** The record of a live saga without this timeout; undefined if no live saga waits for it. */
 async function withoutPending({ store }: EngineContext, { id, saga }: TimeoutRow, now: Instant) {
   if (saga?.[0] !== SAGA) return undefined;
   const [stored] = await store.records.load([saga]);
@@ -84,55 +96,53 @@ async function withoutPending({ store }: EngineContext, { id, saga }: TimeoutRow
   };
 }
 
-/** Gives a pending timeout another instant; its tries are counted anew. */
+/** Moves a pending timeout to another instant and resets its tries. */
 export async function rescheduleTimeout(
-  parts: EngineContext,
+  context: EngineContext,
   id: TimeoutId,
   when: When,
   by: By | undefined,
 ): Promise<TimeoutRow> {
-  const { clock } = parts;
+  const { clock } = context;
   const parsed = parseWhen(when, clock.anchor(), "when");
   const wallClock = parsed.kind === "wall-clock" ? (parsed.wallClock as unknown as Json) : undefined;
-  for (let tries = 0; tries < TRIES; tries++) {
-    const row = await loadTimeout(parts, id, "reschedule");
+  return untilCommitted(context, "reschedule", id, async (row) => {
     if (row.deadAt !== null) throw refused("reschedule", id, "is dead; requeue it");
     if (row.owner !== null)
       throw refused("reschedule", id, "is leased and may be being handled; revoke it, or try again later");
     if (row.saga?.[0] === MAIL)
       throw refused("reschedule", id, "is a message of a saga, handled in the order of arrival; revoke it");
-    const entry = entryOf(parts, row, "reschedule", by, clock.now(), {
+    const entry = entryOf(context, row, "reschedule", by, clock.now(), {
       from: row.dueAt,
       to: parsed.dueAt,
     });
-    if (await rewrite(parts, row, parsed.dueAt, wallClock, entry))
-      return loadTimeout(parts, id, "reschedule");
-  }
-  throw changing("reschedule", id);
+    if (await rewrite(context, row, parsed.dueAt, wallClock, entry))
+      return loadTimeout(context, id, "reschedule");
+    return undefined;
+  });
 }
 
-/** Tries a dead timeout again, at once and with all its tries. */
-export async function requeueTimeout(
-  parts: EngineContext,
+/** Makes a dead timeout due at once, with all its tries. */
+export function requeueTimeout(
+  context: EngineContext,
   id: TimeoutId,
   by: By | undefined,
 ): Promise<TimeoutRow> {
-  const { clock } = parts;
-  for (let tries = 0; tries < TRIES; tries++) {
-    const row = await loadTimeout(parts, id, "requeue");
+  const { clock } = context;
+  return untilCommitted(context, "requeue", id, async (row) => {
     if (row.deadAt === null)
       throw refused("requeue", id, "is not dead; reschedule it, or wait until it is due");
     const now = clock.now();
-    const entry = entryOf(parts, row, "requeue", by, now, { error: row.error });
-    if (await rewrite(parts, row, now, row.wallClock ?? undefined, entry))
-      return loadTimeout(parts, id, "requeue");
-  }
-  throw changing("requeue", id);
+    const entry = entryOf(context, row, "requeue", by, now, { error: row.error });
+    if (await rewrite(context, row, now, row.wallClock ?? undefined, entry))
+      return loadTimeout(context, id, "requeue");
+    return undefined;
+  });
 }
 
-/** Stores the same timeout anew with another instant, if it still is as it was read. */
+/** Stores the timeout again with another instant, if it has not changed since it was read. */
 async function rewrite(
-  parts: EngineContext,
+  context: EngineContext,
   row: TimeoutRow,
   dueAt: Instant,
   wallClock: Json | undefined,
@@ -153,14 +163,10 @@ async function rewrite(
     when: [{ idle: id, dueAt: row.dueAt, isDead: row.deadAt !== null }],
     effects: [{ remove: id }, { request }, ...entry],
   };
-  const [outcome] = await commitUnits(parts, [unit]);
+  const [outcome] = await commitUnits(context, [unit]);
   return outcome?.ok === true;
 }
 
 function refused(call: string, id: TimeoutId, why: string): CurfewError {
   return new CurfewError("invalid_state", `${call}: timeout ${id} ${why}`);
-}
-
-function changing(call: string, id: TimeoutId): CurfewError {
-  return new CurfewError("invalid_state", `${call}: timeout ${id} changed ${TRIES} times; try again`);
 }

@@ -1,4 +1,4 @@
-import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { CurfewError, checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import {
   type Duration,
   INSTANT_LIMIT,
@@ -20,12 +20,12 @@ import {
 } from "../../ports/timeouts.ts";
 import { newTimeout, type Timeout, type TimeoutInput, timeoutOf } from "./timeout-view.ts";
 
-/** What every call takes: one whose signal has aborted fails with its reason, and changes nothing. */
+/** Options of every call. A call with an aborted signal rejects with the signal's reason and changes nothing. */
 export interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
-export interface TimeoutsParts {
+export interface TimeoutsDeps {
   readonly timeouts: TimeoutStore;
   readonly clock: { now(): Instant; anchor(): Instant; upper(): Instant };
   readonly nextId: () => string;
@@ -33,15 +33,15 @@ export interface TimeoutsParts {
 }
 
 export interface LeaseSettings {
-  /** How long a claim holds, in milliseconds. */
+  /** How long a claim holds its timeouts, in milliseconds. */
   readonly lease: number;
-  /** How many timeouts a claim takes that names no limit. */
+  /** How many timeouts a claim without a limit takes. */
   readonly batch: number;
 }
 
 export const DEFAULT_LEASES: LeaseSettings = { lease: 300_000, batch: CLAIM_BATCH };
 
-/** A timeout that one claim holds. */
+/** A timeout that a claim leased. */
 export type ClaimedTimeout = Timeout & { readonly owner: Owner; readonly leaseUntil: Instant };
 
 export interface CalendarOptions {
@@ -52,30 +52,30 @@ export interface CalendarOptions {
   readonly before?: InstantInput;
   /** The cursor of the page before. */
   readonly after?: string | null;
-  /** At most this many, 100 if nothing is said, up to 1,000. */
+  /** From 1 to 1,000; default 100. */
   readonly limit?: number;
 }
 
-/** A page of timeouts; `cursor` is the `after` of the next one, and null says that there is none. */
+/** A page of timeouts. `cursor` is the `after` of the next page; null on the last one. */
 export interface CalendarPage {
   readonly timeouts: readonly Timeout[];
   readonly cursor: string | null;
 }
 
 /**
- * The leased timeout store (SEMANTICS 6) for whoever uses it by hand: the store's own clock is read, ids and tokens
- * are made, and a lease that is not held is an error.
+ * The leased timeout store (SEMANTICS 6) for direct use. It reads the store's clock, makes ids and tokens, and throws
+ * if the caller does not hold the lease.
  */
 export class Timeouts {
-  readonly #parts: TimeoutsParts;
+  readonly #deps: TimeoutsDeps;
   readonly #settings: LeaseSettings;
 
-  constructor(parts: TimeoutsParts, settings: LeaseSettings = DEFAULT_LEASES) {
-    this.#parts = parts;
+  constructor(deps: TimeoutsDeps, settings: LeaseSettings = DEFAULT_LEASES) {
+    this.#deps = deps;
     this.#settings = settings;
   }
 
-  /** Stores a timeout, and gives its id when it is durable. A known id is refused; a known key replaces what has it. */
+  /** Stores a timeout and returns its id once durable. A known id is refused; a known key replaces its timeout. */
   async insert(
     timeout: TimeoutInput,
     options: CallOptions & { readonly tx?: unknown } = {},
@@ -84,12 +84,12 @@ export class Timeouts {
     return id as TimeoutId;
   }
 
-  /** Many at once, all of them or, where an id is known, an error that names it after the others were stored. */
+  /** Stores many timeouts. If an id exists, the others are stored and an error names that id. */
   async insertMany(
     inputs: readonly TimeoutInput[],
     options: CallOptions & { readonly tx?: unknown } = {},
   ): Promise<TimeoutId[]> {
-    const { timeouts, clock, nextId, documentLimit } = this.#parts;
+    const { timeouts, clock, nextId, documentLimit } = this.#deps;
     checkCall(options, ["tx"]);
     const [now, anchor] = [clock.now(), clock.anchor()];
     const added = inputs.map((input) => newTimeout(input, anchor, nextId, documentLimit));
@@ -109,7 +109,7 @@ export class Timeouts {
     return added.map(({ id }) => id);
   }
 
-  /** Leases what is due, in the order of due instant and id. Each call has a token of its own. */
+  /** Leases due timeouts, ordered by due instant and id. Each call has its own token. */
   async claimDue(
     options: CallOptions & {
       readonly limit?: number;
@@ -118,7 +118,7 @@ export class Timeouts {
     } = {},
   ): Promise<ClaimedTimeout[]> {
     checkCall(options, ["limit", "lease", "destinations"]);
-    const { timeouts, clock, nextId } = this.#parts;
+    const { timeouts, clock, nextId } = this.#deps;
     const { limit = this.#settings.batch, destinations } = options;
     const now = clock.now();
     const rows = await timeouts.claimDue({
@@ -131,23 +131,23 @@ export class Timeouts {
     return rows.map((row) => timeoutOf(row) as ClaimedTimeout);
   }
 
-  /** Removes a timeout: with an owner only while it holds the lease, without one whatever is there. */
+  /** Removes a timeout. With an owner, only while that owner holds the lease. */
   async remove(id: TimeoutId, owner?: Owner, options: CallOptions = {}): Promise<void> {
     checkCall(options, []);
-    const { timeouts, clock } = this.#parts;
-    const held = { id: checkText(id, "id"), ...(owner !== undefined && { owner }) };
-    const [answer] = await timeouts.remove([held], { now: clock.upper() });
+    const { timeouts, clock } = this.#deps;
+    const lease = { id: checkText(id, "id"), ...(owner !== undefined && { owner }) };
+    const [answer] = await timeouts.remove([lease], { now: clock.upper() });
     assertHeld(answer, id, owner);
   }
 
-  /** Gives a lease back: the timeout is due at once, or after the delay. An error counts as a try. */
+  /** Releases a lease: the timeout is due at once, or after the delay. An error counts as a try. */
   async release(
     id: TimeoutId,
     owner?: Owner,
     options: CallOptions & { readonly after?: Duration; readonly error?: string } = {},
   ): Promise<void> {
     checkCall(options, ["after", "error"]);
-    const { timeouts, clock } = this.#parts;
+    const { timeouts, clock } = this.#deps;
     const { after, error } = options;
     const released = {
       id: checkText(id, "id"),
@@ -159,14 +159,14 @@ export class Timeouts {
     assertHeld(answer, id, owner);
   }
 
-  /** Holds a timeout for longer, from now on. Gives the new end of the lease. */
+  /** Extends a lease from now on. Returns its new end. */
   async extend(
     id: TimeoutId,
     owner: Owner,
     options: CallOptions & { readonly lease?: Duration } = {},
   ): Promise<Instant> {
     checkCall(options, ["lease"]);
-    const { timeouts, clock } = this.#parts;
+    const { timeouts, clock } = this.#deps;
     const leaseUntil = clock.now() + this.#lease(options.lease);
     const extended = { id: checkText(id, "id"), owner: checkText(owner, "owner"), leaseUntil };
     const [answer] = await timeouts.extend([extended], { now: clock.upper() });
@@ -174,37 +174,36 @@ export class Timeouts {
     return leaseUntil;
   }
 
-  /** Frees every lease that has run out, and gives how many. Engines do it by themselves. */
+  /** Frees every expired lease and returns their number. Engines do this by themselves. */
   async reap(options: CallOptions = {}): Promise<number> {
     checkCall(options, []);
-    return this.#parts.timeouts.reap({ now: this.#parts.clock.now() });
+    return this.#deps.timeouts.reap({ now: this.#deps.clock.now() });
   }
 
   /**
-   * Takes timeouts back, by id, by key or by saga. What was `pending` will never be handled; what was `leased` was
-   * held by somebody who may be handling it, unless it belongs to a saga: then it will not be handled either.
+   * Cancels timeouts by id, key or saga. A `pending` one will never be handled. A `leased` one may be in its handler; a
+   * saga's handler never commits then.
    */
   async cancel(which: Which, options: CallOptions & { readonly tx?: unknown } = {}): Promise<Revoked> {
     checkCall(options, ["tx"]);
-    const { timeouts, clock } = this.#parts;
+    const { timeouts, clock } = this.#deps;
     const { tx } = options;
     return timeouts.cancel(which, { now: clock.now(), ...(tx !== undefined && { tx }) });
   }
 
-  /** One timeout as it stands, or null: it was handled, revoked or replaced. */
+  /** One timeout; null if it was handled, revoked or replaced. */
   async get(id: TimeoutId, options: CallOptions = {}): Promise<Timeout | null> {
     checkCall(options, []);
-    const [row] = await this.#parts.timeouts.load([checkText(id, "id")]);
+    const [row] = await this.#deps.timeouts.load([checkText(id, "id")]);
     return row ? timeoutOf(row) : null;
   }
 
-  /** What is due in a range, leased ones included and dead ones not, in the order in which it is due. */
+  /** Timeouts that are due in a range, in that order. It includes leased ones and leaves out dead ones. */
   async calendar(options: CallOptions & CalendarOptions = {}): Promise<CalendarPage> {
     checkCall(options, ["destination", "from", "before", "after", "limit"]);
     const { destination, after = null, limit = 100 } = options;
-    if (!Number.isInteger(limit) || limit < 1 || limit > BATCH_LIMIT)
-      throw refuse("invalid_limit", "limit", limit, `use a whole number from 1 to ${BATCH_LIMIT}`);
-    const rows = await this.#parts.timeouts.calendar({
+    checkCount(limit, "limit", BATCH_LIMIT);
+    const rows = await this.#deps.timeouts.calendar({
       ...(destination !== undefined && { destination: checkText(destination, "destination") }),
       from: options.from === undefined ? 0 : parseInstant(options.from, "from"),
       before: options.before === undefined ? INSTANT_LIMIT : parseInstant(options.before, "before"),
@@ -217,31 +216,31 @@ export class Timeouts {
     return { timeouts: page.map(timeoutOf), cursor };
   }
 
-  /** Timeouts in the order of their ids; `after` is the last id of the page before. */
+  /** Timeouts by id; `after` is the last id of the page before. */
   async list(
     filter: TimeoutFilter = {},
     options: CallOptions & { readonly after?: TimeoutId; readonly limit?: number } = {},
   ): Promise<Timeout[]> {
     checkCall(options, ["after", "limit"]);
-    const rows = await this.#parts.timeouts.list(filter, options.after ?? null, options.limit ?? 100);
+    const rows = await this.#deps.timeouts.list(filter, options.after ?? null, options.limit ?? 100);
     return rows.map(timeoutOf);
   }
 
-  /** Tries dead timeouts again, at once and with all their tries. Gives how many of them were dead. */
+  /** Makes dead timeouts due at once, with all their tries. Returns how many were dead. */
   async requeue(ids: readonly TimeoutId[], options: CallOptions = {}): Promise<number> {
     checkCall(options, []);
-    return this.#parts.timeouts.requeue(ids, { now: this.#parts.clock.now() });
+    return this.#deps.timeouts.requeue(ids, { now: this.#deps.clock.now() });
   }
 
-  /** When there will be something to claim; null when nothing is pending. */
+  /** When the next pending timeout is due; null if none is pending. */
   async nextDueAt(options: CallOptions = {}): Promise<Instant | null> {
     checkCall(options, []);
-    return this.#parts.timeouts.nextDueAt();
+    return this.#deps.timeouts.nextDueAt();
   }
 
   async count(options: CallOptions = {}): Promise<TimeoutCounts> {
     checkCall(options, []);
-    return this.#parts.timeouts.count({ now: this.#parts.clock.now() });
+    return this.#deps.timeouts.count({ now: this.#deps.clock.now() });
   }
 
   #lease(lease: Duration | undefined): number {

@@ -5,7 +5,7 @@ import { BATCH_LIMIT } from "../../ports/store.ts";
 import type { System, Timer } from "../../ports/system.ts";
 import type { TimeoutStore } from "../../ports/timeouts.ts";
 
-/** A timeout under way to its destination. */
+/** A timeout that is being delivered. */
 export class LeasedDelivery {
   readonly row: TimeoutRow;
   readonly owner: Owner;
@@ -27,60 +27,60 @@ export class LeasedDelivery {
   }
 }
 
-interface LeaseParts {
+interface LeaseDeps {
   readonly system: Pick<System, "after">;
   readonly timeouts: Pick<TimeoutStore, "extend">;
   readonly clock: { now(): Instant; upper(): Instant };
   storeFailed(error: unknown, during: string): void;
 }
 
-/** Renews the leases of what is under way for long, and tells a delivery whose lease is lost. */
+/** Renews the leases of long deliveries, and aborts deliveries whose lease is lost. */
 export class Leases {
-  readonly #parts: LeaseParts;
+  readonly #deps: LeaseDeps;
   readonly #lease: number;
-  readonly #held = new Set<LeasedDelivery>();
+  readonly #deliveries = new Set<LeasedDelivery>();
   #timer: Timer | undefined;
 
-  constructor(parts: LeaseParts, lease: number) {
-    this.#parts = parts;
+  constructor(deps: LeaseDeps, lease: number) {
+    this.#deps = deps;
     this.#lease = lease;
   }
 
-  get held(): Iterable<LeasedDelivery> {
-    return this.#held;
+  get deliveries(): Iterable<LeasedDelivery> {
+    return this.#deliveries;
   }
 
   get size(): number {
-    return this.#held.size;
+    return this.#deliveries.size;
   }
 
   add(delivery: LeasedDelivery): void {
-    this.#held.add(delivery);
+    this.#deliveries.add(delivery);
     this.#arm(this.#lease / 4);
   }
 
   delete(delivery: LeasedDelivery): void {
-    this.#held.delete(delivery);
-    if (this.#held.size > 0) return;
+    this.#deliveries.delete(delivery);
+    if (this.#deliveries.size > 0) return;
     this.#timer?.cancel();
     this.#timer = undefined;
   }
 
   #arm(delay: number): void {
-    this.#timer ??= this.#parts.system.after(delay, () => {
+    this.#timer ??= this.#deps.system.after(delay, () => {
       void this.#renew().then((rest) => {
         this.#timer = undefined;
-        if (this.#held.size > 0) this.#arm(rest);
+        if (this.#deliveries.size > 0) this.#arm(rest);
       });
     });
   }
 
-  /** Answers how long to rest; a store that fails is asked again sooner. */
+  /** Returns the pause until the next renewal; it is shorter after a store failure. */
   async #renew(): Promise<number> {
-    const { clock, timeouts, storeFailed } = this.#parts;
+    const { clock, timeouts, storeFailed } = this.#deps;
     const now = clock.now();
     const due: LeasedDelivery[] = [];
-    for (const delivery of this.#held) {
+    for (const delivery of this.#deliveries) {
       if (delivery.leaseUntil <= clock.upper()) delivery.abort("lost");
       else if (delivery.leaseUntil - now <= (this.#lease * 3) / 4) due.push(delivery);
     }

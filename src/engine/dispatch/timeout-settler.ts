@@ -4,14 +4,14 @@ import { rest, type System } from "../../ports/system.ts";
 import type { LeaseAnswer, LeasedTimeout, ReleasedTimeout, TimeoutStore } from "../../ports/timeouts.ts";
 import { Batcher } from "../runtime/batcher.ts";
 
-interface SettlerParts {
+interface SettlerDeps {
   readonly system: Pick<System, "after">;
   readonly timeouts: Pick<TimeoutStore, "remove" | "release">;
   readonly clock: { now(): Instant; upper(): Instant };
   storeFailed(error: unknown, during: string): void;
 }
 
-/** The lease under which something is settled; its end moves on while it is renewed. */
+/** The lease of the timeout that is settled; renewals move its end. */
 interface Lease {
   readonly leaseUntil: Instant;
 }
@@ -28,11 +28,11 @@ const BATCH = 500;
 const BACKOFF = { first: 50, factor: 2, most: 2_000 };
 
 /**
- * Removes or releases delivered timeouts in batches. A store that fails is asked again while the lease holds. After that
- * the timeout is left alone, and is delivered again when its lease is over.
+ * Removes or releases delivered timeouts in batches. After a store failure it retries while the lease lasts. Then it
+ * gives up, and the timeout is delivered again when its lease ends.
  */
 function settleQueue<Item extends LeasedTimeout>(
-  { system, clock, storeFailed }: SettlerParts,
+  { system, clock, storeFailed }: SettlerDeps,
   name: string,
   write: (items: readonly Item[], options: { now: Instant }) => Promise<LeaseAnswer[]>,
 ): SettleQueue<Item> {
@@ -40,14 +40,14 @@ function settleQueue<Item extends LeasedTimeout>(
   const call = async (batch: readonly Settled<Item>[]): Promise<SettleAnswer[]> => {
     for (;;) {
       const upper = clock.upper();
-      const held = batch.filter(({ lease }) => lease.leaseUntil > upper);
-      if (held.length === 0) return batch.map(() => "given-up");
-      const items = held.map(({ item }) => item);
+      const leased = batch.filter(({ lease }) => lease.leaseUntil > upper);
+      if (leased.length === 0) return batch.map(() => "given-up");
+      const items = leased.map(({ item }) => item);
       try {
         const answers = await write(items, { now: clock.now() });
         failures = 0;
-        if (held.length === batch.length) return answers;
-        const known = new Map(held.map((each, index) => [each, answers[index] as LeaseAnswer]));
+        if (leased.length === batch.length) return answers;
+        const known = new Map(leased.map((each, index) => [each, answers[index] as LeaseAnswer]));
         return batch.map((each) => known.get(each) ?? "given-up");
       } catch (error) {
         failures += 1;
@@ -63,10 +63,10 @@ export class Settler {
   readonly #removes: SettleQueue<LeasedTimeout>;
   readonly #releases: SettleQueue<ReleasedTimeout>;
 
-  constructor(parts: SettlerParts) {
-    const { timeouts } = parts;
-    this.#removes = settleQueue(parts, "remove", (items, options) => timeouts.remove(items, options));
-    this.#releases = settleQueue(parts, "release", (items, options) => timeouts.release(items, options));
+  constructor(deps: SettlerDeps) {
+    const { timeouts } = deps;
+    this.#removes = settleQueue(deps, "remove", (items, options) => timeouts.remove(items, options));
+    this.#releases = settleQueue(deps, "release", (items, options) => timeouts.release(items, options));
   }
 
   remove(item: LeasedTimeout, lease: Lease): Promise<SettleAnswer> {

@@ -8,19 +8,19 @@ import { parseWhen, type When } from "../../core/timeout/when.ts";
 
 /** A timeout as a user writes it. */
 export interface TimeoutInput {
-  /** Made where it is left out. */
+  /** Default: a new id. */
   readonly id?: TimeoutId;
   readonly destination: string;
   /** An instant, a delay, or a time on a wall clock. */
   readonly dueAt: When;
   readonly payload?: Json;
-  /** JSON or bytes by name, handed to whoever gets the timeout. */
+  /** JSON or bytes by name, passed to the handler. */
   readonly headers?: TimeoutHeaders;
   /** Unique within the destination: a later timeout with the same key replaces an earlier one. */
   readonly key?: string;
 }
 
-/** A timeout as a user sees it. */
+/** A timeout as a user reads it. */
 export interface Timeout {
   readonly id: TimeoutId;
   readonly destination: string;
@@ -28,11 +28,11 @@ export interface Timeout {
   readonly payload: Json;
   readonly headers: TimeoutHeaders;
   readonly key: string | null;
-  /** The saga instance that it belongs to, if any. */
+  /** The saga that it belongs to. */
   readonly saga: SagaKey | null;
   readonly owner: Owner | null;
   readonly leaseUntil: Instant | null;
-  /** How often sending it has failed. */
+  /** How many deliveries have failed. */
   readonly tries: number;
   readonly deadAt: Instant | null;
   readonly error: string | null;
@@ -47,7 +47,7 @@ const KEYS = keysOf<TimeoutInput>({
   key: true,
 });
 
-/** What is stored for what a user wrote; the store checks the names in it. */
+/** Turns a user's timeout into a stored one; the store checks the names. */
 export function newTimeout(
   input: TimeoutInput,
   now: Instant,

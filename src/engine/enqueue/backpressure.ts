@@ -10,24 +10,24 @@ import { QueueFullError } from "./queue-full-error.ts";
 const PAGE = 200;
 const WAITING = ["available", "pending", "scheduled", "retryable"] as const;
 
-/** What becomes of jobs for which their queue has no room, and the word that a queue is nearly full. */
+/** Resolves jobs whose queue is full, and warns about queues that are nearly full. */
 export class Backpressure {
-  readonly #parts: EngineContext;
+  readonly #context: EngineContext;
   readonly #pressed = new Set<string>();
 
-  constructor(parts: EngineContext) {
-    this.#parts = parts;
+  constructor(context: EngineContext) {
+    this.#context = context;
   }
 
-  /** The bounds that these jobs have to do with; undefined for jobs of unbounded queues, which cost nothing more. */
+  /** The bounds of these jobs' queues; undefined if none of the queues is bounded. */
   boundsOf(jobs: readonly NewJob[]): ReadonlyMap<string, number> | undefined {
-    const { bounds } = this.#parts.queues;
+    const { bounds } = this.#context.queues;
     return bounds && jobs.some(({ queue }) => bounds.has(queue)) ? bounds : undefined;
   }
 
-  /** Warns once when a queue comes to its threshold, and says when it is below again. */
+  /** Warns once when a queue reaches its threshold, and announces relief when it is below again. */
   tally(queue: string, waiting: number): void {
-    const { queues, bus, clock } = this.#parts;
+    const { queues, bus, clock } = this.#context;
     const depth = queues.depthOf(queue);
     if (depth) queues.noteWaiting(queue, waiting);
     if (!depth || depth.warnAt === undefined) return;
@@ -40,35 +40,35 @@ export class Backpressure {
   }
 
   /**
-   * Answers for jobs of which some found their queue full: room is made for those whose queue drops the oldest, and
-   * `store` is asked again. What is still refused then is an error that names it.
+   * Resolves refused jobs of full queues: drops the oldest jobs where the queue is set to, and calls `store` again.
+   * Jobs that are still refused reject with a QueueFullError.
    */
-  async settle(
+  async resolveFull(
     jobs: readonly NewJob[],
     answers: readonly Enqueued[],
     store: (jobs: readonly NewJob[]) => Promise<Enqueued[]>,
   ): Promise<Enqueued[]> {
-    const settled = [...answers];
-    // Other processes may take the room that was made.
+    const resolved = [...answers];
+    // Another process may fill the freed room first.
     for (let tries = 0; tries < STALE_TRIES; tries++) {
-      const full = jobs.flatMap((job, index) => (settled[index] === "full" ? [{ job, index }] : []));
-      const yielding = full.filter(
-        ({ job }) => this.#parts.queues.depthOf(job.queue)?.onFull === "drop-oldest",
+      const full = jobs.flatMap((job, index) => (resolved[index] === "full" ? [{ job, index }] : []));
+      const dropping = full.filter(
+        ({ job }) => this.#context.queues.depthOf(job.queue)?.onFull === "drop-oldest",
       );
-      if (yielding.length === 0) break;
-      await this.#makeRoom(yielding.map(({ job }) => job));
-      const again = await store(yielding.map(({ job }) => job));
-      for (const [nth, { index }] of yielding.entries()) settled[index] = again[nth] as Enqueued;
+      if (dropping.length === 0) break;
+      await this.#makeRoom(dropping.map(({ job }) => job));
+      const again = await store(dropping.map(({ job }) => job));
+      for (const [nth, { index }] of dropping.entries()) resolved[index] = again[nth] as Enqueued;
     }
-    this.#refuseFull(jobs, settled);
-    return settled;
+    this.#refuseFull(jobs, resolved);
+    return resolved;
   }
 
   #refuseFull(jobs: readonly NewJob[], answers: readonly Enqueued[]): void {
     const refused = jobs.filter((_, index) => answers[index] === "full");
     const first = refused[0];
     if (!first) return;
-    const { queues, bus, clock } = this.#parts;
+    const { queues, bus, clock } = this.#context;
     const most = queues.depthOf(first.queue)?.most ?? 0;
     bus.emit({ name: "queue.full", at: clock.now(), queue: first.queue, waiting: most, most });
     throw new QueueFullError(
@@ -84,18 +84,18 @@ export class Backpressure {
     for (const [queue, count] of wanted) await this.#dropOldest(queue, Math.min(count, PAGE));
   }
 
-  /** Discards the oldest jobs, without another try: a job that changed meanwhile was taken, which makes room too. */
+  /** Discards the oldest jobs without a retry: a job that changed was claimed, which frees its room too. */
   async #dropOldest(queue: string, count: number): Promise<void> {
-    const { store, clock, random } = this.#parts;
+    const { store, clock, random } = this.#context;
     const at = clock.now();
     const pages = await Promise.all(WAITING.map((state) => firstJobs(store, { queue, state }, null, count)));
     const oldest = pages.flat().sort((a, b) => (a.id < b.id ? -1 : 1));
-    const message = `Dropped: the queue "${queue}" was full, and this job had waited longest`;
+    const message = `Dropped: queue "${queue}" was full, and this job was its oldest`;
     const decided: DecidedJob[] = [];
     for (const row of oldest) {
       const decision = decide(row, { type: "drop", message }, at, random);
       if (decision.ok && decided.length < count) decided.push({ row, decision, at, by: "outsider" });
     }
-    await commitJobs(this.#parts, decided);
+    await commitJobs(this.#context, decided);
   }
 }

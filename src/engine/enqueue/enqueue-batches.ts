@@ -15,8 +15,8 @@ import { Backpressure } from "./backpressure.ts";
 import { QueueFullError } from "./queue-full-error.ts";
 
 /**
- * The store did not confirm an enqueue, so the jobs may be there or not. Enqueueing them again under these ids is
- * safe: whatever is there already is found as a duplicate.
+ * The store did not confirm an enqueue, so the jobs may be stored or not. It is safe to enqueue them again with these
+ * ids: a stored job is returned as a duplicate.
  */
 export class EnqueueFailedError extends CurfewError {
   override readonly name = "EnqueueFailedError";
@@ -24,15 +24,15 @@ export class EnqueueFailedError extends CurfewError {
 
   constructor(jobs: readonly NewJob[], cause: unknown) {
     const ids = jobs.map(({ id }) => id);
-    const which = ids.length === 1 ? `job ${ids[0]}` : `${ids.length} jobs from ${ids[0]} on`;
-    super("store_failed", `enqueue: the store did not confirm ${which}; enqueue again with the same id`, {
+    const named = ids.length === 1 ? `job ${ids[0]}` : `${ids.length} jobs from ${ids[0]} on`;
+    super("store_failed", `enqueue: the store did not confirm ${named}; enqueue again with the same id`, {
       cause,
     });
     this.ids = ids;
   }
 }
 
-/** An enqueue of this many jobs or more gets a store call of its own. */
+/** An enqueue of this many jobs or more gets its own store call. */
 const BULK = 100;
 const BULK_CALLS = 2;
 /** Microtasks that a caller needs from its answer to its next enqueue. */
@@ -40,26 +40,23 @@ const REJOIN = 20;
 const TRIES = 4;
 const BACKOFF = { first: 25, factor: 4, most: 400 };
 
-/** A job whose id may be known already: it is found, or begins with a fence that no earlier one has had. */
+/** A job whose id may exist: the store returns the existing job, or creates one with a fence never used before. */
 export function foundOr(job: NewJob, random: Random): NewJob {
   return { ...job, hasNewId: false, fence: fenceSalt(random) };
 }
 
-/**
- * Enqueues made while a store call is under way share the next one and its commit; each caller's promise resolves
- * only when its own job is durable.
- */
+/** Enqueues made during a store call share the next one. Each promise resolves when its own jobs are durable. */
 export class Intake {
-  readonly #parts: EngineContext;
+  readonly #context: EngineContext;
   readonly #singles: Batcher<readonly NewJob[], Enqueued[]>;
   readonly #bulk: Batcher<readonly NewJob[], Enqueued[]>;
   #unanswered = 0;
   #onIdle: (() => void)[] = [];
   readonly #backpressure: Backpressure;
 
-  constructor(parts: EngineContext) {
-    this.#parts = parts;
-    this.#backpressure = new Backpressure(parts);
+  constructor(context: EngineContext) {
+    this.#context = context;
+    this.#backpressure = new Backpressure(context);
     const call = (entries: readonly (readonly NewJob[])[]) => this.#send(entries);
     this.#singles = new Batcher({ call, count: fittingOneCall, rejoin: REJOIN });
     this.#bulk = new Batcher({ call, count: () => 1, concurrency: BULK_CALLS });
@@ -89,7 +86,7 @@ export class Intake {
     }
   }
 
-  /** Resolves when every enqueue that was taken in has its answer. */
+  /** Resolves when every enqueue has its answer. */
   flushed(): Promise<void> {
     return this.#unanswered === 0 ? Promise.resolve() : new Promise((resolve) => this.#onIdle.push(resolve));
   }
@@ -98,8 +95,8 @@ export class Intake {
     const jobs = entries.length === 1 ? (entries[0] as readonly NewJob[]) : entries.flat();
     const answers = await this.#tryStore(wokenOnce(jobs));
     this.notice(jobs, answers);
-    const passing = this.#letThrough(jobs, answers);
-    if (passing) await passing;
+    const admitting = this.#admit(jobs, answers);
+    if (admitting) await admitting;
     let to = 0;
     return entries.map(({ length }) => {
       to += length;
@@ -109,16 +106,16 @@ export class Intake {
 
   /** Only the enqueue that found its queue full waits for room. */
   #resolveFull(jobs: readonly NewJob[], answers: readonly Enqueued[]): Promise<Enqueued[]> {
-    return this.#backpressure.settle(jobs, answers, async (again) => {
-      const given = await this.#tryStore(again);
-      this.notice(again, given);
-      await this.#letThrough(again, given);
-      return given;
+    return this.#backpressure.resolveFull(jobs, answers, async (again) => {
+      const answered = await this.#tryStore(again);
+      this.notice(again, answered);
+      await this.#admit(again, answered);
+      return answered;
     });
   }
 
-  /** New jobs with a limit wait for its limit. If this fails, the sweep lets them through: they are due at once. */
-  #letThrough(jobs: readonly NewJob[], answers: readonly Enqueued[]): Promise<unknown> | undefined {
+  /** Lets limits admit their new jobs. If this fails, the sweep does it: the jobs are due at once. */
+  #admit(jobs: readonly NewJob[], answers: readonly Enqueued[]): Promise<unknown> | undefined {
     let limits: Map<string, Effect> | undefined;
     for (let index = 0; index < jobs.length; index++) {
       const { limitKey, options, image } = jobs[index] as NewJob;
@@ -127,14 +124,14 @@ export class Intake {
       limits.set(limitKey, admission({ limitKey, options }));
     }
     if (!limits) return undefined;
-    return commitUnits(this.#parts, [{ effects: [...limits.values()] }]).catch((error: unknown) =>
-      this.#parts.storeFailed(error, "admit"),
+    return commitUnits(this.#context, [{ effects: [...limits.values()] }]).catch((error: unknown) =>
+      this.#context.storeFailed(error, "admit"),
     );
   }
 
-  /** A lost reply is asked for again under the same ids, so a retry can find the job but never double it. */
+  /** Retries a lost reply with the same ids, so that it finds the jobs and never stores them twice. */
   async #tryStore(jobs: readonly NewJob[]): Promise<Enqueued[]> {
-    const { store, clock, system, random } = this.#parts;
+    const { store, clock, system, random } = this.#context;
     for (let tries = 1; ; tries++) {
       try {
         const attempt = tries === 1 ? jobs : jobs.map((job) => foundOr(job, random));
@@ -144,14 +141,14 @@ export class Intake {
           answer === "exists" && (jobs[index] as NewJob).hasNewId ? "created" : answer,
         );
       } catch (error) {
-        this.#parts.storeFailed(error, "enqueue");
+        this.#context.storeFailed(error, "enqueue");
         if (tries === TRIES) throw error;
         await rest(system, backoff(tries, BACKOFF));
       }
     }
   }
 
-  /** What the store has to know about queues that are bounded; nothing, where none of them is. */
+  /** The bounds that the store must check; undefined if no queue is bounded. */
   bounded(jobs: readonly NewJob[]): Pick<EnqueueCallOptions, "bounds" | "onDepth"> | undefined {
     const bounds = this.#backpressure.boundsOf(jobs);
     return bounds && { bounds, onDepth: (queue, waiting) => this.#backpressure.tally(queue, waiting) };
@@ -159,11 +156,11 @@ export class Intake {
 
   /** Announces jobs that are durable now. Without answers, the commit created all of them. */
   notice(jobs: readonly NewJob[], answers?: readonly Enqueued[]): void {
-    announceEnqueued(this.#parts, jobs, answers);
+    announceEnqueued(this.#context, jobs, answers);
   }
 }
 
-/** Returns how many enqueues fit one call of the store: an enqueue has fewer jobs than the limit, so at least one. */
+/** Returns how many enqueues fit into one store call: at least one, as an enqueue has fewer jobs than the limit. */
 function fittingOneCall(waiting: readonly (readonly NewJob[])[]): number {
   let size = 0;
   let count = 0;
@@ -176,8 +173,8 @@ function fittingOneCall(waiting: readonly (readonly NewJob[])[]): number {
 }
 
 /**
- * Of the jobs that come to one limit together, the sweep need look at one: with it, it lets the others through. Were it to
- * look at each, a flood of them would keep deadlines waiting.
+ * Of new jobs with the same limit key the sweep must wake for only one: it admits the others with it. A wake-up for
+ * each would delay deadlines.
  */
 function wokenOnce(jobs: readonly NewJob[]): readonly NewJob[] {
   if (jobs.every(({ limitKey }) => limitKey === undefined)) return jobs;

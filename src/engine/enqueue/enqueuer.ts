@@ -15,6 +15,7 @@ import { checkMany } from "../../core/job/many.ts";
 import { isWhileAlive, replaces, type UniqueRule } from "../../core/job/unique-key.ts";
 import { BATCH_LIMIT, type Enqueued } from "../../ports/store.ts";
 import { CHARACTERS_PER_TURN } from "../../ports/system.ts";
+import { checkTx } from "../commit/check-tx.ts";
 import type { EngineContext } from "../context.ts";
 import { JobHandle } from "../operations/job-handle.ts";
 import { sha256 } from "../runtime/sha256.ts";
@@ -23,15 +24,15 @@ import { QueueFullError } from "./queue-full-error.ts";
 import { traced } from "./trace-enqueue.ts";
 import { DuplicateJobError, type UniqueJobs } from "./unique-jobs.ts";
 
-/** The way of an `enqueue`: all of it is checked, and then the intake takes it, or the caller's own transaction. */
+/** Checks enqueues and passes them to the intake, or to the caller's transaction. */
 export class Enqueuer {
-  readonly #parts: EngineContext;
+  readonly #context: EngineContext;
   readonly #intake: Intake;
   readonly #unique: UniqueJobs;
   readonly #assertOpen: () => void;
 
-  constructor(parts: EngineContext, intake: Intake, unique: UniqueJobs, assertOpen: () => void) {
-    this.#parts = parts;
+  constructor(context: EngineContext, intake: Intake, unique: UniqueJobs, assertOpen: () => void) {
+    this.#context = context;
     this.#intake = intake;
     this.#unique = unique;
     this.#assertOpen = assertOpen;
@@ -43,9 +44,9 @@ export class Enqueuer {
     options: EnqueueOptions | undefined,
     parent: JobRow | undefined,
   ): Promise<JobHandle<unknown>> {
-    // A handler that is let finish while the engine drains may still enqueue what belongs to its work.
+    // A handler that finishes while the engine drains may still enqueue.
     if (!parent) this.#assertOpen();
-    const { tracing } = this.#parts;
+    const { tracing } = this.#context;
     if (!tracing) return this.#enqueueOne(definition, payload, options, parent);
     assertDefinition(definition, "definition");
     return traced(tracing, definition, options, 1, (more) =>
@@ -60,13 +61,13 @@ export class Enqueuer {
     parent: JobRow | undefined,
   ): Promise<JobHandle<unknown>> {
     const template = prepareJob(definition, options, this.context(parent));
-    const text = await preparePayload(definition, payload, this.#parts.documentLimit);
+    const text = await preparePayload(definition, payload, this.#context.documentLimit);
     if (template.unique !== undefined) {
       const one = [{ text, given: payload }];
       const [handle] = await this.#enqueueUnique(template, template.unique, one, options?.tx, true);
       return handle as JobHandle<unknown>;
     }
-    const job = stamp(template, text, this.#parts.nextId, payload);
+    const job = stamp(template, text, this.#context.nextId, payload);
     const [answer] = await this.#store([job], options?.tx);
     return this.#handle(job.id, answer as Enqueued);
   }
@@ -78,7 +79,7 @@ export class Enqueuer {
   ): Promise<JobHandle<unknown>[]> {
     this.#assertOpen();
     checkMany(payloads, options);
-    const { tracing } = this.#parts;
+    const { tracing } = this.#context;
     if (!tracing) return this.#enqueueAll(definition, payloads, options);
     assertDefinition(definition, "definition");
     return traced(tracing, definition, options, payloads.length, (more) =>
@@ -92,7 +93,7 @@ export class Enqueuer {
     options: Omit<EnqueueOptions, "id"> | undefined,
   ): Promise<JobHandle<unknown>[]> {
     const template = prepareJob(definition, options, this.context(undefined));
-    const { documentLimit, nextId, system } = this.#parts;
+    const { documentLimit, nextId, system } = this.#context;
     const texts: string[] = [];
     let written = 0;
     for (const payload of payloads) {
@@ -113,7 +114,7 @@ export class Enqueuer {
     return jobs.map((job, index) => this.#handle(job.id, answers[index] as Enqueued));
   }
 
-  /** Of many jobs none is refused for its key: the handle of each says whether it is a duplicate. */
+  /** Never rejects for one taken key among many jobs: each handle says whether it is a duplicate. */
   async #enqueueUnique(
     template: JobTemplate,
     rule: UniqueRule,
@@ -121,7 +122,7 @@ export class Enqueuer {
     tx: unknown,
     mayReject: boolean,
   ): Promise<JobHandle<unknown>[]> {
-    const { nextId, random } = this.#parts;
+    const { nextId, random } = this.#context;
     const jobs = payloads.map(({ text, given }) => stampAny(template, text, nextId, given));
     let answers: Enqueued[];
     if (tx === undefined) {
@@ -140,21 +141,14 @@ export class Enqueuer {
     });
   }
 
-  /** Inside the caller's transaction nothing is shared with others, and nothing is told: it may still be rolled back. */
+  /** A caller's transaction may be rolled back, so its jobs share no store call and are not announced. */
   #store(stamped: readonly NewJob[], tx: unknown): Promise<Enqueued[]> {
-    const { store, random } = this.#parts;
-    const jobs = stamped.every(({ hasNewId: fresh }) => fresh)
+    const { store, random } = this.#context;
+    const jobs = stamped.every(({ hasNewId }) => hasNewId)
       ? stamped
       : stamped.map((job) => (job.hasNewId ? job : foundOr(job, random)));
     if (tx === undefined) return this.#intake.enqueue(jobs);
-    if (!store.capabilities.tx) {
-      throw refuse(
-        "invalid_option",
-        "options.tx",
-        typeof tx,
-        `the ${store.capabilities.name} store has no transactions to join: leave it out`,
-      );
-    }
+    checkTx(store, tx);
     if (jobs.length > BATCH_LIMIT) {
       throw refuse(
         "invalid_limit",
@@ -166,9 +160,9 @@ export class Enqueuer {
     return this.#storeWithin(jobs, tx);
   }
 
-  /** Nobody can be dropped for a job that may yet be rolled back, so a full queue refuses it. */
+  /** A transaction may be rolled back, so no job is dropped for it: a full queue rejects. */
   async #storeWithin(jobs: readonly NewJob[], tx: unknown): Promise<Enqueued[]> {
-    const { store, clock, queues } = this.#parts;
+    const { store, clock, queues } = this.#context;
     const bounded = this.#intake.bounded(jobs);
     const answers = await store.jobs.enqueue(jobs, { now: clock.now(), tx, ...bounded });
     const refused = jobs.filter((_, index) => answers[index] === "full");
@@ -179,12 +173,12 @@ export class Enqueuer {
   }
 
   #handle(id: JobId, answer: Enqueued): JobHandle<unknown> {
-    if (typeof answer === "object") return new JobHandle(this.#parts, answer.duplicate, true);
-    return new JobHandle(this.#parts, id, answer === "exists");
+    if (typeof answer === "object") return new JobHandle(this.#context, answer.duplicate, true);
+    return new JobHandle(this.#context, id, answer === "exists");
   }
 
   context(parent: JobRow | undefined): EnqueueContext {
-    const { clock, nextId, queues, settings, documentLimit, recorder } = this.#parts;
+    const { clock, nextId, queues, settings, documentLimit, recorder } = this.#context;
     return {
       now: clock.now(),
       anchor: clock.anchor(),
@@ -199,7 +193,7 @@ export class Enqueuer {
   }
 }
 
-/** What must look at older jobs first cannot do so within a transaction that nobody else sees. */
+/** Refuses rules that must read other jobs first: a transaction cannot wait for their changes. */
 function refuseOutsideTx(rule: UniqueRule): void {
   const fix = 'with tx a job is unique while it lives, and onConflict is "ignore" or "reject"';
   if (!isWhileAlive(rule)) {

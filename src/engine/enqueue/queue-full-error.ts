@@ -1,26 +1,25 @@
 import { CurfewError, ERRORS } from "../../core/errors.ts";
 import type { JobId } from "../../core/job/job.ts";
 
-/** How long a producer whose job was refused had better wait: about as long as it takes a worker to make room. */
+/** How long a producer should wait before it tries again: about the time a worker needs to free room. */
 const RETRY_AFTER = 1_000;
 
-/** A bounded queue had no room for some of the jobs. Those that are not named were stored. */
+/** A bounded queue had no room for the jobs in `ids`. All other jobs of the call are stored. */
 export class QueueFullError extends CurfewError {
   override readonly name = "QueueFullError";
   readonly queue: string;
-  /** How many jobs may wait in the queue, and do. */
+  /** How many jobs may wait in the queue. */
   readonly most: number;
-  /** The jobs that were refused. */
   readonly ids: readonly JobId[];
-  /** How many milliseconds to wait before trying again. */
+  /** Milliseconds to wait before the next try. */
   readonly retryAfter: number = RETRY_AFTER;
 
   constructor(queue: string, most: number, ids: readonly JobId[]) {
-    const which =
+    const refused =
       ids.length === 1 ? "" : ` (${ids.length} of these jobs were refused, the others are stored)`;
     super(
       "queue_full",
-      `queue: "${queue}" is full. ${ERRORS.queue_full.says}: ${most}${which}; enqueue again in ${RETRY_AFTER} ms, or raise depth.most of the queue`,
+      `queue: "${queue}" is full. ${ERRORS.queue_full.says}: ${most}${refused}; enqueue again in ${RETRY_AFTER} ms, or raise depth.most of the queue`,
       { field: "queue" },
     );
     this.queue = queue;

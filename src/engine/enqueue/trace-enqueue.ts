@@ -5,7 +5,7 @@ import type { Tracing } from "../../ports/trace.ts";
 
 type Enqueued = { readonly id: JobId } | readonly { readonly id: JobId }[];
 
-/** Enqueues inside a span; what connects it with the attempts travels in the meta of the jobs. */
+/** Enqueues inside a span. The jobs carry its context in their meta, so that their attempts join the trace. */
 export async function traced<Input, Done extends Enqueued>(
   tracing: Tracing,
   definition: JobDefinition<Input, unknown, unknown>,
@@ -30,7 +30,7 @@ interface Enqueueing {
   readonly options: EnqueueOptions;
 }
 
-/** The same for jobs that have nothing in common but the call that brings them: each has a span of its own. */
+/** The same for unrelated jobs of one call: each gets its own span. */
 export async function tracedEach<Job extends Enqueueing, Done>(
   tracing: Tracing,
   jobs: readonly Job[],

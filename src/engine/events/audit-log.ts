@@ -1,41 +1,41 @@
 import { type AuditAbout, type AuditEntry, auditKey, type By } from "../../core/audit/audit-entry.ts";
-import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { UUID } from "../../core/ids.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Effect } from "../../ports/store.ts";
 import { recordKind, type StoredRecord } from "../commit/records.ts";
 import type { EngineContext } from "../context.ts";
 
-/** Entries of the audit. Their `wakeAt` is when they need not be kept any longer. */
+/** Audit entries. Their `wakeAt` is the end of their retention. */
 export const AUDIT = recordKind<Omit<AuditEntry, "id">>("audit");
 
 export interface AuditOptions {
-  /** The id of an entry: reading goes on with those before it. */
+  /** The id of an entry: continues with older ones. */
   readonly after?: string | null;
-  /** The most entries to give, up to 1,000. Default 100. */
+  /** From 1 to 1,000; default 100. */
   readonly limit?: number;
   readonly actor?: string;
-  /** Such as `job.cancel`; `job.*` stands for all that begin so. */
+  /** Such as `job.cancel`. `job.*` matches all actions that begin with `job.`. */
   readonly action?: string;
   readonly job?: string;
   readonly queue?: string;
 }
 
 export interface AuditPage {
-  /** The newest first. */
+  /** Newest first. */
   readonly entries: readonly AuditEntry[];
-  /** Goes on behind the last entry that was looked at; null if there was none. */
+  /** Continues after the last entry that was read; null if there was none. */
   readonly cursor: string | null;
   readonly hasMore: boolean;
 }
 
-const NOTHING: readonly Effect[] = [];
+const NO_EFFECTS: readonly Effect[] = [];
 const PAGE = 500;
 const LIMIT = 1_000;
-/** A question that fits nothing must come to an end: its cursor goes on where it stopped. */
+/** A read scans at most this many pages, so that a filter without matches ends. Its cursor continues from there. */
 const MOST_PAGES = 20;
 
-/** The entry of an action, as effects of the unit that commits it: none where nobody was named. */
+/** The audit entry of an action, for the unit that commits it; none without an operator. */
 export function auditEffects(
   { nextId, auditKept }: Pick<EngineContext, "nextId" | "auditKept">,
   by: By | undefined,
@@ -43,31 +43,30 @@ export function auditEffects(
   about: AuditAbout,
   at: Instant,
 ): readonly Effect[] {
-  if (by === undefined) return NOTHING;
+  if (by === undefined) return NO_EFFECTS;
   const body = { at, actor: by.actor, reason: by.reason ?? null, action, ...about };
   return [AUDIT.put(auditKey(nextId()), body, at + auditKept)];
 }
 
-/** What operators did: who, what, when and why, written in the commit of the action itself. */
+/** What operators did: who, what, when and why. Each entry is written in the commit of its action. */
 export class AuditLog {
-  readonly #parts: EngineContext;
+  readonly #context: EngineContext;
 
-  constructor(parts: EngineContext) {
-    this.#parts = parts;
+  constructor(context: EngineContext) {
+    this.#context = context;
   }
 
-  /** Entries, the newest first. */
   async read(options: AuditOptions = {}): Promise<AuditPage> {
     checkOptions(options);
     const { limit = 100, after = null } = options;
     const entries: AuditEntry[] = [];
     let key = after === null ? null : auditKey(after);
     for (let pages = 0; pages < MOST_PAGES; pages++) {
-      const page: StoredRecord<Omit<AuditEntry, "id">>[] = await AUDIT.list(this.#parts.store, key, PAGE);
+      const page: StoredRecord<Omit<AuditEntry, "id">>[] = await AUDIT.list(this.#context.store, key, PAGE);
       for (const [index, { name, body }] of page.entries()) {
         key = name;
         const entry = { id: auditKey(name), ...body };
-        if (!fits(entry, options)) continue;
+        if (!matches(entry, options)) continue;
         entries.push(entry);
         if (entries.length === limit)
           return { entries, cursor: entry.id, hasMore: index + 1 < page.length || page.length === PAGE };
@@ -78,7 +77,7 @@ export class AuditLog {
   }
 }
 
-function fits(entry: AuditEntry, { actor, action, job, queue }: AuditOptions): boolean {
+function matches(entry: AuditEntry, { actor, action, job, queue }: AuditOptions): boolean {
   return (
     (actor === undefined || entry.actor === actor) &&
     (job === undefined || entry.job === job) &&
@@ -93,8 +92,7 @@ function checkOptions(options: AuditOptions): void {
   const { after = null, limit = 100, actor, action, job, queue } = options;
   if (after !== null && !UUID.test(after))
     throw refuse("invalid_option", "after", after, "pass the id of an entry, or leave it out for the newest");
-  if (!Number.isInteger(limit) || limit < 1 || limit > LIMIT)
-    throw refuse("invalid_limit", "limit", limit, `use a whole number from 1 to ${LIMIT}`);
+  checkCount(limit, "limit", LIMIT);
   for (const [field, value] of Object.entries({ actor, action, job, queue })) {
     if (value !== undefined && typeof value !== "string")
       throw refuse("invalid_option", field, value, "pass a text, or leave it out for all");

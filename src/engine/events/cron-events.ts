@@ -8,7 +8,7 @@ interface CronEventDetail {
   readonly cron: string;
   /** The type of its jobs. */
   readonly type: string;
-  /** The instant it is about; of several, the last. */
+  /** The instant of the run; the last one if several were skipped. */
   readonly scheduledFor: Instant;
 }
 
@@ -16,7 +16,7 @@ interface CronEventDetail {
 export interface CronTriggered extends CronEventDetail {
   readonly name: "cron.triggered";
   readonly job: JobId;
-  /** Somebody asked for it. */
+  /** An operator triggered it. */
   readonly manual?: true;
 }
 
@@ -24,6 +24,6 @@ export interface CronTriggered extends CronEventDetail {
 export interface CronSkipped extends CronEventDetail {
   readonly name: "cron.skipped";
   readonly reason: CronSkip;
-  /** How many; 100 stands for more as well. */
+  /** How many instants; 100 means 100 or more. */
   readonly count: number;
 }

@@ -8,7 +8,6 @@ import type { SagaEventDetail, SagaEventName } from "./saga-events.ts";
 import type { TimeoutEventDetail, TimeoutEventName } from "./timeout-events.ts";
 import type { WorkflowEventDetail, WorkflowEventName } from "./workflow-events.ts";
 
-/** What every event about one job carries. */
 export interface JobEventDetail {
   readonly name: EngineEventName;
   readonly id: JobId;
@@ -23,17 +22,17 @@ export interface JobEventDetail {
   /** Milliseconds from the start of the attempt to its verdict. */
   readonly elapsed?: number;
   readonly progress?: unknown;
-  /** Until when its worker may be silent; with `job.heartbeat`. */
+  /** Until when its worker may be silent; only in `job.heartbeat`. */
   readonly visibleUntil?: Instant;
-  /** Who started the attempt; with `job.started`. */
+  /** The worker of the attempt; only in `job.started`. */
   readonly worker?: string;
-  /** How many attempts the job has in all; with `job.retrying`. */
+  /** The number of attempts that the job may have; only in `job.retrying`. */
   readonly maxAttempts?: number;
-  /** Where the code of a sandbox hung, as far as that could be learned. */
+  /** Where the code of a sandbox hung, if that is known. */
   readonly where?: string;
 }
 
-/** A worker's loop was blocked: nothing in this process could beat, time out or settle meanwhile. */
+/** The event loop of a worker was blocked: no heartbeat, timeout or commit could run during the gap. */
 export interface BlockedDetail {
   readonly name: "worker.blocked";
   readonly at: Instant;
@@ -43,18 +42,18 @@ export interface BlockedDetail {
 }
 
 /**
- * The life of a worker. `worker.quiet`: it takes no more jobs. `worker.resumed`: it does again. `worker.stopped`: it has
- * said goodbye. `worker.lost`: it fell silent without one, and its jobs are taken back when their own time is over.
+ * The life of a worker. `worker.quiet`: it takes no more jobs. `worker.resumed`: it takes jobs again. `worker.stopped`:
+ * it has closed. `worker.lost`: it went silent; its jobs are taken back when their own deadlines pass.
  */
 export interface WorkerDetail {
   readonly name: "worker.started" | "worker.quiet" | "worker.resumed" | "worker.stopped" | "worker.lost";
   readonly at: Instant;
   readonly worker: string;
-  /** It works over the wire. */
+  /** It works over HTTP. */
   readonly remote?: true;
   readonly queues?: readonly string[];
   readonly reason?: string;
-  /** When it was last heard of; with `worker.lost`. */
+  /** The last sign of life; only in `worker.lost`. */
   readonly seenAt?: Instant;
 }
 
@@ -65,7 +64,7 @@ export interface UnreadyDetail {
   readonly reason: string;
 }
 
-/** The module of a sandboxed processor cannot be loaded, or can be again; its jobs are given back meanwhile. */
+/** The module of a sandboxed processor cannot be loaded, or can be again. Until then its jobs are released. */
 export interface SandboxDetail {
   readonly name: "sandbox.broken" | "sandbox.mended";
   readonly at: Instant;
@@ -81,7 +80,7 @@ export interface StoreErrorDetail {
   readonly error: unknown;
 }
 
-/** Something happened to a queue; `waiting` and `most` where it has to do with how many jobs may wait in it. */
+/** A change of a queue. `waiting` and `most` are set in events about its bound. */
 export interface QueueDetail {
   readonly name: "queue.paused" | "queue.resumed" | "queue.pressure" | "queue.relieved" | "queue.full";
   readonly at: Instant;
@@ -90,14 +89,14 @@ export interface QueueDetail {
   readonly most?: number;
 }
 
-/** An operator changed the limit of a key, or left it to its jobs again. */
+/** An operator changed the limit of a key, or removed the override. */
 export interface LimitDetail {
   readonly name: "limit.changed";
   readonly at: Instant;
   readonly key: string;
 }
 
-/** What only the process that runs a job can tell of it. */
+/** Events that only the process that runs the job can know. */
 const WORKER_JOB_EVENTS = [
   "job.stuck",
   "job.unstuck",
@@ -130,7 +129,7 @@ export type EngineEvents = { readonly [Name in JobEventNames]: JobEventDetail & 
 
 export type EngineEventName = keyof EngineEvents;
 
-/** As a record, so that the compiler misses every name that is left out. */
+/** A record, so that the compiler reports a missing name. */
 const PROCESS_EVENTS: Record<Exclude<EngineEventName, JobEventNames>, true> = {
   "worker.started": true,
   "worker.quiet": true,
@@ -165,7 +164,6 @@ const PROCESS_EVENTS: Record<Exclude<EngineEventName, JobEventNames>, true> = {
   "workflow.failed": true,
   "workflow.cancelled": true,
 };
-/** Every name that an event can have. */
 export const EVENT_NAMES: ReadonlySet<string> = new Set([
   ...LIFECYCLE_EVENTS,
   ...WORKER_JOB_EVENTS,
@@ -176,7 +174,7 @@ export type EngineEvent = EngineEvents[EngineEventName];
 type Listener = (event: never) => unknown;
 const BUFFER_LIMIT = 10_000;
 
-/** In-process events. A listener that throws is logged and harms nobody; without listeners an event costs nothing. */
+/** In-process events. A listener that throws is logged, and the others still run. */
 export class EventBus {
   readonly #logger: Logger;
   readonly #listeners = new Map<EngineEventName | "*", Set<Listener>>();
@@ -195,7 +193,6 @@ export class EventBus {
     return this.#add(name, listener as Listener);
   }
 
-  /** Calls back for every event. */
   onAny(listener: (event: EngineEvent) => void): () => void {
     return this.#add("*", listener as Listener);
   }
@@ -209,7 +206,7 @@ export class EventBus {
     };
   }
 
-  /** Whether building an event is worth it. */
+  /** Whether an event has listeners; build it only then. */
   wants(name: EngineEventName): boolean {
     return this.#listeners.size > 0 && (this.#listeners.has(name) || this.#listeners.has("*"));
   }
@@ -228,16 +225,16 @@ export class EventBus {
   }
 
   #threw(event: EngineEventName, error: unknown): void {
-    this.#logger.error({ error, event }, "an event listener threw");
+    this.#logger.error({ error, event }, "an event listener threw; the other listeners still run");
   }
 
-  /** Ends the streams, once they have given out what they hold. */
+  /** Ends the streams after their buffered events. */
   close(): void {
     this.#isClosed = true;
     for (const end of this.#ends) end();
   }
 
-  /** Emits what a committed decision tells of one job. */
+  /** Emits the events of a committed decision. */
   announce(job: JobRow, events: readonly LifecycleEvent[], at: Instant): void {
     if (this.#listeners.size === 0) return;
     for (const event of events) {
@@ -262,7 +259,7 @@ export class EventBus {
     };
   }
 
-  /** All events as an async iterator with a bounded buffer: a slow reader loses the oldest, never the process its memory. */
+  /** All events as an async iterator with a bounded buffer: a slow reader loses the oldest events. */
   async *stream(signal?: AbortSignal): AsyncGenerator<EngineEvent, void, undefined> {
     const buffer: EngineEvent[] = [];
     let notify: (() => void) | undefined;
@@ -289,13 +286,13 @@ export class EventBus {
   }
 }
 
-/** What single events tell beyond what all of them do. */
+/** Fields that only some events have. */
 function moreOf(
   job: JobRow,
   name: LifecycleEventName,
 ): Pick<JobEventDetail, "worker" | "maxAttempts"> | null {
   if (name === "job.started") {
-    // A remote worker stands in the policy; the row names the engine that claimed for it.
+    // The policy names a remote worker; the row names the engine that claimed for it.
     const worker = job.policy?.worker ?? job.worker;
     return worker ? { worker } : null;
   }

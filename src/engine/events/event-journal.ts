@@ -1,4 +1,4 @@
-import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import {
   type EventFilter,
   fitsFilter,
@@ -11,100 +11,98 @@ import { commitUnits } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 
 export interface ReadOptions extends EventFilter {
-  /** The cursor of an event: reading goes on behind it. Left out or null: from the oldest event that is kept. */
+  /** The cursor of an event: reads the events after it. Default: from the oldest stored event. */
   readonly after?: string | null;
-  /** The most events to give, up to 1,000. Default 100. */
+  /** From 1 to 1,000; default 100. */
   readonly limit?: number;
 }
 
 export interface FollowOptions extends EventFilter {
-  /** Begin behind this event; null for the oldest that is kept. Left out: with what happens from now on. */
+  /** Begins after this event; null begins with the oldest stored one. Default: only events from now on. */
   readonly after?: string | null;
   readonly signal?: AbortSignal;
 }
 
-/** A page of the stream. */
 export interface JournalPage {
   readonly events: readonly JournalEvent[];
-  /** Goes on behind the last event that was looked at, whether it was wanted or not; null if there was none. */
+  /** Continues after the last event that was read, matching or not; null if there was none. */
   readonly cursor: string | null;
-  /** How many events were looked at. `latest` looks at the newest 5,000 at most. */
+  /** How many events were read. `latest` reads at most the newest 5,000. */
   readonly scanned: number;
-  /** Whether there may be more right now. */
+  /** Whether there may be more events now. */
   readonly hasMore: boolean;
   /**
-   * Whether committed events follow that cannot be read yet, because a transaction that began before theirs still runs.
-   * Read on from `cursor`. Only where such a transaction runs for more than a second, and only on PostgreSQL.
+   * Whether newer events are committed that cannot be read yet, because an older transaction still runs. Read again
+   * from `cursor`. Only on PostgreSQL, and only if that transaction runs for more than a second.
    */
   readonly isIncomplete: boolean;
 }
 
-/** Whether an engine records: what was asked of it, and else what the store says for all. */
+/** Whether an engine records; without this option it follows the setting in the store. */
 export type EventsOption = "off" | "durable";
 
 const PAGE = 200;
 const LIMIT = 1_000;
-/** A question whose filter fits nothing must come to an end: the cursor it gets goes on where it stopped. */
+/** A read scans at most this many pages, so that a filter without matches ends. Its cursor continues from there. */
 const MOST_PAGES = 50;
-/** How many of the newest events are looked through for those that fit. */
+/** A filtered `latest` reads this many of the newest events. */
 const LATEST = 5_000;
-/** Where no hint comes, somebody looks this often; and however many hints come, no more often than this. */
+/** How often to poll without hints. With hints, reads are at least SHORTEST apart. */
 const POLL = 250;
 const SHORTEST = 10;
-/** A read waits this long for committed events that a running transaction keeps from being read. */
-const LONGEST_WAIT = 1_000;
-/** The rest between two looks for them; the store itself looks a few times during each. */
-const LOOK_AGAIN = 50;
-/** Its existence says that engines record which were not told otherwise. */
+/** How long a read waits for committed events that a running transaction hides. */
+const HIDDEN_WAIT = 1_000;
+/** The pause between two such reads; the store itself polls during each. */
+const HIDDEN_PAUSE = 50;
+/** While this record exists, engines without an `events` option record. */
 const SETTING: RecordKey = ["setting", "events"];
 
 /**
- * The stream of everything that happened to jobs, kept in the store and read by cursor. An event is written in the commit
- * it tells of, so none is missing and none tells of what did not happen.
+ * The stored stream of everything that happened to jobs, read by cursor. An event is written in the commit of its
+ * change: no event is missing, and none describes a change that did not happen.
  */
 export class EventJournal {
-  readonly #parts: EngineContext;
-  /** What this engine was told; undefined if it goes by what the store says for all. */
+  readonly #context: EngineContext;
+  /** The option of this engine; undefined if it follows the setting in the store. */
   #option: EventsOption | undefined;
   readonly #waiting = new Set<() => void>();
   #isClosed = false;
 
-  constructor(parts: EngineContext, option: EventsOption | undefined) {
-    this.#parts = parts;
+  constructor(context: EngineContext, option: EventsOption | undefined) {
+    this.#context = context;
     this.#option = option;
   }
 
-  /** Begins as the engine was told, or as the store says for all. */
+  /** Applies the option of this engine, or the setting in the store. */
   async open(): Promise<void> {
     if (this.#option === "durable") await this.turnOn();
     else await this.refresh();
   }
 
-  /** Whether this engine records what it commits. */
   get isOn(): boolean {
-    return this.#parts.recorder.isOn;
+    return this.#context.recorder.isOn;
   }
 
-  /** Records from now on, here and in all engines on this store that were not opened with `events: "off"`. */
+  /** Turns recording on, here and in all engines on this store that were not opened with `events: "off"`. */
   async turnOn(): Promise<void> {
     if (this.#option === "off") {
-      const fix = 'this engine was opened with events: "off": open it without, or with "durable"';
+      const fix = 'this engine was opened with it: leave events out, or open it with "durable"';
       throw refuse("invalid_option", "events", "off", fix);
     }
     this.#option = "durable";
-    this.#parts.recorder.setRecording(true);
-    const [setting] = await this.#parts.store.records.load([SETTING]);
-    if (!setting) await this.#commit({ put: SETTING, body: { at: this.#parts.clock.now() }, wakeAt: null });
+    this.#context.recorder.setRecording(true);
+    const [setting] = await this.#context.store.records.load([SETTING]);
+    if (!setting) await this.#commit({ put: SETTING, body: { at: this.#context.clock.now() }, wakeAt: null });
   }
 
-  /** Records no longer, here and in all engines that were not told to: those end within five seconds. */
+  /** Turns recording off: here at once, and within five seconds in all engines without an `events` option. */
   async turnOff(): Promise<void> {
     this.#option = "off";
-    this.#parts.recorder.setRecording(false);
+    this.#context.recorder.setRecording(false);
     await this.#commit({ delete: SETTING });
   }
 
-  /** Whether this engine was told not to record, so that `turnOn` would be refused. */
+  /** Whether this engine has `events: "off"`, so that `turnOn` is refused. */
   get isForbidden(): boolean {
     return this.#option === "off";
   }
@@ -112,64 +110,64 @@ export class EventJournal {
   async #commit(
     effect: { put: RecordKey; body: { at: number }; wakeAt: null } | { delete: RecordKey },
   ): Promise<void> {
-    await commitUnits(this.#parts, [{ effects: [effect] }]);
+    await commitUnits(this.#context, [{ effects: [effect] }]);
   }
 
-  /** Learns what the store says for all engines. An engine that was told what to do need not ask. */
+  /** Reads the setting in the store, unless this engine has its own option. */
   async refresh(): Promise<void> {
     if (this.#option !== undefined) return;
-    const [setting] = await this.#parts.store.records.load([SETTING]);
-    // Somebody may have told it meanwhile.
+    const [setting] = await this.#context.store.records.load([SETTING]);
+    // turnOn or turnOff may have run during the read.
     if (this.#option === undefined)
-      this.#parts.recorder.setRecording(setting !== null && setting !== undefined);
+      this.#context.recorder.setRecording(setting !== null && setting !== undefined);
   }
 
-  /** Events in their order, after a cursor. What was committed before the call is in it, if the limit allows. */
+  /** Events after a cursor, in order. Events committed before the call are included, up to the limit. */
   async read(options: ReadOptions = {}): Promise<JournalPage> {
     refuseUnknownKeys(options, "read", ["after", "limit", "types", "queues", "job"]);
     checkFilter(options);
     const { limit = 100 } = options;
     const after = checkCursor(options.after ?? null);
-    checkLimit(limit);
+    checkCount(limit, "limit", LIMIT);
     return this.#readOn(after, limit, options);
   }
 
   async #readOn(after: string | null, limit: number, filter: EventFilter): Promise<JournalPage> {
     let cursor = after;
-    const found: JournalEvent[] = [];
+    const events: JournalEvent[] = [];
     let scanned = 0;
-    const waitUntil = this.#parts.system.monotonic() + LONGEST_WAIT;
+    const waitUntil = this.#context.system.monotonic() + HIDDEN_WAIT;
     for (let pages = 0; pages < MOST_PAGES; pages++) {
       const page = await this.#inspect.events(cursor, PAGE);
       scanned += page.events.length;
       for (const event of eventsOf(page)) {
         if (!fitsFilter(event, filter)) continue;
-        found.push(event);
-        if (found.length < limit) continue;
+        events.push(event);
+        if (events.length < limit) continue;
         const isLast = event.cursor === page.cursor && page.events.length < PAGE && !page.isIncomplete;
-        return { events: found, cursor: event.cursor, scanned, hasMore: !isLast, isIncomplete: false };
+        return { events, cursor: event.cursor, scanned, hasMore: !isLast, isIncomplete: false };
       }
       cursor = page.cursor;
       if (page.events.length === PAGE) continue;
       const isIncomplete = page.isIncomplete ?? false;
-      if (!isIncomplete || this.#parts.system.monotonic() >= waitUntil)
-        return { events: found, cursor, scanned, hasMore: false, isIncomplete };
-      await this.#rest(undefined, LOOK_AGAIN);
+      if (!isIncomplete || this.#context.system.monotonic() >= waitUntil)
+        return { events, cursor, scanned, hasMore: false, isIncomplete };
+      await this.#rest(undefined, HIDDEN_PAUSE);
     }
-    return { events: found, cursor, scanned, hasMore: true, isIncomplete: false };
+    return { events, cursor, scanned, hasMore: true, isIncomplete: false };
   }
 
-  /** The newest events that fit, oldest first, and the cursor to follow on from. */
+  /** The newest matching events, oldest first, with the cursor to follow from. */
   async latest(options: Omit<ReadOptions, "after"> = {}): Promise<JournalPage> {
     refuseUnknownKeys(options, "latest", ["limit", "types", "queues", "job"]);
     checkFilter(options);
     const { limit = 100 } = options;
-    checkLimit(limit);
+    checkCount(limit, "limit", LIMIT);
     const page = await this.#newest(limit, options);
     if (!page.isIncomplete) return page;
-    // Newer ones are committed. They are read by cursor, because that waits until they can be read.
+    // Newer events are committed but hidden. Reading by cursor waits until they can be read.
     const newer = await this.#readOn(page.cursor, LIMIT, options);
-    // If there are more than one read takes, what was waited for can be read: ask for the newest again.
+    // More than one page became readable: read the newest again.
     if (newer.hasMore) return this.#newest(limit, options);
     const scanned = page.scanned + newer.scanned;
     return { ...newer, scanned, events: [...page.events, ...newer.events].slice(-limit) };
@@ -190,14 +188,14 @@ export class EventJournal {
   }
 
   /**
-   * Events as they are committed, by this process or any other, until the signal aborts, the loop is left or the engine
-   * is closed. Each comes at least once and in its order; whoever keeps the cursor of the last one goes on behind it.
+   * Events as they are committed by any process, until the signal aborts, the loop ends or the engine closes. Each
+   * comes at least once and in order. To resume later, keep the cursor of the last one.
    */
   follow(options: FollowOptions = {}): AsyncGenerator<JournalEvent, void, undefined> {
     refuseUnknownKeys(options, "follow", ["after", "signal", "types", "queues", "job"]);
     checkFilter(options);
     const { after } = options;
-    // Asked at once, so that nothing is missed between this call and the first look.
+    // Read the cursor now, so that no event after this call is missed.
     const from =
       after === undefined
         ? this.#inspect.latestEvents(1).then(({ cursor }) => cursor)
@@ -224,18 +222,18 @@ export class EventJournal {
     }
   }
 
-  /** A store that fails is asked again after a rest. */
+  /** Returns undefined if the store fails; the caller pauses and tries again. */
   async #look(cursor: string | null): Promise<EventPage | undefined> {
     try {
       return await this.#inspect.events(cursor, PAGE);
     } catch (error) {
-      if (!this.#isClosed) this.#parts.storeFailed(error, "events");
+      if (!this.#isClosed) this.#context.storeFailed(error, "events");
       return undefined;
     }
   }
 
   #rest(signal: AbortSignal | undefined, longest = POLL): Promise<void> {
-    const { system } = this.#parts;
+    const { system } = this.#context;
     return new Promise((resolve) => {
       const end = () => {
         poll.cancel();
@@ -256,7 +254,7 @@ export class EventJournal {
     });
   }
 
-  /** Something was committed somewhere. */
+  /** A process may have committed events. */
   wake(): void {
     for (const wake of this.#waiting) wake();
   }
@@ -267,7 +265,7 @@ export class EventJournal {
   }
 
   get #inspect(): Inspector {
-    return this.#parts.store.inspect;
+    return this.#context.store.inspect;
   }
 }
 
@@ -277,12 +275,12 @@ function eventsOf({ events, cursors }: EventPage): JournalEvent[] {
 
 function checkCursor(after: string | null): string | null {
   if (after === null || isEventCursor(after)) return after;
-  throw refuse("invalid_option", "after", after, "pass the cursor of an event, or null to begin anew");
-}
-
-function checkLimit(limit: number): void {
-  if (Number.isInteger(limit) && limit >= 1 && limit <= LIMIT) return;
-  throw refuse("invalid_limit", "limit", limit, `use a whole number from 1 to ${LIMIT}`);
+  throw refuse(
+    "invalid_option",
+    "after",
+    after,
+    "pass the cursor of an event, or null for the oldest stored one",
+  );
 }
 
 function checkFilter({ types, queues, job }: EventFilter): void {

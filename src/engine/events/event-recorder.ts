@@ -7,18 +7,18 @@ import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Unit } from "../../ports/store.ts";
 import type { System, Timer } from "../../ports/system.ts";
-import { Often } from "./event-throttle.ts";
+import { EventThrottle } from "./event-throttle.ts";
 
-/** What an event that tells of no job has to say. */
+/** Fields of an event that is not about a job. */
 export interface Happening {
   readonly at: Instant;
-  /** What it tells of: the name of a queue, the id of a workflow or a worker … */
+  /** What the event is about: the name of a queue, the id of a workflow or worker … */
   readonly subject?: string;
   readonly queue?: string;
   readonly data?: { readonly [key: string]: Json };
 }
 
-interface RecorderParts {
+interface RecorderDeps {
   readonly commit: (units: readonly Unit[]) => Promise<unknown>;
   readonly system: Pick<System, "after">;
   storeFailed(error: unknown, during: string): void;
@@ -27,29 +27,26 @@ interface RecorderParts {
 const NONE: readonly NewEvent[] = [];
 const NOTED_WITHIN = 100;
 const NOTED_AT_ONCE = 500;
-/** While a store does not answer, only so many notes wait for it; the oldest go first. */
+/** While the store fails, at most this many notes wait; the oldest are dropped. */
 const MOST_NOTED = 10_000;
-const MOST_HEADS = 2_000;
+const MOST_KNOWN = 2_000;
 
-/**
- * Makes the events that travel in the very commit they tell of. Off, which is how an engine begins, it makes nothing, and
- * nobody pays for it.
- */
+/** Makes events for the commit of their change. While recording is off, it makes none and costs nothing. */
 export class EventRecorder {
   #isOn = false;
-  readonly #parts: RecorderParts;
-  readonly #often: Often;
-  #onTurned: (isOn: boolean) => void = () => {};
-  /** Heads by what they say: stores write one once for all events of a commit that have the same object. */
-  readonly #heads = new Map<string, Json>();
-  /** The last head of each name. */
-  readonly #lastHeads = new Map<
+  readonly #deps: RecorderDeps;
+  readonly #throttle: EventThrottle;
+  #onChange: (isOn: boolean) => void = () => {};
+  /** One object per combination: a store writes it once for all events of a commit that share it. */
+  readonly #known = new Map<string, Json>();
+  /** The last shared fields of each name. */
+  readonly #last = new Map<
     string,
     {
       readonly type: string;
       readonly queue: string;
       readonly worker: string | undefined;
-      readonly head: Json;
+      readonly fields: Json;
     }
   >();
   /** Not in a `Batcher`: a timer sends them, and the oldest are dropped while the store is down. */
@@ -58,30 +55,29 @@ export class EventRecorder {
   #isClosed = false;
   #writing: Promise<void> | undefined;
 
-  constructor(parts: RecorderParts) {
-    this.#parts = parts;
-    this.#often = new Often(parts.system, (event) => this.note(event));
+  constructor(deps: RecorderDeps) {
+    this.#deps = deps;
+    this.#throttle = new EventThrottle(deps.system, (event) => this.note(event));
   }
 
   get isOn(): boolean {
     return this.#isOn;
   }
 
-  /** Begins or ends recording. */
   setRecording(isOn: boolean): void {
     if (this.#isOn === isOn) return;
     this.#isOn = isOn;
-    this.#onTurned(isOn);
+    this.#onChange(isOn);
   }
 
-  /** Calls back whenever recording begins or ends. */
-  onTurned(listener: (isOn: boolean) => void): void {
-    this.#onTurned = listener;
+  /** Calls back when recording is turned on or off. */
+  onChange(listener: (isOn: boolean) => void): void {
+    this.#onChange = listener;
   }
 
   /**
-   * What a decision tells, as effects of its unit: undefined while events are off. `before` are events of the same
-   * attempt that no commit has told of yet.
+   * The events of a decision, for its unit; undefined while recording is off. `before` are events of the same attempt
+   * that no commit has recorded yet.
    */
   recorded(
     row: JobRow,
@@ -101,16 +97,16 @@ export class EventRecorder {
     return jobEvent(this.#sharedFields(event.name, row.type, row.queue, worker), row, event, at, result);
   }
 
-  /** What new jobs of this kind share in what they tell; undefined while events are off. */
+  /** Returns the fields that events of this kind share; undefined while recording is off. */
   get sharedFieldsOf(): ((name: string, type: string, queue: string) => Json) | undefined {
     return this.isOn ? this.#sharedFieldsOf : undefined;
   }
 
-  /** One function, so that two contexts can be compared by it. */
+  /** One function object, so that contexts can be compared by it. */
   readonly #sharedFieldsOf = (name: string, type: string, queue: string): Json =>
     this.#sharedFields(name, type, queue);
 
-  /** A job that was prepared long ago and is added now. */
+  /** Records the enqueue of a job that was prepared earlier. */
   enqueued({ records: _old, ...job }: NewJob): NewJob {
     if (!this.isOn) return job;
     const name = job.image.state === "scheduled" ? "job.scheduled" : "job.enqueued";
@@ -124,67 +120,70 @@ export class EventRecorder {
     return { event, of: { job: row.id, at, attempt: row.attempt, progress: JSON.parse(text) as Json } };
   }
 
-  /** A sign of life of a job that beats for itself: it is written in the beat that moves its `stallAt`. */
+  /** The heartbeat of a job, written in the commit that moves its `stallAt`. */
   heartbeat(row: JobRow, visibleUntil: Instant, at: Instant): NewEvent | undefined {
     if (!this.isOn) return undefined;
     const event = this.#sharedFields("job.heartbeat", row.type, row.queue);
     return { event, of: { job: row.id, at, attempt: row.attempt, visibleUntil } };
   }
 
-  /** Mostly it is the head of the event before: comparing is cheaper than putting a key together. */
+  /** Usually the same as for the event before: comparing is cheaper than building a key. */
   #sharedFields(name: string, type: string, queue: string, worker?: string): Json {
-    const last = this.#lastHeads.get(name);
-    if (last && last.type === type && last.queue === queue && last.worker === worker) return last.head;
-    const head = this.#knownFields(name, type, queue, worker);
-    this.#lastHeads.set(name, { type, queue, worker, head });
-    return head;
+    const last = this.#last.get(name);
+    if (last && last.type === type && last.queue === queue && last.worker === worker) return last.fields;
+    const fields = this.#knownFields(name, type, queue, worker);
+    this.#last.set(name, { type, queue, worker, fields });
+    return fields;
   }
 
   #knownFields(name: string, type: string, queue: string, worker: string | undefined): Json {
     const key = worker === undefined ? `${name} ${queue} ${type}` : `${name} ${queue} ${type} ${worker}`;
-    const known = this.#heads.get(key);
+    const known = this.#known.get(key);
     if (known) return known;
-    if (this.#heads.size >= MOST_HEADS) this.#heads.clear();
-    const head = { name, type, queue, ...(worker !== undefined && { worker }) };
-    this.#heads.set(key, head);
-    return head;
+    if (this.#known.size >= MOST_KNOWN) this.#known.clear();
+    const fields = { name, type, queue, ...(worker !== undefined && { worker }) };
+    this.#known.set(key, fields);
+    return fields;
   }
 
-  /** What tells of something else than a job, as effects of the unit that commits it: none while events are off. */
+  /** An event that is not about a job, for the unit of its change; none while recording is off. */
   effects(name: string, happening: Happening): readonly NewEvent[] {
     return this.isOn ? [{ event: { name, ...happening } as unknown as Json }] : NONE;
   }
 
-  /** The same of an event that is put together already. */
+  /** The same for a complete event. */
   kept(event: StoredEvent): readonly NewEvent[] {
     return this.isOn ? [{ event: event as unknown as Json }] : NONE;
   }
 
-  /** What no commit brings about, such as a handler that is stuck: written within a tenth of a second, as far as it goes. */
+  /**
+   * Records an event that has no commit, such as a stuck handler, within 100 ms. While the store is down, keeps the
+   * newest 10,000.
+   */
   note(event: StoredEvent): void {
     if (!this.isOn || this.#isClosed) return;
     this.#noted.push({ event: event as unknown as Json });
     if (this.#noted.length > MOST_NOTED) this.#noted.splice(0, NOTED_AT_ONCE);
-    this.#timer ??= this.#parts.system.after(NOTED_WITHIN, () => {
+    this.#timer ??= this.#deps.system.after(NOTED_WITHIN, () => {
       this.#timer = undefined;
       void this.flush();
     });
   }
 
-  /** Notes what may happen thousands of times a second, under its key once a second. */
-  noteOften(key: string, event: StoredEvent): void {
-    if (this.isOn && !this.#isClosed) this.#often.add(key, event);
+  /** Records an event that may happen thousands of times a second: at most once a second per key. */
+  noteThrottled(key: string, event: StoredEvent): void {
+    if (this.isOn && !this.#isClosed) this.#throttle.add(key, event);
   }
 
-  /** Writes what is left, and takes no more notes; what is still committed goes on to be told. */
+  /** Writes the waiting notes and accepts no more. Events of later commits are still recorded. */
   close(): Promise<void> {
-    this.#often.flush();
+    this.#throttle.flush();
     this.#isClosed = true;
     this.#timer?.cancel();
     return this.flush();
   }
 
-  /** Writes what was noted; a store that fails is asked again with the next note. */
+  /** Writes the waiting notes. After a store failure the next note retries them. */
   flush(): Promise<void> {
     this.#writing ??= this.#write().finally(() => {
       this.#writing = undefined;
@@ -193,7 +192,7 @@ export class EventRecorder {
   }
 
   async #write(): Promise<void> {
-    const { commit, storeFailed } = this.#parts;
+    const { commit, storeFailed } = this.#deps;
     while (this.#noted.length > 0) {
       const batch = this.#noted.splice(0, NOTED_AT_ONCE);
       try {

@@ -1,68 +1,68 @@
 import type { StoredEvent } from "../../core/event/stored-event.ts";
 import type { System, Timer } from "../../ports/system.ts";
 
-interface Turn {
+interface Window {
   readonly timer: Timer;
-  /** What happened since the last one was told; the newest of it stands for all. */
+  /** The newest event since the last recorded one; it stands for `count` events. */
   last: StoredEvent | undefined;
   count: number;
 }
 
-const TOLD_EVERY = 1_000;
-/** Beyond them every event is told at once: whoever has so many queues at their bounds has other worries. */
-const MOST_TURNS = 10_000;
+const WINDOW = 1_000;
+/** At most this many keys are throttled. Events of further keys are recorded one by one. */
+const MOST_WINDOWS = 10_000;
 
 /**
- * Tells of what may happen thousands of times a second: of the first at once, and then once a second of the newest, with
- * how many it stands for.
+ * Records events that may happen thousands of times a second: the first at once, then the newest once a second, with
+ * the number of events that it stands for.
  */
-export class Often {
+export class EventThrottle {
   readonly #system: Pick<System, "after">;
-  readonly #tell: (event: StoredEvent) => void;
-  readonly #turns = new Map<string, Turn>();
+  readonly #record: (event: StoredEvent) => void;
+  readonly #windows = new Map<string, Window>();
 
-  constructor(system: Pick<System, "after">, tell: (event: StoredEvent) => void) {
+  constructor(system: Pick<System, "after">, record: (event: StoredEvent) => void) {
     this.#system = system;
-    this.#tell = tell;
+    this.#record = record;
   }
 
   add(key: string, event: StoredEvent): void {
-    const turn = this.#turns.get(key);
-    if (turn) {
-      turn.last = event;
-      turn.count += 1;
+    const window = this.#windows.get(key);
+    if (window) {
+      window.last = event;
+      window.count += 1;
       return;
     }
-    if (this.#turns.size < MOST_TURNS) this.#begin(key);
-    this.#tell(event);
+    if (this.#windows.size < MOST_WINDOWS) this.#begin(key);
+    this.#record(event);
   }
 
   #begin(key: string): void {
-    const timer = this.#system.after(TOLD_EVERY, () => this.#next(key));
-    this.#turns.set(key, { timer, last: undefined, count: 0 });
+    const timer = this.#system.after(WINDOW, () => this.#next(key));
+    this.#windows.set(key, { timer, last: undefined, count: 0 });
   }
 
-  /** A second in which nothing happened ends the turn. */
+  /** Records the newest event of the window; a window without events ends the throttling of its key. */
   #next(key: string): void {
-    const turn = this.#turns.get(key);
-    this.#turns.delete(key);
-    if (!turn?.last) return;
+    const window = this.#windows.get(key);
+    this.#windows.delete(key);
+    if (!window?.last) return;
     this.#begin(key);
-    this.#tell(counted(turn));
+    this.#record(counted(window));
   }
 
-  /** Tells what is left, and holds nothing back any more. */
+  /** Records the newest events of all windows. */
   flush(): void {
-    const turns = [...this.#turns.values()];
-    this.#turns.clear();
-    for (const turn of turns) {
-      turn.timer.cancel();
-      if (turn.last) this.#tell(counted(turn));
+    const windows = [...this.#windows.values()];
+    this.#windows.clear();
+    for (const window of windows) {
+      window.timer.cancel();
+      if (window.last) this.#record(counted(window));
     }
   }
 }
 
-function counted({ last, count }: Turn): StoredEvent {
+function counted({ last, count }: Window): StoredEvent {
   const event = last as StoredEvent;
   return { ...event, data: { ...event.data, count } };
 }

@@ -2,7 +2,7 @@ import type { JobRow } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
 import type { EngineContext } from "../context.ts";
 
-/** Tells that a job which beats for itself was heard of, once its new `stallAt` is written. */
+/** Announces the heartbeat of a job after its new `stallAt` is written. */
 export function announceHeartbeat(
   { bus, clock }: Pick<EngineContext, "bus" | "clock">,
   row: JobRow,

@@ -1,3 +1,4 @@
+import { errorText } from "../../core/errors.ts";
 import { type StoredEvent, withoutStack } from "../../core/event/stored-event.ts";
 import type { Json } from "../../core/schema.ts";
 import { JOB_DESTINATION } from "../dispatch/job-destination.ts";
@@ -18,17 +19,17 @@ import type { SagaEventDetail } from "./saga-events.ts";
 import type { TimeoutEventDetail } from "./timeout-events.ts";
 
 type Noting<Name extends EngineEventName> = (
-  recorder: Pick<EventRecorder, "note" | "noteOften">,
+  recorder: Pick<EventRecorder, "note" | "noteThrottled">,
   event: EngineEvents[Name],
 ) => void;
 
 /**
- * How the stream comes to hold an event: `commit`, in the commit that it tells of; a function, noted when it has happened,
- * because no commit brings it about; or not at all, for the reason given.
+ * How an event is recorded. `commit`: in the commit of its change. A function: as a note, because it has no commit.
+ * `not`: never, for this reason.
  */
 type Recorded<Name extends EngineEventName> = "commit" | Noting<Name> | { readonly not: string };
 
-/** All that an engine tells, as a record, so that the compiler misses every event that is left out. */
+/** The rule of every event, as a record, so that the compiler reports a missing one. */
 export const RECORDED: { readonly [Name in EngineEventName]: Recorded<Name> } = {
   "job.enqueued": "commit",
   "job.scheduled": "commit",
@@ -67,7 +68,7 @@ export const RECORDED: { readonly [Name in EngineEventName]: Recorded<Name> } = 
   "worker.ready": noteReadiness,
   "sandbox.broken": noteSandbox,
   "sandbox.mended": noteSandbox,
-  "store.error": { not: "the store that failed is where it would be written; the log has it" },
+  "store.error": { not: "it would be written to the store that failed; the log has it" },
   "cron.triggered": "commit",
   "cron.skipped": "commit",
   "limit.changed": "commit",
@@ -91,7 +92,7 @@ export const RECORDED: { readonly [Name in EngineEventName]: Recorded<Name> } = 
   "workflow.cancelled": "commit",
 };
 
-/** Listens for what is to be noted, but only while the recorder is on: an event that nobody listens for is not even made. */
+/** Listens for events to note, only while recording is on: an event without listeners is not built. */
 export function recordBusEvents({
   bus,
   recorder,
@@ -100,7 +101,7 @@ export function recordBusEvents({
   readonly recorder: EventRecorder;
 }): void {
   let stops: (() => void)[] = [];
-  recorder.onTurned((isOn) => {
+  recorder.onChange((isOn) => {
     for (const stop of stops) stop();
     stops = isOn ? namesOf(RECORDED).flatMap((name) => listenFor(name)) : [];
   });
@@ -135,7 +136,7 @@ function noteWorker(notes: Notes, event: WorkerDetail): void {
   notes.note(workerEvent(event));
 }
 
-/** What the stream keeps of a worker's life. */
+/** The recorded event of a worker. */
 export function workerEvent({ name, at, worker, remote, queues, reason, seenAt }: WorkerDetail): StoredEvent {
   return {
     name,
@@ -168,16 +169,16 @@ function noteSandbox(notes: Notes, { name, at, worker, type, reason }: SandboxDe
 }
 
 /**
- * A flood of refused jobs must not become a flood of events. Pressure and relief share their turns, so that the last
- * one told says how the queue stands.
+ * Throttled, because many jobs may be refused. Pressure and relief share a key, so that the last recorded event shows
+ * the queue's state.
  */
 function noteQueue(
-  notes: Pick<EventRecorder, "noteOften">,
+  notes: Pick<EventRecorder, "noteThrottled">,
   { name, at, queue, waiting, most }: QueueDetail,
 ): void {
   const data = { ...(waiting !== undefined && { waiting }), ...(most !== undefined && { most }) };
   const about = name === "queue.full" ? "full" : "pressure";
-  notes.noteOften(`${about} ${queue}`, { name, at, subject: queue, queue, data });
+  notes.noteThrottled(`${about} ${queue}`, { name, at, subject: queue, queue, data });
 }
 
 function noteSaga(notes: Notes, { name, at, type, saga, event, because, error }: SagaEventDetail): void {
@@ -188,17 +189,17 @@ function noteSaga(notes: Notes, { name, at, type, saga, event, because, error }:
     data: {
       ...sagaData(type, saga, event),
       ...(because && { because: because as unknown as Json }),
-      ...(error !== undefined && { error: messageOf(error) }),
+      ...(error !== undefined && { error: errorText(error, MESSAGE_LIMIT) }),
     },
   });
 }
 
-/** What every event of a saga says in the stream. */
+/** The fields that all events of a saga share. */
 export function sagaData(type: string, saga: string, { kind, name, id }: SagaEventDetail["event"]) {
   return { saga, type, event: { kind, name, id } };
 }
 
-/** A timeout that became the step of a saga or a job is told by the commit that made it one. */
+/** A timeout of a saga or job is recorded by the commit of its step or enqueue. */
 function noteTimeout(notes: Notes, event: TimeoutEventDetail): void {
   const { name, at, timeout, destination, tries, error } = event;
   if (name === "timeout.sent" && (destination === JOB_DESTINATION || isSagaDestination(destination))) return;
@@ -210,14 +211,9 @@ function noteTimeout(notes: Notes, event: TimeoutEventDetail): void {
       timeout,
       destination,
       tries,
-      ...(error !== undefined && { error: messageOf(error) }),
+      ...(error !== undefined && { error: errorText(error, MESSAGE_LIMIT) }),
     },
   });
 }
 
 const MESSAGE_LIMIT = 500;
-
-function messageOf(error: unknown): string {
-  const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-  return text.slice(0, MESSAGE_LIMIT);
-}

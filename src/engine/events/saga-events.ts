@@ -1,14 +1,13 @@
 import type { IgnoredBecause } from "../../core/saga/step.ts";
 import type { Instant } from "../../core/time.ts";
 
-/** What every event about one saga carries. */
 export interface SagaEventDetail {
   readonly name: SagaEventName;
   readonly at: Instant;
   readonly type: string;
   /** The correlation value of the saga. */
   readonly saga: string;
-  /** The message or timeout that was handled. */
+  /** The message or timeout of the step. */
   readonly event: { readonly kind: "message" | "timeout"; readonly name: string; readonly id: string };
   readonly because?: IgnoredBecause;
   readonly error?: unknown;

@@ -7,15 +7,13 @@ export type WorkflowEventName =
   | "workflow.failed"
   | "workflow.cancelled";
 
-/** What every event about one workflow carries. */
 export interface WorkflowEventDetail {
   readonly name: WorkflowEventName;
   readonly workflow: string;
   readonly kind: WorkflowRecord["kind"];
-  /** The name that it was given. */
+  /** The name from the start options. */
   readonly title: string | null;
   readonly at: Instant;
-  /** How many steps it has. */
   readonly total: number;
   /** Milliseconds from its start to its end. */
   readonly elapsed?: number;

@@ -15,47 +15,47 @@ import { type Decided, type DecidedJob, removalOf } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
 import { countJobs, countSome, type JobCount, loadNamed, type RowPage } from "./find-jobs.ts";
-import { isMeant, type JobQuery, type ParsedQuery, parseQuery } from "./job-query.ts";
+import { type JobQuery, matches, type ParsedQuery, parseQuery } from "./job-query.ts";
 import type { RetryByHandOptions } from "./operate-job.ts";
 
 export interface BulkOptions {
-  /** Looks and counts, and changes nothing. */
+  /** Counts the jobs and changes nothing. */
   readonly dryRun?: boolean;
-  /** Stops after this many jobs were changed. */
+  /** Stops after it changed this many jobs. */
   readonly limit?: number;
   /** Called after each batch. */
   readonly onProgress?: (progress: BulkProgress) => void;
-  /** Stops before the next batch; what was done by then stays done, and the answer says how far it came. */
+  /** Stops before the next batch. Finished batches stay; the result says how far it came. */
   readonly signal?: AbortSignal;
-  /** Goes on where an earlier call with the same query ended. */
+  /** The cursor of an earlier call with the same query: continues from there. */
   readonly after?: string | null;
-  /** Who does it: each batch leaves an entry in the audit, in its own commit. */
+  /** The operator: each batch writes an audit entry in its commit. */
   readonly by?: By;
 }
 
 export interface BulkProgress {
-  /** Jobs that the query meant. */
+  /** Jobs that match the query. */
   readonly matched: number;
   readonly done: number;
-  /** Jobs whose state does not allow it, or that had moved on when it was their turn. */
+  /** Jobs whose state does not allow the action, and jobs that changed during it. */
   readonly skipped: number;
-  /** Jobs that the store did not take. */
+  /** Jobs that the store failed to write. */
   readonly failed: number;
 }
 
 export interface BulkResult extends BulkProgress {
-  /** False if it was stopped: by its signal, its limit, the close of its engine, or a store that failed again and again. */
+  /** False if the signal, the limit, the close of the engine or repeated store failures stopped it. */
   readonly isComplete: boolean;
-  /** Where to go on; null if there is nothing left. */
+  /** Pass it as `after` to continue; null at the end. */
   readonly cursor: string | null;
-  /** The first errors of the store. */
+  /** The first 10 errors of the store. */
   readonly errors: readonly unknown[];
 }
 
-/** Small enough that no store is held for long, large enough to share the cost of a commit. */
+/** Small, so that no commit blocks the store for long; large enough to share the cost of a commit. */
 const BATCH = 200;
-/** A job that changes this often while it is decided is skipped: the caller can run the action again. */
-const LOOKS = 3;
+/** A job that changes during this many tries is skipped: the caller can run the action again. */
+const TRIES = 3;
 const MOST_FAILURES = 3;
 const MOST_ERRORS = 10;
 const OPTION_KEYS = keysOf<BulkOptions>({
@@ -67,10 +67,10 @@ const OPTION_KEYS = keysOf<BulkOptions>({
   by: true,
 });
 
-/** What becomes of one job: a decision, its deletion, or nothing. */
+/** Returns the decision on one job, `delete`, or null to leave it alone. */
 type Decide = (row: JobRow, now: Instant) => Decided | "delete" | null;
 
-/** What was decided for one job, on the row as it was read; null deletes it. */
+/** The decision on one row as it was read; a null `job` deletes it. */
 interface BulkDecision {
   readonly row: JobRow;
   readonly job: DecidedJob | null;
@@ -80,43 +80,43 @@ const FAILED = Symbol("the store failed");
 const REST = 200;
 
 /**
- * Actions on many jobs. Each job is decided by itself on the row as it was read and written under that row's fence and
- * revision, in batches that never hold a store for long; who works meanwhile loses nothing.
+ * Actions on many jobs. Each job is decided on the row as it was read, and written under that row's fence and revision.
+ * Batches are small, so other work goes on.
  */
 export class Bulk {
-  readonly #parts: EngineContext;
-  readonly #underWay = new Set<BulkRun>();
+  readonly #context: EngineContext;
+  readonly #runs = new Set<BulkRun>();
   #isClosed = false;
 
-  constructor(parts: EngineContext) {
-    this.#parts = parts;
+  constructor(context: EngineContext) {
+    this.#context = context;
   }
 
-  /** Stops what is under way after the call to the store that it waits for; each answers how far it came. */
+  /** Stops all runs after their current store call. Each returns how far it came. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.all([...this.#underWay].map((run) => run.stop()));
+    await Promise.all([...this.#runs].map((run) => run.stop()));
   }
 
-  /** How many jobs a query means. It walks over them without loading them, unless it asks for errors. */
+  /** Counts the jobs that match a query. It loads rows only for ids, errors and near misses. */
   async count(query: JobQuery, options: { readonly signal?: AbortSignal } = {}): Promise<number> {
-    return countJobs(this.#parts.store, parseQuery(query, "query"), options.signal);
+    return countJobs(this.#context.store, parseQuery(query, "query"), options.signal);
   }
 
-  /** How many jobs a query means, as far as a bounded look comes; what lies in documents or in lists of ids is not asked. */
+  /** Counts the jobs that match a query, in a bounded number of store steps. It cannot filter by documents or ids. */
   async countSome(
     query: Omit<JobQuery, "errorType" | "errorCode" | "ids" | "nearMiss" | "idPrefix"> = {},
   ): Promise<JobCount> {
-    return countSome(this.#parts.store, parseQuery(query, "query"));
+    return countSome(this.#context.store, parseQuery(query, "query"));
   }
 
-  /** Ends jobs that wait or run (SEMANTICS 5.1). */
+  /** Cancels jobs that wait or run (SEMANTICS 5.1). */
   async cancel(query: JobQuery, options: BulkOptions = {}): Promise<BulkResult> {
     const decided = this.#byEvent({ type: "cancel" });
     return this.#act("cancel", query, { isLive: true }, options, OPTION_KEYS, decided);
   }
 
-  /** Runs discarded jobs again, dead letters or not (SEMANTICS 4.6). */
+  /** Runs discarded jobs again, including those that are not dead letters (SEMANTICS 4.6). */
   async retry(query: JobQuery, options: BulkOptions & RetryByHandOptions = {}): Promise<BulkResult> {
     const { keepDeadline = false } = options;
     if (typeof keepDeadline !== "boolean")
@@ -126,13 +126,13 @@ export class Bulk {
     return this.#act("retry", query, { state: "discarded" }, options, keys, decided);
   }
 
-  /** Deletes jobs that have ended, with their logs; a live one is skipped, cancel it first. */
+  /** Deletes ended jobs with their logs. Live jobs are skipped: cancel them first. */
   async delete(query: JobQuery, options: BulkOptions = {}): Promise<BulkResult> {
     const decided: Decide = (row) => (isTerminal(row.state) ? "delete" : null);
     return this.#act("delete", query, { isLive: false }, options, OPTION_KEYS, decided);
   }
 
-  /** Gives jobs that wait another priority. */
+  /** Changes the priority of waiting jobs. */
   async prioritise(
     query: JobQuery,
     options: BulkOptions & { readonly priority: number },
@@ -145,7 +145,7 @@ export class Bulk {
 
   #byEvent(event: JobEvent): Decide {
     return (row, now) => {
-      const decision = decide(row, event, now, this.#parts.random);
+      const decision = decide(row, event, now, this.#context.random);
       return decision.ok ? decision : null;
     };
   }
@@ -153,35 +153,30 @@ export class Bulk {
   async #act(
     action: string,
     query: JobQuery,
-    meant: JobQuery,
+    base: JobQuery,
     options: BulkOptions,
     keys: readonly string[],
     decided: Decide,
   ): Promise<BulkResult> {
     checkOptions(options, keys);
     if (options.by) parseBy(options.by, "options.by");
-    const asked = parseQuery(query, "query");
-    if (asked.isEmpty && !options.dryRun)
-      throw refuse(
-        "invalid_option",
-        "query",
-        query,
-        "say which jobs, or { all: true } if you mean every one",
-      );
-    // What the action cannot touch is not looked at; what comes after it began is not its business.
-    const now = this.#parts.clock.now() + 1;
-    const { createdBefore = now, finishedBefore = now, deadLetter } = asked.filter;
+    const parsed = parseQuery(query, "query");
+    if (parsed.isEmpty && !options.dryRun)
+      throw refuse("invalid_option", "query", query, "name the jobs, or pass { all: true } for every job");
+    // Read only jobs that the action can change and that existed when it began.
+    const now = this.#context.clock.now() + 1;
+    const { createdBefore = now, finishedBefore = now, deadLetter } = parsed.filter;
     const filter = {
-      ...meant,
-      ...asked.filter,
+      ...base,
+      ...parsed.filter,
       createdBefore: Math.min(createdBefore, now),
       ...(deadLetter && { finishedBefore: Math.min(finishedBefore, now) }),
     } as ParsedQuery["filter"];
     if (this.#isClosed)
       throw new CurfewError("closed", `bulk.${action}: the engine is closed; open another one`);
-    const run = new BulkRun(this.#parts, action, { ...asked, filter }, options, decided);
-    this.#underWay.add(run);
-    return run.run().finally(() => this.#underWay.delete(run));
+    const run = new BulkRun(this.#context, action, { ...parsed, filter }, options, decided);
+    this.#runs.add(run);
+    return run.run().finally(() => this.#runs.delete(run));
   }
 }
 
@@ -189,7 +184,12 @@ function checkOptions(options: BulkOptions, keys: readonly string[]): void {
   refuseUnknownKeys(options, "options", keys);
   const { limit, onProgress, dryRun } = options;
   if (limit !== undefined && (!Number.isInteger(limit) || limit < 1))
-    throw refuse("invalid_limit", "options.limit", limit, "use a whole number from 1, or leave it out");
+    throw refuse(
+      "invalid_limit",
+      "options.limit",
+      limit,
+      "use a whole number of at least 1, or leave it out",
+    );
   if (onProgress !== undefined && typeof onProgress !== "function")
     throw refuse("invalid_option", "options.onProgress", onProgress, "pass a function");
   if (dryRun !== undefined && typeof dryRun !== "boolean")
@@ -197,8 +197,8 @@ function checkOptions(options: BulkOptions, keys: readonly string[]): void {
 }
 
 /**
- * Whether what was decided has happened, after a commit whose reply was lost. A job that was retried may have run and
- * ended again since: nothing but a retry takes an ended job to another fence.
+ * Whether this decision is in the store, after a commit whose reply was lost. Only a retry gives an ended job another
+ * fence, so another fence proves the retry even if the job has run since.
  */
 function isDone({ row: before, job }: BulkDecision, row: JobRow | null): boolean {
   if (job === null) return row === null;
@@ -207,9 +207,9 @@ function isDone({ row: before, job }: BulkDecision, row: JobRow | null): boolean
   return row.fence === fence || (isTerminal(before.state) && row.fence !== before.fence);
 }
 
-/** One bulk action under way. */
+/** One bulk action. */
 class BulkRun {
-  readonly #parts: EngineContext;
+  readonly #context: EngineContext;
   readonly #action: string;
   readonly #query: ParsedQuery;
   readonly #options: BulkOptions;
@@ -221,18 +221,18 @@ class BulkRun {
   #failed = 0;
   #failuresInARow = 0;
   #isClosed = false;
-  /** Ends the rest after a failure of the store. */
+  /** Ends the pause after a store failure. */
   #wake: (() => void) | undefined;
   #ended: Promise<unknown> = Promise.resolve();
 
   constructor(
-    parts: EngineContext,
+    context: EngineContext,
     action: string,
     query: ParsedQuery,
     options: BulkOptions,
     decided: Decide,
   ) {
-    this.#parts = parts;
+    this.#context = context;
     this.#action = action;
     this.#query = query;
     this.#options = options;
@@ -245,7 +245,6 @@ class BulkRun {
     return result;
   }
 
-  /** Resolves when it has stopped. */
   async stop(): Promise<void> {
     this.#isClosed = true;
     this.#wake?.();
@@ -258,16 +257,16 @@ class BulkRun {
       if (this.#isStopped()) return this.#result(cursor, false);
       const page = await this.#tried(() => this.#nextPage(cursor));
       if (page === FAILED) continue;
-      const rows = page.jobs.filter((row) => isMeant(row, this.#query));
+      const rows = page.jobs.filter((row) => matches(row, this.#query));
       this.#matched += rows.length;
       if (rows.length > 0 && !this.#options.dryRun) await this.#batch(rows);
       cursor = page.cursor;
-      if (page.jobs.length > 0) this.#tell();
+      if (page.jobs.length > 0) this.#reportProgress();
       if (cursor === null) return this.#result(null, true);
     }
   }
 
-  /** A store that fails is given a moment; what a caller did wrong is thrown at once. */
+  /** Pauses after a store failure and returns FAILED. Errors of the caller are thrown at once. */
   async #tried<Answer>(call: () => Promise<Answer>): Promise<Answer | typeof FAILED> {
     try {
       const answer = await call();
@@ -285,7 +284,7 @@ class BulkRun {
   #rest(): Promise<void> {
     if (this.#isClosed) return Promise.resolve();
     return new Promise((resolve) => {
-      const timer = this.#parts.system.after(REST, resolve, { keepAlive: true });
+      const timer = this.#context.system.after(REST, resolve, { keepAlive: true });
       this.#wake = () => {
         timer.cancel();
         resolve();
@@ -299,9 +298,9 @@ class BulkRun {
     return isEnough || this.#isClosed || signal?.aborted === true || this.#failuresInARow >= MOST_FAILURES;
   }
 
-  /** The next batch of jobs: of those that were named, or of a walk. */
+  /** Loads the next batch: by id if the query names ids, else by a scan. */
   #nextPage(cursor: string | null): Promise<Omit<RowPage, "scanned">> {
-    const { store } = this.#parts;
+    const { store } = this.#context;
     const left = this.#options.limit === undefined ? BATCH : this.#options.limit - this.#done;
     const count = Math.min(BATCH, left);
     const { ids, filter } = this.#query;
@@ -312,11 +311,11 @@ class BulkRun {
   async #batch(rows: readonly JobRow[]): Promise<void> {
     let decided = this.#decided(rows);
     let isFailing = false;
-    // From the first failed commit to the end: it may take effect later than the next look at the jobs.
+    // Stays true after the first failed commit: that commit may take effect after the next read.
     let isUncertain = false;
-    for (let look = 0; decided.length > 0 && look < LOOKS; look++) {
-      if (look > 0) {
-        const again = await this.#tried(() => this.#lookAgain(decided, isUncertain));
+    for (let tries = 0; decided.length > 0 && tries < TRIES; tries++) {
+      if (tries > 0) {
+        const again = await this.#tried(() => this.#decideAgain(decided, isUncertain));
         if (again === FAILED) continue;
         decided = again;
       }
@@ -330,7 +329,7 @@ class BulkRun {
   }
 
   #decided(rows: readonly JobRow[]): readonly BulkDecision[] {
-    const at = this.#parts.clock.now();
+    const at = this.#context.clock.now();
     const decisions = rows.flatMap((row): BulkDecision[] => {
       const decision = this.#decide(row, at);
       if (decision === null) return [];
@@ -341,19 +340,21 @@ class BulkRun {
   }
 
   /**
-   * What is to be done with the rows as they are now; those that are no longer meant are left alone. After a commit that
-   * failed, its own work is recognised: by the fence that it drew, by a job that is gone as it should be, or by an ended
-   * job that has run again.
+   * Decides again on the rows as they are now, without those that no longer match. After a failed commit, first
+   * recognises what it wrote (see `isDone`).
    */
-  async #lookAgain(before: readonly BulkDecision[], isUncertain: boolean): Promise<readonly BulkDecision[]> {
-    const found = await this.#parts.store.jobs.load(before.map(({ row }) => row.id));
+  async #decideAgain(
+    before: readonly BulkDecision[],
+    isUncertain: boolean,
+  ): Promise<readonly BulkDecision[]> {
+    const found = await this.#context.store.jobs.load(before.map(({ row }) => row.id));
     const left: JobRow[] = [];
     for (const [index, decision] of before.entries()) {
       const row = found[index] ?? null;
       if (isUncertain && isDone(decision, row)) {
         this.#done += 1;
-        if (decision.job) announce(this.#parts, decision.job);
-      } else if (row !== null && isMeant(row, this.#query)) left.push(row);
+        if (decision.job) announce(this.#context, decision.job);
+      } else if (row !== null && matches(row, this.#query)) left.push(row);
       else this.#skipped += 1;
     }
     return this.#decided(left);
@@ -363,17 +364,17 @@ class BulkRun {
   async #commit(decisions: readonly BulkDecision[]): Promise<readonly BulkDecision[]> {
     if (decisions.length === 0) return [];
     const jobs = decisions.map(({ row, job }) => job ?? removalOf(row));
-    const outcomes = await commitJobs(this.#parts, [...jobs, ...this.#entry(decisions.length)]);
+    const outcomes = await commitJobs(this.#context, [...jobs, ...this.#entry(decisions.length)]);
     const refused = decisions.filter((_, index) => !outcomes[index]?.ok);
     this.#done += decisions.length - refused.length;
     return refused;
   }
 
-  /** The audit entry of a batch: the query, and how many jobs it was tried on. */
+  /** The audit entry of a batch: the query, and the number of jobs in the batch. */
   #entry(tried: number): Unit[] {
-    const now = this.#parts.clock.now();
+    const now = this.#context.clock.now();
     const details = { tried, filter: this.#query.filter as unknown as Json };
-    const effects = auditEffects(this.#parts, this.#options.by, `bulk.${this.#action}`, { details }, now);
+    const effects = auditEffects(this.#context, this.#options.by, `bulk.${this.#action}`, { details }, now);
     return effects.length > 0 ? [{ effects }] : [];
   }
 
@@ -381,11 +382,11 @@ class BulkRun {
     return { matched: this.#matched, done: this.#done, skipped: this.#skipped, failed: this.#failed };
   }
 
-  #tell(): void {
+  #reportProgress(): void {
     try {
       this.#options.onProgress?.(this.#progress());
     } catch (error) {
-      this.#parts.logger.error({ error }, "onProgress of a bulk action threw");
+      this.#context.logger.error({ error }, "onProgress of a bulk action threw");
     }
   }
 

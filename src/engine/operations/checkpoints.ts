@@ -12,10 +12,7 @@ export type Saved =
   | { readonly ok: true; readonly row: JobRow }
   | { readonly ok: false; readonly because: "gone" | "lost"; readonly row: JobRow | null };
 
-/**
- * Saves or clears the state that the next attempt begins with, for a caller that is not the attempt itself. Null clears
- * it, and the count begins again; clearing a job without a state changes nothing.
- */
+/** Saves or clears, for a caller outside the attempt, the state that the next attempt begins with. Null clears it. */
 export async function writeCheckpoint(
   context: EngineContext,
   id: JobId,

@@ -9,76 +9,80 @@ import { type JobQuery, parseQuery } from "./job-query.ts";
 import { JobRows } from "./job-rows.ts";
 import { type RetryByHandOptions, removeJob } from "./operate-job.ts";
 
-/** Which dead letters are meant; `finishedFrom` and `finishedBefore` cost nothing, for they are kept in that order. */
+/** A query for dead letters. `finishedFrom` and `finishedBefore` are cheap: they have an index. */
 export type DeadLetterQuery = Omit<JobQuery, "state" | "deadLetter" | "isLive">;
 
 const DEAD = { deadLetter: true } as const;
 
-/** Jobs that failed for good and were kept for somebody to look at (SEMANTICS 4.5). */
+/** Jobs that failed for good and are kept for an operator (SEMANTICS 4.5). */
 export class DeadLetters {
-  readonly #parts: EngineContext;
+  readonly #context: EngineContext;
   readonly #bulk: Bulk;
 
-  constructor(parts: EngineContext, bulk: Bulk) {
-    this.#parts = parts;
+  constructor(context: EngineContext, bulk: Bulk) {
+    this.#context = context;
     this.#bulk = bulk;
   }
 
-  /** A page of dead letters in the order in which they ended, or newest first. */
+  /** A page of dead letters, by when they ended: oldest first, or newest first. */
   async list(query: DeadLetterQuery = {}, page: PageOptions = {}): Promise<JobPage> {
     const parsed = parseQuery({ ...query, ...DEAD }, "query");
-    return pageView(await findJobs(this.#parts.store, parsed, parsePage(page, "page")));
+    return pageView(await findJobs(this.#context.store, parsed, parsePage(page, "page")));
   }
 
-  /** One dead letter with its errors, or null if there is no such dead letter. */
+  /** One dead letter with its errors; null if the job is no dead letter. */
   async get(id: JobId): Promise<Job | null> {
     const row = await this.#load(id);
     return row && jobView(row);
   }
 
   async count(query: DeadLetterQuery = {}, options: { readonly signal?: AbortSignal } = {}): Promise<number> {
-    return countJobs(this.#parts.store, parseQuery({ ...query, ...DEAD }, "query"), options.signal);
+    return countJobs(this.#context.store, parseQuery({ ...query, ...DEAD }, "query"), options.signal);
   }
 
-  /** Runs one again: attempts start anew, and so do `wait` and `total` (SEMANTICS 4.6). */
+  /** Runs a dead letter again: its attempts, `wait` and `total` start anew (SEMANTICS 4.6). */
   async retry(id: JobId, options: RetryByHandOptions = {}, by?: By): Promise<Job> {
     await this.#expect(id, "retry");
-    return jobView(await new JobRows(this.#parts).retry(id, options, by));
+    return jobView(await new JobRows(this.#context).retry(id, options, by));
   }
 
-  /** Runs all again that are meant. */
+  /** Runs all dead letters again that match the query. */
   async retryAll(
     query: DeadLetterQuery,
     options: BulkOptions & RetryByHandOptions = {},
   ): Promise<BulkResult> {
-    return this.#bulk.retry(this.#meant(query, options), options);
+    return this.#bulk.retry(this.#deadLetters(query, options), options);
   }
 
-  /** Deletes one for good. */
+  /** Deletes one dead letter. */
   async delete(id: JobId, by?: By): Promise<void> {
     const row = await this.#expect(id, "delete");
-    if (!(await removeJob(this.#parts, row, by)))
+    if (!(await removeJob(this.#context, row, by)))
       throw new CurfewError("invalid_state", `delete: dead letter ${id} changed during this call; try again`);
   }
 
-  /** Deletes all for good that are meant. */
+  /** Deletes all dead letters that match the query. */
   async deleteAll(query: DeadLetterQuery, options: BulkOptions = {}): Promise<BulkResult> {
-    return this.#bulk.delete(this.#meant(query, options), options);
+    return this.#bulk.delete(this.#deadLetters(query, options), options);
   }
 
-  /** A query that says nothing is refused as if it stood alone, though it is one for dead letters. */
-  #meant(query: DeadLetterQuery, { dryRun }: BulkOptions): JobQuery {
+  /** Refuses an empty query: with the dead-letter filter it would no longer count as empty. */
+  #deadLetters(query: DeadLetterQuery, { dryRun }: BulkOptions): JobQuery {
     return parseQuery(query, "query").isEmpty && !dryRun ? {} : { ...query, ...DEAD };
   }
 
   async #load(id: JobId): Promise<JobRow | null> {
-    const [row] = await this.#parts.store.jobs.load([id]);
+    const [row] = await this.#context.store.jobs.load([id]);
     return row?.deadLetter ? row : null;
   }
 
   async #expect(id: JobId, action: string): Promise<JobRow> {
     const row = await this.#load(id);
-    if (!row) throw new CurfewError("not_found", `${action}: there is no dead letter ${id}`);
+    if (!row)
+      throw new CurfewError(
+        "not_found",
+        `${action}: there is no dead letter ${id}; it was retried or deleted, or the id is wrong`,
+      );
     return row;
   }
 }

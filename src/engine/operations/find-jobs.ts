@@ -1,20 +1,20 @@
-import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { type Job, jobView } from "../../core/job/job-view.ts";
 import { SCAN_STEP, type Scan, type ScanFilter, type ScannedJobs, type Store } from "../../ports/store.ts";
-import { firstIdOf, hasOwnFilter, isMeant, type ParsedQuery } from "./job-query.ts";
+import { firstIdOf, hasOwnFilter, matches, type ParsedQuery } from "./job-query.ts";
 
-/** A page of jobs; `cursor` is the `after` of the next one, and null says that there is none. */
+/** A page of jobs. `cursor` is the `after` of the next page; null on the last one. */
 export interface JobPage {
   readonly jobs: readonly Job[];
   readonly cursor: string | null;
 }
 
-/** A page of jobs as they are stored. */
+/** A page of stored rows. */
 export interface RowPage {
   readonly jobs: readonly JobRow[];
   readonly cursor: string | null;
-  /** At most this many jobs were looked at for the page. */
+  /** Upper bound of the rows that were read for this page. */
   readonly scanned: number;
 }
 
@@ -26,20 +26,19 @@ export function pageView({ jobs, cursor }: RowPage): JobPage {
 export interface PageOptions {
   /** The cursor of the page before. */
   readonly after?: string | null;
-  /** The most jobs of a page, from 1 to 1,000; default 100. A page may be shorter and still not be the last. */
+  /** At most this many jobs, from 1 to 1,000; default 100. A page may be shorter and still not be the last. */
   readonly limit?: number;
   readonly newestFirst?: boolean;
 }
 
 const MOST_JOBS = 1_000;
-/** Steps of the store for one page: a page does a bounded amount of work, however rare what it looks for is. */
+/** At most this many store steps for one page, so that a rare match costs a bounded amount of work. */
 const MOST_STEPS = 5;
 
 export function parsePage(page: PageOptions, field: string): Required<PageOptions> {
   refuseUnknownKeys(page, field, ["after", "limit", "newestFirst"]);
   const { after = null, limit = 100, newestFirst = false } = page;
-  if (!Number.isInteger(limit) || limit < 1 || limit > MOST_JOBS)
-    throw refuse("invalid_limit", `${field}.limit`, limit, `use a whole number from 1 to ${MOST_JOBS}`);
+  checkCount(limit, `${field}.limit`, MOST_JOBS);
   if (after !== null && typeof after !== "string")
     throw refuse("invalid_option", `${field}.after`, after, "use the cursor of the page before");
   if (typeof newestFirst !== "boolean")
@@ -47,7 +46,18 @@ export function parsePage(page: PageOptions, field: string): Required<PageOption
   return { after, limit, newestFirst };
 }
 
-/** The next of the jobs that were named, whatever they are; the cursor is the number of the one after them. */
+/** The rows of these jobs by id; unknown ids are left out. */
+export async function rowsById(
+  { jobs }: Pick<Store, "jobs">,
+  ids: readonly JobId[],
+): Promise<ReadonlyMap<JobId, JobRow>> {
+  const rows = new Map<JobId, JobRow>();
+  for (let from = 0; from < ids.length; from += MOST_JOBS)
+    for (const row of await jobs.load(ids.slice(from, from + MOST_JOBS))) if (row) rows.set(row.id, row);
+  return rows;
+}
+
+/** Loads the next jobs of a list of ids. The cursor is the index of the first id that is left. */
 export async function loadNamed(
   { jobs }: Pick<Store, "jobs">,
   ids: readonly JobId[],
@@ -56,7 +66,7 @@ export async function loadNamed(
 ): Promise<RowPage> {
   const from = Number(after ?? 0);
   if (!Number.isInteger(from) || from < 0)
-    throw refuse("invalid_option", "cursor", after, "use the cursor that the page before answered with");
+    throw refuse("invalid_option", "cursor", after, "use the cursor of the page before");
   const named = ids.slice(from, from + count);
   const rows = named.length === 0 ? [] : await jobs.load(named);
   const next = from + count;
@@ -64,7 +74,7 @@ export async function loadNamed(
   return { jobs: known, cursor: next >= ids.length ? null : String(next), scanned: named.length };
 }
 
-/** One page of what a query means. */
+/** One page of the jobs that match a query. */
 export async function findJobs(
   store: Pick<Store, "inspect" | "jobs">,
   query: ParsedQuery,
@@ -72,7 +82,7 @@ export async function findJobs(
 ): Promise<RowPage> {
   if (query.ids) {
     const page = await loadNamed(store, query.ids, after, limit);
-    return { ...page, jobs: page.jobs.filter((row) => isMeant(row, query)) };
+    return { ...page, jobs: page.jobs.filter((row) => matches(row, query)) };
   }
   if (query.idPrefix !== undefined) return findByPrefix(store, query, query.idPrefix, after, limit);
   const jobs: JobRow[] = [];
@@ -89,7 +99,7 @@ export async function findJobs(
   return { jobs, cursor, scanned: steps * SCAN_STEP };
 }
 
-/** One step. What a store does not filter by is looked for in many jobs at once, however few are wanted. */
+/** One store step. If this file filters the rows, it reads many of them even if the caller wants few. */
 async function stepOf(
   { inspect }: Pick<Store, "inspect">,
   query: ParsedQuery,
@@ -98,15 +108,15 @@ async function stepOf(
 ): Promise<ScannedJobs> {
   if (!hasOwnFilter(query)) return inspect.page(scan, wanted);
   const page = await inspect.page(scan, MOST_JOBS);
-  const meant = page.jobs.filter((row) => isMeant(row, query));
-  if (meant.length <= wanted) return { jobs: meant, cursor: page.cursor };
-  // The cursor behind the last job that is wanted: the store alone can make it.
-  const last = meant[wanted - 1] as JobRow;
+  const matching = page.jobs.filter((row) => matches(row, query));
+  if (matching.length <= wanted) return { jobs: matching, cursor: page.cursor };
+  // Only the store can make the cursor behind the last job of the page.
+  const last = matching[wanted - 1] as JobRow;
   const { cursor } = await inspect.page(scan, page.jobs.indexOf(last) + 1);
-  return { jobs: meant.slice(0, wanted), cursor };
+  return { jobs: matching.slice(0, wanted), cursor };
 }
 
-/** Jobs whose id begins so: ids are in order, so the first ones are the next ones after the lowest such id. */
+/** Jobs whose id begins with the prefix. Ids are sorted, so they follow the lowest id with this prefix. */
 async function findByPrefix(
   { inspect }: Pick<Store, "inspect">,
   query: ParsedQuery,
@@ -121,10 +131,10 @@ async function findByPrefix(
   const same = rows.filter(({ id }) => id.startsWith(prefix));
   const page = same.slice(0, limit);
   const cursor = same.length > limit ? (page.at(-1)?.id ?? null) : null;
-  return { jobs: page.filter((row) => isMeant(row, query)), cursor, scanned: rows.length };
+  return { jobs: page.filter((row) => matches(row, query)), cursor, scanned: rows.length };
 }
 
-/** The id before one that ends in zeros; null before the first of all. */
+/** The id before one that ends in zeros; null if there is none. */
 function before(id: JobId): JobId | null {
   const digits = id.replaceAll("-", "");
   if (/^0*$/.test(digits)) return null;
@@ -132,7 +142,7 @@ function before(id: JobId): JobId | null {
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
 }
 
-/** The first jobs that match in the order of their ids: fewer than `limit` only if there are no more. */
+/** The first matching jobs in the order of ids. Fewer than `limit` means that there are no more. */
 export async function firstJobs(
   { inspect }: Pick<Store, "inspect">,
   filter: ScanFilter,
@@ -149,22 +159,21 @@ export async function firstJobs(
   }
 }
 
-/** How many jobs were counted, and whether that is all of them. */
 export interface JobCount {
   readonly count: number;
   readonly isComplete: boolean;
 }
 
-/** How many jobs a query means, as far as a bounded number of steps of the store comes. */
+/** Counts the jobs that match a query, in a bounded number of store steps. */
 export async function countSome({ inspect }: Pick<Store, "inspect">, query: ParsedQuery): Promise<JobCount> {
   let count = 0;
   let cursor: string | null = null;
   for (let steps = 0; steps < MOST_STEPS; steps++) {
-    const walk: { filter: ParsedQuery["filter"]; after: string | null } = {
+    const scan: { filter: ParsedQuery["filter"]; after: string | null } = {
       filter: query.filter,
       after: cursor,
     };
-    const step = await inspect.count(walk);
+    const step = await inspect.count(scan);
     count += step.count;
     cursor = step.cursor;
     if (cursor === null) break;
@@ -172,7 +181,7 @@ export async function countSome({ inspect }: Pick<Store, "inspect">, query: Pars
   return { count, isComplete: cursor === null };
 }
 
-/** How many jobs a query means, step by step to the end. */
+/** Counts all jobs that match a query. */
 export async function countJobs(
   { inspect, jobs }: Pick<Store, "inspect" | "jobs">,
   query: ParsedQuery,
@@ -184,23 +193,23 @@ export async function countJobs(
     for (let from = 0; from < query.ids.length; from += MOST_JOBS) {
       signal?.throwIfAborted();
       const rows = await jobs.load(query.ids.slice(from, from + MOST_JOBS));
-      for (const row of rows) if (row && isMeant(row, query)) count += 1;
+      for (const row of rows) if (row && matches(row, query)) count += 1;
     }
     return count;
   }
   for (let cursor: string | null = null; ; ) {
     signal?.throwIfAborted();
-    const walk: { filter: ParsedQuery["filter"]; after: string | null } = {
+    const scan: { filter: ParsedQuery["filter"]; after: string | null } = {
       filter: query.filter,
       after: cursor,
     };
     if (isPlain) {
-      const step = await inspect.count(walk);
+      const step = await inspect.count(scan);
       count += step.count;
       cursor = step.cursor;
     } else {
-      const page = await inspect.page(walk, MOST_JOBS);
-      for (const row of page.jobs) if (isMeant(row, query)) count += 1;
+      const page = await inspect.page(scan, MOST_JOBS);
+      for (const row of page.jobs) if (matches(row, query)) count += 1;
       cursor = page.cursor;
     }
     if (cursor === null) return count;

@@ -1,5 +1,5 @@
 import type { By } from "../../core/audit/audit-entry.ts";
-import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { CurfewError, checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { checkpointOf, type SavedCheckpoint } from "../../core/job/checkpoint.ts";
 import { rereadImage } from "../../core/job/decision.ts";
 import type { Explanation } from "../../core/job/explain.ts";
@@ -14,17 +14,17 @@ import type { Json } from "../../core/schema.ts";
 import { type Duration, formatDuration, parseDuration } from "../../core/time.ts";
 import { LOG_LIMIT } from "../../ports/store.ts";
 import type { Timer } from "../../ports/system.ts";
-import type { LogLine } from "../attempt/unsent-notes.ts";
+import type { LogLine } from "../attempt/attempt-notes.ts";
 import { commitJobs } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { writeCheckpoint } from "./checkpoints.ts";
 import { JobRows } from "./job-rows.ts";
-import type { ExtendOptions, RetryByHandOptions } from "./operate-job.ts";
+import { type ExtendOptions, type RetryByHandOptions, unknownJob } from "./operate-job.ts";
 import { why } from "./why.ts";
 
 const POLL = 1_000;
 
-/** The job ended without a result; `record` is the error kept on it. */
+/** The job ended without a result; `record` is its last error. */
 export class JobFailedError extends CurfewError {
   override readonly name = "JobFailedError";
   readonly record: ErrorRecord | undefined;
@@ -38,46 +38,45 @@ export class JobFailedError extends CurfewError {
   }
 }
 
-/** How far a job is. */
 export interface JobProgress {
   readonly state: JobRow["state"];
   readonly attempt: number;
-  /** From 0 to 1; null if the attempt has not said. */
+  /** From 0 to 1; null if the attempt reported no progress. */
   readonly value: number | null;
   readonly note?: Json;
 }
 
-/** Lines of a log; `cursor` is the `after` of the next page, and null says that there is none yet. */
+/** Log lines. `cursor` is the `after` of the next page; null if there are no more lines yet. */
 export interface LogPage {
   readonly lines: readonly LogLine[];
   readonly cursor: number | null;
 }
 
-/** A job that was enqueued, or found by its id. */
+/** A job that was enqueued, or named by its id. */
 export class JobHandle<Result = unknown> {
   readonly id: JobId;
-  /** The id or unique key was known already: this is the old job, and nothing was added. */
+  /** A job with this id or unique key existed: this handle names it, and nothing was added. */
   readonly duplicate: boolean;
-  readonly #parts: EngineContext;
+  readonly #context: EngineContext;
 
-  constructor(parts: EngineContext, id: JobId, duplicate = false) {
-    this.#parts = parts;
+  constructor(context: EngineContext, id: JobId, duplicate = false) {
+    this.#context = context;
     this.id = id;
     this.duplicate = duplicate;
   }
 
-  /** The job as it stands, or null if it is not kept. */
+  /** The job, or null if it is not in the store. */
   async load(): Promise<Job<Result> | null> {
     const row = await this.#rows().load(this.id);
     return row && jobView<Result>(row);
   }
 
-  /** Ends the job at once, waiting or running (SEMANTICS 5.1). */
+  /** Ends the job at once, whether it waits or runs (SEMANTICS 5.1). */
   async cancel(by?: By): Promise<Job<Result>> {
     return jobView(await this.#rows().cancel(this.id, by));
   }
 
-  /** Changes the limits of the job, waiting or running (SEMANTICS 5.3). */
+  /** Changes the limits of the job, whether it waits or runs (SEMANTICS 5.3). */
   async extend(options: ExtendOptions, by?: By): Promise<Job<Result>> {
     return jobView(await this.#rows().extend(this.id, options, by));
   }
@@ -97,83 +96,78 @@ export class JobHandle<Result = unknown> {
     return jobView(await this.#rows().prioritise(this.id, priority, by));
   }
 
-  /** Says for every limit of the job which source won and what lost, the resulting instants, and what looks wrong. */
+  /** Returns the source of every limit with the settings that it overrode, the resulting instants, and warnings. */
   explain(definition?: JobDefinition<unknown, unknown, unknown>): Promise<Explanation> {
     return this.#rows().explain(this.id, definition);
   }
 
-  /** Runs a scheduled or retryable job as if it were due now; its deadlines, attempts and limits stay. */
+  /** Makes a scheduled or retryable job due now. Its deadlines, attempts and limits stay. */
   async runNow(by?: By): Promise<Job<Result>> {
     return jobView(await this.#rows().runNow(this.id, by));
   }
 
   /**
-   * Says why the job does not run, does not end, or ended as it did. If this enqueue added nothing, that is the first
-   * reason, and the others are about the job that was there.
+   * Says why the job does not run, does not end, or ended as it did. If this handle is a duplicate, that is the first
+   * reason; the others are about the existing job.
    */
   async why(): Promise<Why> {
-    const said = await why(this.#parts, this.id);
-    return this.duplicate ? whyDuplicate(said) : said;
+    const answer = await why(this.#context, this.id);
+    return this.duplicate ? whyDuplicate(answer) : answer;
   }
 
-  /** How far the current attempt is, or the last one was; a completed job is done. */
+  /** Progress of the current or last attempt; 1 for a completed job. */
   async progress(): Promise<JobProgress> {
     const row = await this.#row("progress");
-    const kept = progressOf(row);
-    const value = row.state === "completed" ? 1 : (kept?.value ?? null);
+    const progress = progressOf(row);
+    const value = row.state === "completed" ? 1 : (progress?.value ?? null);
     const { state, attempt } = row;
-    return { state, attempt, value, ...(kept?.note !== undefined && { note: kept.note }) };
+    return { state, attempt, value, ...(progress?.note !== undefined && { note: progress.note }) };
   }
 
-  /** The state that the next attempt begins with, or that the last one saved; null if there is none. */
+  /** The saved state that the next attempt begins with; null if there is none. */
   async checkpoint(): Promise<SavedCheckpoint | null> {
     return checkpointOf(await this.#row("checkpoint"));
   }
 
-  /** Forgets the saved state, so that the next attempt begins from the start. Not while one runs: it is the attempt's own. */
+  /** Deletes the saved state, so that the next attempt begins from the start. Refused while an attempt runs. */
   async clearCheckpoint(): Promise<void> {
-    const saved = await writeCheckpoint(this.#parts, this.id, null, (row) => row.state !== "active");
+    const saved = await writeCheckpoint(this.#context, this.id, null, (row) => row.state !== "active");
     if (saved.ok) return;
-    if (saved.because === "gone") throw this.#gone("clearCheckpoint");
+    if (saved.because === "gone") throw unknownJob("clearCheckpoint", this.id);
     throw new CurfewError(
       "invalid_state",
       `clearCheckpoint: job ${this.id} is running; cancel it first, or wait until it ends`,
     );
   }
 
-  /** Lines of the job's log, oldest first; of a log the last 1,000 are kept. */
+  /** Lines of the job's log, oldest first. The store keeps the last 1,000. */
   async logs(page: { readonly after?: number | null; readonly limit?: number } = {}): Promise<LogPage> {
     refuseUnknownKeys(page, "logs", ["after", "limit"]);
     const { after, limit = 100 } = page;
     if (!Number.isSafeInteger(after ?? 0) || (after ?? 0) < 0)
       throw refuse("invalid_option", "logs.after", after, "use the cursor of the page before");
-    if (!Number.isInteger(limit) || limit < 1 || limit > LOG_LIMIT)
-      throw refuse("invalid_limit", "logs.limit", limit, `use a whole number from 1 to ${LOG_LIMIT}`);
-    const found = await this.#parts.store.inspect.logLines(this.id, after ?? 0, limit);
-    const isFull = found.length === limit;
+    checkCount(limit, "logs.limit", LOG_LIMIT);
+    const entries = await this.#context.store.inspect.logLines(this.id, after ?? 0, limit);
+    const isFull = entries.length === limit;
     return {
-      lines: found.map(({ line }) => line as unknown as LogLine),
-      cursor: isFull ? (found.at(-1)?.seq ?? null) : null,
+      lines: entries.map(({ line }) => line as unknown as LogLine),
+      cursor: isFull ? (entries.at(-1)?.seq ?? null) : null,
     };
   }
 
   #rows(): JobRows {
-    return new JobRows(this.#parts);
+    return new JobRows(this.#context);
   }
 
-  async #row(asked: string): Promise<JobRow> {
+  async #row(call: string): Promise<JobRow> {
     const row = await this.#rows().load(this.id);
-    if (!row) throw this.#gone(asked);
+    if (!row) throw unknownJob(call, this.id);
     return row;
   }
 
-  #gone(asked: string): CurfewError {
-    return new CurfewError("not_found", `${asked}: there is no job ${this.id}`);
-  }
-
   /**
-   * What the processor returned. It rejects with a JobFailedError if the job ended without a result, with
-   * `result_gone` if nothing was kept of it, and with `result_timeout` when `within` is over; the job itself goes on.
+   * The processor's return value. Rejects with a JobFailedError if the job ended without a result, with `result_gone`
+   * if the job is not in the store, and with `result_timeout` after `within`; the job itself goes on.
    */
   async result(options: { readonly within?: Duration; readonly signal?: AbortSignal } = {}): Promise<Result> {
     refuseUnknownKeys(options, "result", ["within", "signal"]);
@@ -181,15 +175,20 @@ export class JobHandle<Result = unknown> {
     return new Promise((resolve, reject) => {
       const { signal } = options;
       const onAbort = () => giveUp(signal?.reason);
-      const wait = new ResultWait(this.#parts, this.id, (row) => {
+      const wait = new ResultWait(this.#context, this.id, (row) => {
         signal?.removeEventListener("abort", onAbort);
         if (row === "closed")
-          reject(new CurfewError("closed", `the engine was closed before job ${this.id} ended; it goes on`));
+          reject(
+            new CurfewError(
+              "closed",
+              `result: the engine was closed before job ${this.id} ended; the job goes on`,
+            ),
+          );
         else if (row === null)
           reject(
             new CurfewError(
               "result_gone",
-              `there is no job ${this.id}: either it never was, or it ended and was not kept (set retention above "0s", or ask before it ends)`,
+              `result: there is no job ${this.id}; the id is wrong, or it ended and its retention is over: set a longer retention, or ask before it ends`,
             ),
           );
         else if (row.state === "completed")
@@ -202,8 +201,8 @@ export class JobHandle<Result = unknown> {
         reject(error);
       };
       if (within !== undefined) {
-        const message = `job ${this.id} did not end within ${formatDuration(within)}; it goes on`;
-        wait.limit = this.#parts.system.after(
+        const message = `result: job ${this.id} did not end within ${formatDuration(within)}; it goes on: ask again, or allow more time`;
+        wait.limit = this.#context.system.after(
           within,
           () => giveUp(new CurfewError("result_timeout", message)),
           { keepAlive: true },
@@ -216,10 +215,10 @@ export class JobHandle<Result = unknown> {
   }
 }
 
-/** Waits for one job to end: told by this process, by a hint, or at the latest by a poll. */
+/** Waits for one job to end: by an announcement of this process, a hint, or a poll. */
 class ResultWait {
   limit: Timer | undefined;
-  readonly #parts: EngineContext;
+  readonly #context: EngineContext;
   readonly #id: JobId;
   readonly #onEnd: (row: JobRow | null | "closed") => void;
   readonly #off: () => void;
@@ -227,15 +226,15 @@ class ResultWait {
   #isLooking = false;
   #isClosed = false;
 
-  constructor(parts: EngineContext, id: JobId, onEnd: (row: JobRow | null | "closed") => void) {
-    this.#parts = parts;
+  constructor(context: EngineContext, id: JobId, onEnd: (row: JobRow | null | "closed") => void) {
+    this.#context = context;
     this.#id = id;
     this.#onEnd = onEnd;
-    this.#off = parts.waiters.add(id, (row) => (row === "look" ? void this.#look() : this.#end(row)));
+    this.#off = context.waiters.add(id, (row) => (row === "look" ? void this.#look() : this.#end(row)));
   }
 
   start(): void {
-    if (this.#parts.waiters.isClosed) this.#end("closed");
+    if (this.#context.waiters.isClosed) this.#end("closed");
     else void this.#look();
   }
 
@@ -243,26 +242,26 @@ class ResultWait {
     if (this.#isLooking || this.#isClosed) return;
     this.#isLooking = true;
     try {
-      const [row] = await this.#parts.store.jobs.load([this.#id]);
+      const [row] = await this.#context.store.jobs.load([this.#id]);
       if (!row) this.#end(null);
       else if (isTerminal(row.state)) this.#end(row);
       else await this.#markAwaited(row);
     } catch (error) {
-      this.#parts.storeFailed(error, "load");
+      this.#context.storeFailed(error, "load");
     }
     this.#isLooking = false;
     this.#poll?.cancel();
     if (!this.#isClosed)
-      this.#poll = this.#parts.system.after(POLL, () => void this.#look(), { keepAlive: true });
+      this.#poll = this.#context.system.after(POLL, () => void this.#look(), { keepAlive: true });
   }
 
-  /** A job whose retention is 0 would be deleted in its settle: the mark keeps it for a minute (SEMANTICS 9). */
+  /** A job with retention 0 would be deleted when it settles: the mark keeps it for a minute (SEMANTICS 9). */
   async #markAwaited(row: JobRow): Promise<void> {
     const retention = row.policy?.retention ?? row.options?.retention;
     if (row.options?.awaited || !retention || !Object.values(retention).includes(0)) return;
     const documents = { options: { ...row.options, awaited: true as const } };
     const decision = { ok: true, image: rereadImage(row), documents, events: [] } as const;
-    await commitJobs(this.#parts, [{ row, decision, at: this.#parts.clock.now(), by: "outsider" }]);
+    await commitJobs(this.#context, [{ row, decision, at: this.#context.clock.now(), by: "outsider" }]);
   }
 
   #end(row: JobRow | null | "closed"): void {

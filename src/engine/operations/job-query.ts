@@ -5,34 +5,33 @@ import { isWanted, type ScanFilter } from "../../core/job/job-filter.ts";
 import { nearMissOf } from "../../core/job/near-miss.ts";
 import { type InstantInput, parseInstant } from "../../core/time.ts";
 
-/** Which jobs are meant; everything that is named must hold. Instants: from the one on, and before the other. */
+/** Which jobs: all fields must match. `…From` is inclusive, `…Before` is exclusive. */
 export interface JobQuery {
   readonly queue?: string;
   readonly type?: string;
   readonly state?: JobState;
   readonly deadLetter?: boolean;
-  /** Only jobs that have not ended, or only those that have. */
+  /** True: only jobs that have not ended. False: only ended ones. */
   readonly isLive?: boolean;
-  /** `type` and `code` of the last error. They lie inside a document, so jobs are looked at one by one for them. */
+  /** `type` and `code` of the last error. No index has them, so each job is read. */
   readonly errorType?: string;
   readonly errorCode?: string;
-  /** Contained in the payload's JSON text, as it stands. Every job that is looked at is read for it. */
+  /** A part of the payload's JSON text. Each job is read for it. */
   readonly text?: string;
-  /** The first characters of the id; in the order of ids, which is that of creation. */
+  /** The first characters of the id. Results come in the order of ids, which is that of creation. */
   readonly idPrefix?: string;
-  /** Completed with more than 80 % of a limit used, or after the soft signal. Looked at one by one. */
+  /** Completed with more than 80 % of a limit used, or after the soft signal. Each job is read for it. */
   readonly nearMiss?: true;
   readonly createdFrom?: InstantInput;
   readonly createdBefore?: InstantInput;
   readonly finishedFrom?: InstantInput;
   readonly finishedBefore?: InstantInput;
-  /** These jobs and no others. */
+  /** Only these jobs. */
   readonly ids?: readonly JobId[];
-  /** Every job is meant: an action refuses a query that says nothing, unless it says this. */
+  /** Every job. Actions refuse an empty query without this. */
   readonly all?: true;
 }
 
-/** A query that was checked. */
 export interface ParsedQuery {
   readonly filter: ScanFilter;
   readonly errorType: string | undefined;
@@ -40,7 +39,7 @@ export interface ParsedQuery {
   readonly ids: readonly JobId[] | undefined;
   readonly idPrefix: string | undefined;
   readonly nearMiss: boolean;
-  /** Nothing was named. */
+  /** The query names nothing. */
   readonly isEmpty: boolean;
 }
 
@@ -63,9 +62,9 @@ export function parseQuery(query: JobQuery, field: string): ParsedQuery {
     if (value !== undefined && typeof value !== "boolean")
       throw refuse("invalid_option", `${field}.${name}`, value, "use true, false, or leave it out for both");
   }
-  const { state: said, ids, all, errorType, errorCode, idPrefix, nearMiss, ...rest } = query;
+  const { state: queriedState, ids, all, errorType, errorCode, idPrefix, nearMiss, ...rest } = query;
   checkSearch(query, field);
-  const state = said ?? (nearMiss ? "completed" : undefined);
+  const state = queriedState ?? (nearMiss ? "completed" : undefined);
   if (state !== undefined && !JOB_STATES.includes(state))
     throw refuse("invalid_option", `${field}.state`, state, `use one of ${JOB_STATES.join(", ")}`);
   if (all !== undefined && all !== true)
@@ -109,19 +108,19 @@ function checkSearch({ text, idPrefix, nearMiss, state }: JobQuery, field: strin
 
 const ZERO_ID = "00000000-0000-0000-0000-000000000000";
 
-/** The first id that can begin so. */
+/** The lowest id with this prefix. */
 export function firstIdOf(prefix: string): JobId {
   return prefix + ZERO_ID.slice(prefix.length);
 }
 
-/** Whether a text can be the beginning of the id of a job. */
+/** Whether a text can be the beginning of a job's id. */
 export function isIdPrefix(text: unknown): text is string {
   return (
     typeof text === "string" && text !== "" && text.length <= ZERO_ID.length && UUID.test(firstIdOf(text))
   );
 }
 
-/** Whether jobs must be looked at one by one, beyond what a store filters by. */
+/** Whether the query has filters that stores lack, so that this module must filter the rows. */
 export function hasOwnFilter({ errorType, errorCode, nearMiss }: ParsedQuery): boolean {
   return errorType !== undefined || errorCode !== undefined || nearMiss;
 }
@@ -136,8 +135,8 @@ function parseIds(ids: readonly JobId[], field: string): readonly JobId[] {
   return [...new Set(ids)];
 }
 
-/** Whether a job is one that was meant, its last error included. */
-export function isMeant(row: JobRow, query: ParsedQuery): boolean {
+/** Whether a row matches the query, its last error included. */
+export function matches(row: JobRow, query: ParsedQuery): boolean {
   const { filter, errorType, errorCode, idPrefix, nearMiss } = query;
   if (!isWanted(row, filter)) return false;
   if (idPrefix !== undefined && !row.id.startsWith(idPrefix)) return false;

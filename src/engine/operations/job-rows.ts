@@ -1,66 +1,69 @@
 import type { By } from "../../core/audit/audit-entry.ts";
-import { CurfewError, refuseUnknownKeys } from "../../core/errors.ts";
+import { refuseUnknownKeys } from "../../core/errors.ts";
 import { type Explanation, explainJob } from "../../core/job/explain.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { assertDefinition, checkPriority, type JobDefinition } from "../../core/job/job-definition.ts";
 import type { EngineContext } from "../context.ts";
 import { findJobs, type PageOptions, parsePage, type RowPage } from "./find-jobs.ts";
 import { type JobQuery, parseQuery } from "./job-query.ts";
-import { type ExtendOptions, operate, parseExtension, type RetryByHandOptions } from "./operate-job.ts";
+import {
+  type ExtendOptions,
+  operate,
+  parseExtension,
+  type RetryByHandOptions,
+  unknownJob,
+} from "./operate-job.ts";
 import { workerWarningsOf } from "./worker-list.ts";
 
-/**
- * Reads and operates jobs by their ids, with rows as answers. The server writes rows to the wire; handles and the engine
- * give users views of them.
- */
+/** Reads and operates jobs by id and returns rows: for the server, and for handles, which turn them into views. */
 export class JobRows {
-  readonly #parts: EngineContext;
+  readonly #context: EngineContext;
 
-  constructor(parts: EngineContext) {
-    this.#parts = parts;
+  constructor(context: EngineContext) {
+    this.#context = context;
   }
 
   async load(id: JobId): Promise<JobRow | null> {
-    const [row] = await this.#parts.store.jobs.load([id]);
+    const [row] = await this.#context.store.jobs.load([id]);
     return row ?? null;
   }
 
-  /** One page of the jobs that a query means. */
+  /** One page of the jobs that match a query. */
   async find(query: JobQuery = {}, page: PageOptions = {}): Promise<RowPage> {
-    return findJobs(this.#parts.store, parseQuery(query, "query"), parsePage(page, "page"));
+    return findJobs(this.#context.store, parseQuery(query, "query"), parsePage(page, "page"));
   }
 
   cancel(id: JobId, by?: By): Promise<JobRow> {
-    return operate(this.#parts, id, { type: "cancel" }, by);
+    return operate(this.#context, id, { type: "cancel" }, by);
   }
 
   async extend(id: JobId, options: ExtendOptions, by?: By): Promise<JobRow> {
-    return operate(this.#parts, id, { type: "extend", ...parseExtension(options) }, by);
+    return operate(this.#context, id, { type: "extend", ...parseExtension(options) }, by);
   }
 
   async retry(id: JobId, options: RetryByHandOptions = {}, by?: By): Promise<JobRow> {
     refuseUnknownKeys(options, "retry", ["keepDeadline"]);
-    return operate(this.#parts, id, { type: "retry", ...options }, by);
+    return operate(this.#context, id, { type: "retry", ...options }, by);
   }
 
   activate(id: JobId, by?: By): Promise<JobRow> {
-    return operate(this.#parts, id, { type: "activate" }, by);
+    return operate(this.#context, id, { type: "activate" }, by);
   }
 
   runNow(id: JobId, by?: By): Promise<JobRow> {
-    return operate(this.#parts, id, { type: "run" }, by);
+    return operate(this.#context, id, { type: "run" }, by);
   }
 
   async prioritise(id: JobId, priority: number, by?: By): Promise<JobRow> {
     const checked = checkPriority(priority, "priority");
-    return operate(this.#parts, id, { type: "prioritise", priority: checked }, by);
+    return operate(this.#context, id, { type: "prioritise", priority: checked }, by);
   }
 
   async explain(id: JobId, definition?: JobDefinition<unknown, unknown, unknown>): Promise<Explanation> {
     const row = await this.load(id);
-    if (!row) throw new CurfewError("not_found", `explain: there is no job ${id}`);
+    if (!row) throw unknownJob("explain", id);
     if (definition) assertDefinition(definition, "definition");
-    const { queues, settings, clock, store } = this.#parts;
+    const { queues, settings, clock, store } = this.#context;
     const now = clock.now();
     const layers = { definition: definition?.settings, queue: queues.policyOf(row.queue), engine: settings };
     return explainJob(row, layers, now, {

@@ -18,7 +18,7 @@ import { auditEffects } from "../events/audit-log.ts";
 export type ExtendOptions = Pick<TimeoutOptions, "attempt" | "total" | "heartbeat">;
 
 export interface RetryByHandOptions {
-  /** Keeps the old `total` and `wait` instead of counting them from now. */
+  /** Keeps the old `total` and `wait` deadlines; otherwise both count from now. */
   readonly keepDeadline?: boolean;
 }
 
@@ -35,11 +35,16 @@ export function parseExtension(options: ExtendOptions): Extension {
   };
 }
 
-/** What an operator does to a job: decided on the row as it was read, and again if it changed meanwhile. */
+export function unknownJob(call: string, id: JobId): CurfewError {
+  const text = `${call}: there is no job ${id}; the id is wrong, or the job ended and its retention is over`;
+  return new CurfewError("not_found", text);
+}
+
+/** Applies an operator's event to a job. Decides on the row as it was read, and again if the row changed. */
 export async function operate(context: EngineContext, id: JobId, event: JobEvent, by?: By): Promise<JobRow> {
   if (by) parseBy(by);
   const row = await commitDecision(context, event.type, id, (row, now) => {
-    if (!row) throw new CurfewError("not_found", `${event.type}: there is no job ${id}`);
+    if (!row) throw unknownJob(event.type, id);
     const decision = decide(row, event, now, context.random);
     if (!decision.ok) throw refusal(row, event, decision.because);
     // A new fence notifies the holder. An extension keeps the fence, so notify the holder explicitly.
@@ -50,7 +55,7 @@ export async function operate(context: EngineContext, id: JobId, event: JobEvent
   return row as JobRow;
 }
 
-/** Deletes an ended job as it was read; false if it changed meanwhile. */
+/** Deletes an ended job; false if it changed after it was read. */
 export async function removeJob(context: EngineContext, row: JobRow, by?: By): Promise<boolean> {
   const about = { job: row.id, queue: row.queue };
   const entry = auditEffects(context, by && parseBy(by), "job.delete", about, context.clock.now());
@@ -58,7 +63,7 @@ export async function removeJob(context: EngineContext, row: JobRow, by?: By): P
   return outcome?.ok ?? false;
 }
 
-/** An activated job with a limit waits for nothing but its limit. */
+/** Logs an extension, and lets the limit of an activated job admit it: its last dependency is counted down. */
 function effectsOf(row: JobRow, event: JobEvent, now: Instant): readonly Effect[] {
   if (event.type === "extend") return [{ log: extensionLine(row, event, now), job: row.id }];
   if (event.type === "activate" && row.options?.limit && row.needs > 0) return [{ countdown: row.id }];
@@ -67,24 +72,24 @@ function effectsOf(row: JobRow, event: JobEvent, now: Instant): readonly Effect[
 
 /** The audit entry of an action on a job: the command and its options. */
 function entryOf(
-  parts: EngineContext,
+  context: EngineContext,
   row: JobRow,
-  { type, ...said }: JobEvent,
+  { type, ...options }: JobEvent,
   by: By | undefined,
   now: Instant,
 ): readonly Effect[] {
-  const details = said as { readonly [key: string]: Json };
+  const details = options as { readonly [key: string]: Json };
   const about = { job: row.id, queue: row.queue, ...(Object.keys(details).length > 0 && { details }) };
-  return auditEffects(parts, by, `job.${type}`, about, now);
+  return auditEffects(context, by, `job.${type}`, about, now);
 }
 
-/** The job's own log says who moved its limits and when (SEMANTICS 5.3). */
+/** The line in the job's log that says which limits changed, and when (SEMANTICS 5.3). */
 function extensionLine(row: JobRow, event: Extension, at: Instant): Json {
   const { attempt, total, heartbeat } = event;
-  const said = Object.entries({ attempt, total, heartbeat })
+  const changes = Object.entries({ attempt, total, heartbeat })
     .filter(([, limit]) => limit !== undefined)
     .map(([name, limit]) => `${name} ${limit === null ? "none" : formatDuration(limit as number)}`);
-  return { at, attempt: row.attempt, message: `Extended: ${said.join(", ")}` };
+  return { at, attempt: row.attempt, message: `Extended: ${changes.join(", ")}` };
 }
 
 function refusal(row: JobRow, event: JobEvent, because: Rejection): CurfewError {

@@ -10,9 +10,9 @@ export interface UnattendedQueue {
   readonly queue: string;
   /** Available jobs, counted up to 1,000. */
   readonly waiting: number;
-  /** There are more than were counted. */
+  /** There are more than `waiting`. */
   readonly hasMore: boolean;
-  /** A queue with a similar name that a live worker takes. */
+  /** The most similar name of a queue that a live worker takes. */
   readonly didYouMean: string | null;
 }
 
@@ -21,7 +21,7 @@ const MOST_LISTED = 100;
 const MOST_COUNTED = 1_000;
 const FIRST_ID = "00000000-0000-0000-0000-000000000000";
 
-/** Queues that live workers take; null if one of them does not say, or if there are more workers than were read. */
+/** Queues that live workers take; null if a worker does not list its queues, or if there are too many workers. */
 async function attendedQueues(store: Store, now: Instant): Promise<ReadonlySet<string> | null> {
   const { workers, hasMore } = await listWorkers(store);
   const live = workers.filter((worker) => !isSilent(worker, now));
@@ -29,7 +29,7 @@ async function attendedQueues(store: Store, now: Instant): Promise<ReadonlySet<s
   return new Set(live.flatMap(({ queues }) => queues ?? []));
 }
 
-/** Queues with available jobs that no live worker takes, at most 100; its cost does not follow the number of jobs. */
+/** Queues with available jobs that no live worker takes, at most 100. The number of jobs does not matter. */
 export async function unattendedQueues(store: Store, now: Instant): Promise<UnattendedQueue[]> {
   const [attended, names] = await Promise.all([
     attendedQueues(store, now),
@@ -51,25 +51,25 @@ export async function unattendedQueues(store: Store, now: Instant): Promise<Unat
   );
 }
 
-/** A process that enqueues all the time looks at the workers this often. */
+/** A process that enqueues constantly reads the workers this often. */
 const LOOK_EVERY = 15_000;
 
 /**
- * Counts enqueues into queues that no live worker takes. The hot path pays nothing: what was enqueued is counted anyway,
- * and a look at the workers, only after an enqueue and every 15 s, says which of it has nobody to run it.
+ * Counts enqueues into queues that no live worker takes. The hot path pays nothing: enqueues are counted anyway, and
+ * the workers are read only after an enqueue, every 15 s.
  */
 export class UnattendedCounter {
-  readonly #parts: Pick<EngineContext, "store" | "clock" | "counters" | "logger">;
+  readonly #context: Pick<EngineContext, "store" | "clock" | "counters" | "logger">;
   readonly #looked = new Map<string, number>();
   readonly #warned = new Set<string>();
   #nextAt = Number.NEGATIVE_INFINITY;
 
-  constructor(parts: Pick<EngineContext, "store" | "clock" | "counters" | "logger">) {
-    this.#parts = parts;
+  constructor(context: Pick<EngineContext, "store" | "clock" | "counters" | "logger">) {
+    this.#context = context;
   }
 
   async round(): Promise<void> {
-    const { store, clock, counters } = this.#parts;
+    const { store, clock, counters } = this.#context;
     const elapsed = clock.elapsed();
     if (elapsed < this.#nextAt) return;
     const enqueued = counters.enqueuedByQueue();
@@ -85,12 +85,12 @@ export class UnattendedCounter {
   }
 
   #count(queue: string, count: number, attended: ReadonlySet<string>): void {
-    this.#parts.counters.unattended(queue, count);
+    this.#context.counters.unattended(queue, count);
     if (this.#warned.has(queue)) return;
     this.#warned.add(queue);
-    const meant = nearestName(queue, attended);
-    this.#parts.logger.warn(
-      { queue, count, ...(meant !== undefined && { didYouMean: meant }) },
+    const didYouMean = nearestName(queue, attended);
+    this.#context.logger.warn(
+      { queue, count, ...(didYouMean !== undefined && { didYouMean }) },
       "jobs were enqueued into a queue that no live worker takes; start a worker for it, or correct its name",
     );
   }

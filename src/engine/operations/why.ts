@@ -1,4 +1,3 @@
-import { CurfewError } from "../../core/errors.ts";
 import { waitsForLimit } from "../../core/job/decision.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
@@ -18,30 +17,27 @@ import { MAINTENANCE, MAINTENANCE_NAME, maintenanceIn } from "../queues/maintena
 import { QUEUES } from "../queues/queue-settings-cache.ts";
 import { statsKind } from "../statistics/roll-up.ts";
 import { loadPlan, WORKFLOWS } from "../workflows/workflow-records.ts";
+import { unknownJob } from "./operate-job.ts";
 import { listWorkers } from "./worker-list.ts";
 
 type Reader = Pick<EngineContext, "store" | "clock">;
 
-/** The pace of a queue is that of the last minutes, read from at most this many records of them. */
+/** The rate of a queue is computed from these last minutes, with at most this many records. */
 const PACE_SPAN = 5 * 60_000;
 const PACE_RECORDS = 100;
-/** Slots are counted up to this many beyond what decides whether a limit is full. */
+/** Slots are counted up to this number beyond the limit, which is enough to see whether it is full. */
 const MOST_SLOTS = 10_000;
-/** The plan of a larger workflow is not read: it is one record, and grows with the number of steps. */
+/** The plan of a larger workflow is not read: it is one record that grows with the number of steps. */
 const PLAN_READ_UP_TO = 2_000;
 const STEPS_READ = 100;
 
 /**
- * Says why a job does not run, does not end, or ended as it did: from a few indexed reads, so any process can ask, and
- * the number of jobs does not matter.
+ * Says why a job does not run, does not end, or ended as it did. It needs a few indexed reads, so its cost does not
+ * depend on the number of jobs.
  */
 export async function why({ store, clock }: Reader, id: JobId): Promise<Why> {
   const [row] = await store.jobs.load([id]);
-  if (!row)
-    throw new CurfewError(
-      "not_found",
-      `why: there is no job ${id}; it was never stored here, or it ended and its retention is over`,
-    );
+  if (!row) throw unknownJob("why", id);
   return whyJob(await factsOf(store, row, clock.now()));
 }
 
@@ -76,14 +72,14 @@ async function factsOf(store: Store, row: JobRow, now: Instant): Promise<WhyFact
   };
 }
 
-/** The worker of a record, as it was listed if it was: the list knows what operators said to it. */
+/** The worker of a record; the entry in the list is preferred, because it has the operators' directives. */
 function holderOf(record: RecordRow | null, listed: readonly WorkerReport[]): WorkerReport | null {
   if (!record) return null;
   const holder = readWorker(record.key[1], record.body, false);
   return listed.find(({ id, isRemote }) => id === holder.id && isRemote === holder.isRemote) ?? holder;
 }
 
-/** Everything that has a key of its own, in one read. */
+/** Reads all records that are found by key, in one call. */
 async function readRecords({ records }: Store, row: JobRow) {
   const remote = row.policy?.worker;
   const holder = remote === undefined ? row.worker : remoteRecordId(remote);
@@ -95,19 +91,19 @@ async function readRecords({ records }: Store, row: JobRow) {
     ...(holder === null || row.state !== "active" ? [] : [["worker", holder] as const]),
     ...(row.workflow === null ? [] : [WORKFLOWS.key(row.workflow)]),
   ];
-  const found = new Map<string, RecordRow>();
-  for (const record of await records.load(keys)) if (record) found.set(record.key[0], record);
+  const byKind = new Map<string, RecordRow>();
+  for (const record of await records.load(keys)) if (record) byKind.set(record.key[0], record);
   return {
-    pause: found.get(pauseKey("")[0]) ?? null,
-    maintenance: found.get(MAINTENANCE.kind) ?? null,
-    settings: found.get(QUEUES.kind) ?? null,
-    limit: found.get(limitRecordKey("")[0]) ?? null,
-    holder: found.get("worker") ?? null,
-    workflow: found.get(WORKFLOWS.kind) ?? null,
+    pause: byKind.get(pauseKey("")[0]) ?? null,
+    maintenance: byKind.get(MAINTENANCE.kind) ?? null,
+    settings: byKind.get(QUEUES.kind) ?? null,
+    limit: byKind.get(limitRecordKey("")[0]) ?? null,
+    holder: byKind.get("worker") ?? null,
+    workflow: byKind.get(WORKFLOWS.kind) ?? null,
   };
 }
 
-/** Counting one more than the limit tells whether it is full; more than MOST_SLOTS are not counted. */
+/** Counting one more than the limit shows whether it is full. More than MOST_SLOTS are not counted. */
 function slotBound(limit: number): number {
   return Math.min(limit + 1, MOST_SLOTS);
 }
@@ -129,16 +125,16 @@ async function limitFacts(
   return { limit, slots, ahead };
 }
 
-/** Starts per millisecond of a queue, as all engines counted them; what was counted in the last seconds is not written yet. */
+/** Starts per millisecond in a queue, by the stats of all engines. Stats of the last seconds are not written yet. */
 async function paceOf({ records }: Store, queue: string, now: Instant): Promise<number | null> {
   const since = startOf(now - PACE_SPAN, FINEST.span);
-  const found = await records.list(FINEST.kind, keyBefore(since), PACE_RECORDS);
-  const last = found.at(-1);
-  // The minute in which the page ends is not all there.
-  const until = found.length < PACE_RECORDS || !last ? now : startOfKey(last.key[1]);
+  const minutes = await records.list(FINEST.kind, keyBefore(since), PACE_RECORDS);
+  const last = minutes.at(-1);
+  // The last minute of a full page is incomplete.
+  const until = minutes.length < PACE_RECORDS || !last ? now : startOfKey(last.key[1]);
   let started = 0;
   let first: Instant | null = null;
-  for (const record of found) {
+  for (const record of minutes) {
     const start = startOfKey(record.key[1]);
     if (start >= until) break;
     for (const series of statsKind(FINEST).read(record).body.series) {
@@ -153,10 +149,10 @@ async function paceOf({ records }: Store, queue: string, now: Instant): Promise<
 async function workflowFacts(
   store: Store,
   row: JobRow,
-  found: RecordRow | null,
+  workflow: RecordRow | null,
 ): Promise<WorkflowFacts | null> {
   if (row.workflow === null) return null;
-  const record = found ? WORKFLOWS.read(found).body : null;
+  const record = workflow ? WORKFLOWS.read(workflow).body : null;
   const isBefore = row.options?.step?.waitsFor !== undefined && record?.state === "running";
   const before = isBefore ? await stepsBefore(store, row, record) : [];
   return { id: row.workflow, record, before };
@@ -175,7 +171,7 @@ async function stepsBefore(store: Store, row: JobRow, record: WorkflowRecord): P
 async function plannedBefore(store: Store, row: JobRow, record: WorkflowRecord): Promise<readonly JobId[]> {
   if (record.total > PLAN_READ_UP_TO) return [];
   const plan = await loadPlan(store, row.workflow as string);
-  const place = plan && positionOf(plan.root, row.id);
-  if (!place) return [];
-  return finalsOf("before" in place ? place.before : place.batch);
+  const position = plan && positionOf(plan.root, row.id);
+  if (!position) return [];
+  return finalsOf("before" in position ? position.before : position.batch);
 }

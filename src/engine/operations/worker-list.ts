@@ -6,30 +6,30 @@ import { isSilent, readWorker, type WorkerReport } from "../../core/worker/worke
 import type { Store } from "../../ports/store.ts";
 import { DIRECTIVES } from "../remote/remote-workers.ts";
 
-/** Of more workers than these, the first are looked at: somebody waits for the answer. */
+/** Reads at most this many workers, because a caller waits for the answer. */
 const MOST_WORKERS = 1_000;
 
 export interface WorkerList {
   readonly workers: readonly WorkerReport[];
-  /** There are more than were read. */
+  /** There are more workers than these. */
   readonly hasMore: boolean;
 }
 
-/** What workers say of themselves, silent ones included; one indexed read, and another if some work over HTTP. */
+/** The reports of all workers, including silent ones. One indexed read, and a second one if some work over HTTP. */
 export async function listWorkers({ records }: Pick<Store, "records">): Promise<WorkerList> {
-  const found = await records.list("worker", null, MOST_WORKERS + 1);
-  const read = found.slice(0, MOST_WORKERS).map(({ key, body }) => readWorker(key[1], body, false));
-  const hasMore = found.length > MOST_WORKERS;
+  const rows = await records.list("worker", null, MOST_WORKERS + 1);
+  const read = rows.slice(0, MOST_WORKERS).map(({ key, body }) => readWorker(key[1], body, false));
+  const hasMore = rows.length > MOST_WORKERS;
   if (!read.some(({ isRemote }) => isRemote)) return { workers: read, hasMore };
   const directives = await DIRECTIVES.list({ records }, null, MOST_WORKERS);
   const directed = new Set(directives.map(({ name }) => name));
   const workers = read.map((worker, index) =>
-    directed.has(found[index]?.key[1] as string) ? { ...worker, isStopping: true } : worker,
+    directed.has(rows[index]?.key[1] as string) ? { ...worker, isStopping: true } : worker,
   );
   return { workers, hasMore };
 }
 
-/** What looks wrong about a job beside the workers that live. Nothing is said where not all of them were read. */
+/** Warnings about the live workers of a job's queue; none if not all workers were read. */
 export async function workerWarningsOf(
   store: Pick<Store, "records">,
   row: JobRow,

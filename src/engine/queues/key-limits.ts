@@ -20,41 +20,40 @@ import { auditEffects } from "../events/audit-log.ts";
 /** Overrides of limits; the store reads them when it admits jobs. */
 const LIMITS = recordKind<LimitOverride>(limitRecordKey("")[0]);
 
-/** What an operator may say about a key; `"none"` lifts a part, and what is left out is as its jobs say. */
+/** What an operator overrides. `"none"` lifts that part of the limit; a part that is left out stays as the jobs say. */
 export interface LimitChange {
   readonly concurrency?: number | "none";
   readonly rate?: RateOptions | "none";
 }
 
-/** A limit as it stands. */
 export interface LimitView {
   readonly key: string;
-  /** What holds: an operator's word before that of the jobs; null where neither is known. Durations in milliseconds. */
+  /** The limit in force: the operator's override, else the jobs' own; null if neither is known. In milliseconds. */
   readonly limit: KeyLimit | null;
-  /** What an operator said, or null. */
+  /** The operator's override. */
   readonly override: LimitOverride | null;
-  /** Jobs that hold a place: let through, claimed or running. */
+  /** Jobs that hold a slot: admitted, claimed or running. */
   readonly inUse: number;
   /** Starts that count against the rate now. */
   readonly starts: number;
   readonly waiting: number;
-  /** How many more could be let through now. */
+  /** How many more jobs could be admitted now. */
   readonly room: number;
-  /** When the first start no longer counts against the rate, if one does. */
+  /** When the oldest start leaves the rate's window; null if no start counts. */
   readonly nextAt: Instant | null;
 }
 
-/** What operators do with limits: look at them, overrule what jobs say, and leave it to the jobs again. */
+/** Reads limits, overrides what jobs say, and removes overrides. */
 export class Limits {
-  readonly #parts: EngineContext;
+  readonly #context: EngineContext;
   readonly #assertOpen: () => void;
 
-  constructor(parts: EngineContext, assertOpen: () => void) {
-    this.#parts = parts;
+  constructor(context: EngineContext, assertOpen: () => void) {
+    this.#context = context;
     this.#assertOpen = assertOpen;
   }
 
-  /** Overrules what the jobs of a key say, in all processes, from the moment this resolves. */
+  /** Overrides what the jobs of a key say, in all processes, from the moment this resolves. */
   async put(key: string, change: LimitChange, by?: By): Promise<LimitView> {
     const limitKey = checkLimitKey(key, "key");
     const override = parseOverride(change, "limit");
@@ -62,7 +61,7 @@ export class Limits {
     return this.get(limitKey);
   }
 
-  /** Leaves the limit of a key to its jobs again. */
+  /** Removes the override: the jobs' own limit is in force again. */
   async delete(key: string, by?: By): Promise<LimitView> {
     const limitKey = checkLimitKey(key, "key");
     await this.#change(limitKey, LIMITS.remove(limitKey), "delete", by);
@@ -70,7 +69,7 @@ export class Limits {
   }
 
   async get(key: string): Promise<LimitView> {
-    const { store } = this.#parts;
+    const { store } = this.#context;
     const limitKey = checkLimitKey(key, "key");
     const [row, own, record] = await Promise.all([
       store.inspect.limitKey(limitKey),
@@ -80,10 +79,10 @@ export class Limits {
     return viewOf(row, own, record?.body ?? null);
   }
 
-  /** Limits with an override or with live jobs, in the order of their keys; `after` is the last key of the page before. */
+  /** Limits with an override or live jobs, in the order of their keys; `after` is the last key of the page before. */
   async list(page: { readonly after?: string; readonly limit?: number } = {}): Promise<LimitView[]> {
     refuseUnknownKeys(page, "page", ["after", "limit"]);
-    const { store } = this.#parts;
+    const { store } = this.#context;
     const { after = null, limit = 100 } = page;
     const [limits, overrides] = await Promise.all([this.#limits(after, limit), LIMITS.all(store)]);
     const keys = new Set(limits);
@@ -92,24 +91,24 @@ export class Limits {
     return Promise.all(sorted.slice(0, limit).map((key) => this.get(key)));
   }
 
-  /** Keys with live jobs; marks of queues are limits too, and are left out. */
+  /** Keys with live jobs. Marks of queues are limits too, and are left out. */
   async #limits(after: string | null, limit: number): Promise<string[]> {
-    const found: string[] = [];
+    const keys: string[] = [];
     for (let last = after; ; ) {
-      const page = await this.#parts.store.inspect.limitKeys(last, limit);
-      for (const { key: limitKey } of page) if (!limitKey.startsWith(queueMark(""))) found.push(limitKey);
-      if (page.length < limit || found.length >= limit) return found;
+      const page = await this.#context.store.inspect.limitKeys(last, limit);
+      for (const { key: limitKey } of page) if (!limitKey.startsWith(queueMark(""))) keys.push(limitKey);
+      if (page.length < limit || keys.length >= limit) return keys;
       last = (page[page.length - 1] as LimitRow).key;
     }
   }
 
-  /** What one of its live jobs says, the one that came first. */
+  /** The limit of the first live job of this key. */
   async #ownLimit(limitKey: string): Promise<KeyLimit | null> {
-    const [row] = await this.#parts.store.inspect.limitJobs(limitKey, null, 1);
+    const [row] = await this.#context.store.inspect.limitJobs(limitKey, null, 1);
     return row?.options?.limit ?? null;
   }
 
-  /** Those that wait are let through as far as the new limit has room, a batch at a time. */
+  /** Admits waiting jobs in batches, as far as the new limit has room. */
   async #change(
     limitKey: string,
     effect: Effect,
@@ -118,19 +117,19 @@ export class Limits {
     said?: object,
   ): Promise<void> {
     this.#assertOpen();
-    const { store, clock, bus, recorder } = this.#parts;
+    const { store, clock, bus, recorder } = this.#context;
     const limit = (await this.#ownLimit(limitKey)) ?? {};
     const now = clock.now();
     const details = { key: limitKey, ...said };
     const effects = [
       effect,
       ...recorder.effects("limit.changed", { at: now, subject: limitKey }),
-      ...auditEffects(this.#parts, by && parseBy(by), `limit.${action}`, { details }, now),
+      ...auditEffects(this.#context, by && parseBy(by), `limit.${action}`, { details }, now),
     ];
-    await commitUnits(this.#parts, [{ effects }]);
+    await commitUnits(this.#context, [{ effects }]);
     for (let waiting = Number.POSITIVE_INFINITY; ; ) {
       const admit = { admit: limitKey, count: ADMITTED_AT_ONCE, limit };
-      await commitUnits(this.#parts, [{ effects: [admit] }]);
+      await commitUnits(this.#context, [{ effects: [admit] }]);
       const left = (await store.inspect.limitKey(limitKey)).waiting;
       if (left === 0 || left >= waiting) break;
       waiting = left;

@@ -1,11 +1,10 @@
 import type { Instant } from "../../core/time.ts";
 import { recordKind, type StoredRecord } from "../commit/records.ts";
 
-/** Maintenance as it stands, and as it is stored. */
 export interface MaintenanceView {
   readonly reason: string | null;
   readonly startedAt: Instant;
-  /** When it ends by itself; null: when somebody ends it. */
+  /** When it ends by itself; null: an operator must end it. */
   readonly endsAt: Instant | null;
   readonly estimatedEnd: Instant | null;
 }
@@ -14,7 +13,7 @@ export interface MaintenanceView {
 export const MAINTENANCE = recordKind<MaintenanceView>("maintenance");
 export const MAINTENANCE_NAME = "all";
 
-/** What the record says, unless it is over. */
+/** The maintenance that is in force at `now`, or null. */
 export function maintenanceIn(
   record: StoredRecord<MaintenanceView> | null,
   now: Instant,

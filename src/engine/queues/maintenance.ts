@@ -11,35 +11,34 @@ import { MAINTENANCE, MAINTENANCE_NAME, type MaintenanceView, maintenanceIn } fr
 const REASON_LIMIT = 500;
 
 export interface MaintenanceOptions {
-  /** What is being done, for those who wonder: up to 500 characters. */
+  /** The reason that people see, up to 500 characters. */
   readonly reason?: string;
-  /** It ends by itself after this time. Without it, it lasts until somebody ends it. */
+  /** Ends it after this time. Default: it lasts until an operator ends it. */
   readonly for?: Duration;
-  /** How long it will most likely take; only shown. */
+  /** The expected duration. It is only shown. */
   readonly estimate?: Duration;
 }
 
 /**
- * A time in which no job is handed out, from any queue, and no cron fires, in all processes that share the store: at once
- * in this one, in the others within five seconds. Jobs are taken in as always, those that run go on, and all deadlines
- * are kept.
+ * Maintenance: no queue hands out jobs and no cron fires, in all processes that share the store. This process stops at
+ * once, the others within five seconds. Enqueues are accepted, running jobs go on, and all deadlines are kept.
  */
 export class Maintenance {
-  readonly #parts: EngineContext;
+  readonly #context: EngineContext;
   readonly #host: { assertOpen(): void; readyAll(): void };
 
-  constructor(parts: EngineContext, host: { assertOpen(): void; readyAll(): void }) {
-    this.#parts = parts;
+  constructor(context: EngineContext, host: { assertOpen(): void; readyAll(): void }) {
+    this.#context = context;
     this.#host = host;
   }
 
   /** Null while there is none. */
   async status(): Promise<MaintenanceView | null> {
-    const record = await MAINTENANCE.load(this.#parts.store, MAINTENANCE_NAME);
-    return maintenanceIn(record, this.#parts.clock.now());
+    const record = await MAINTENANCE.load(this.#context.store, MAINTENANCE_NAME);
+    return maintenanceIn(record, this.#context.clock.now());
   }
 
-  /** Begins it, or changes what was said about it. */
+  /** Begins maintenance, or changes its options. */
   async begin(options: MaintenanceOptions = {}, by?: By): Promise<MaintenanceView> {
     refuseUnknownKeys(options, "maintenance", ["reason", "for", "estimate"]);
     const { reason = null } = options;
@@ -50,9 +49,9 @@ export class Maintenance {
         reason,
         `write a text of up to ${REASON_LIMIT} characters`,
       );
-    const now = this.#parts.clock.now();
-    const after = (said: Duration | undefined, field: string) =>
-      said === undefined ? null : now + parseDuration(said, field);
+    const now = this.#context.clock.now();
+    const after = (duration: Duration | undefined, field: string) =>
+      duration === undefined ? null : now + parseDuration(duration, field);
     const before = await this.status();
     const view: MaintenanceView = {
       reason,
@@ -64,7 +63,7 @@ export class Maintenance {
     return view;
   }
 
-  /** Lets work go on. */
+  /** Ends maintenance. */
   async end(by?: By): Promise<void> {
     await this.#write(MAINTENANCE.remove(MAINTENANCE_NAME), "end", by, {});
     this.#host.readyAll();
@@ -77,9 +76,9 @@ export class Maintenance {
     details: { readonly [key: string]: Json },
   ): Promise<void> {
     this.#host.assertOpen();
-    const now = this.#parts.clock.now();
-    const entry = auditEffects(this.#parts, by && parseBy(by), `maintenance.${action}`, { details }, now);
-    await commitUnits(this.#parts, [{ effects: [effect, ...entry] }]);
-    await this.#parts.queues.refresh();
+    const now = this.#context.clock.now();
+    const entry = auditEffects(this.#context, by && parseBy(by), `maintenance.${action}`, { details }, now);
+    await commitUnits(this.#context, [{ effects: [effect, ...entry] }]);
+    await this.#context.queues.refresh();
   }
 }

@@ -3,10 +3,9 @@ import { BOOKKEEPING_QUEUE } from "../../core/job/step-rules.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Store } from "../../ports/store.ts";
 
-/** How long the oldest available job of a queue has been waiting. */
 export interface OldestWait {
   readonly queue: string;
-  /** Of the available jobs the one that was created first; null if none was found in the jobs that were looked at. */
+  /** The available job that was created first; null if the jobs that were read have none. */
   readonly job: JobId | null;
   /** When it became due. */
   readonly since: Instant | null;
@@ -14,15 +13,15 @@ export interface OldestWait {
 
 export interface OldestWaits {
   readonly queues: readonly OldestWait[];
-  /** False if there are more queues with available jobs than these. */
+  /** False if more queues have available jobs. */
   readonly isComplete: boolean;
 }
 
 const MOST_QUEUES = 50;
-/** Steps for one queue: its jobs may lie behind many of others. */
+/** Store steps for one queue: its jobs may come after many jobs of other queues. */
 const MOST_STEPS = 5;
 
-/** For each queue with available jobs, at most 50, its oldest one among the oldest 10,000 live jobs. */
+/** The oldest available job of each queue, at most 50 queues, among the oldest 10,000 live jobs. */
 export async function oldestWaits({ inspect }: Pick<Store, "inspect">): Promise<OldestWaits> {
   const names = await inspect.readyQueues(null, MOST_QUEUES + 1);
   const queues: OldestWait[] = [];

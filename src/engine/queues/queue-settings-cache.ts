@@ -7,13 +7,13 @@ import { MAINTENANCE, MAINTENANCE_NAME, type MaintenanceView, maintenanceIn } fr
 
 export const QUEUES = recordKind<StoredQueue>("queue");
 
-/** Queue settings are records in the store, so that all processes resolve the same (SEMANTICS 2). */
+/** Caches the queue settings, which are records in the store, so that all processes resolve the same (SEMANTICS 2). */
 export class QueueSettings {
   readonly #store: Store;
   #known: ReadonlyMap<string, StoredRecord<StoredQueue>> = new Map();
   #bounds: ReadonlyMap<string, number> | undefined;
   readonly #waiting = new Map<string, number>();
-  /** Grows whenever a setting changed: policies that were resolved under an older one are resolved anew. */
+  /** Grows with each change: policies that were resolved at an older epoch are resolved again. */
   #epoch = 0;
   #maintenance: StoredRecord<MaintenanceView> | null = null;
 
@@ -25,7 +25,7 @@ export class QueueSettings {
     return this.#epoch;
   }
 
-  /** Whether nothing is handed out, of no queue at all. */
+  /** Whether maintenance stops all queues. */
   isClosed(now: Instant): boolean {
     return maintenanceIn(this.#maintenance, now) !== null;
   }
@@ -46,7 +46,7 @@ export class QueueSettings {
     return this.#known.get(queue)?.body.depth;
   }
 
-  /** How many jobs wait in a bounded queue, as counted when this process last enqueued into it. */
+  /** Notes how many jobs waited in a bounded queue when this process last enqueued into it. */
   noteWaiting(queue: string, waiting: number): void {
     this.#waiting.set(queue, waiting);
   }
@@ -55,7 +55,7 @@ export class QueueSettings {
     return this.#waiting.get(queue);
   }
 
-  /** How many jobs may wait, of the queues that are bounded; undefined where none is. */
+  /** The most waiting jobs of each bounded queue; undefined if no queue is bounded. */
   get bounds(): ReadonlyMap<string, number> | undefined {
     return this.#bounds;
   }
@@ -63,7 +63,7 @@ export class QueueSettings {
   async refresh(): Promise<void> {
     this.#maintenance = await MAINTENANCE.load(this.#store, MAINTENANCE_NAME);
     const known = await QUEUES.all(this.#store);
-    // The same object again, so that callers who compare by identity see that nothing changed.
+    // Keep the old object if its version is the same: callers compare by identity.
     for (const [queue, { version }] of known) {
       const old = this.#known.get(queue);
       if (old?.version === version) known.set(queue, old);

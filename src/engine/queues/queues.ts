@@ -25,23 +25,22 @@ import { QUEUES } from "./queue-settings-cache.ts";
 /** Pauses of queues; the store reads them when it claims. */
 export const PAUSES = recordKind<{ readonly at: Instant }>(pauseKey("")[0]);
 
-/** A queue as it stands. */
 export interface QueueView {
   readonly name: string;
-  /** Since when nothing is claimed from it; null while it is not paused. */
+  /** Since when no job is claimed from it; null while it is not paused. */
   readonly pausedAt: Instant | null;
   /** Its settings, parsed: durations in milliseconds. */
   readonly settings: StoredQueue;
-  /** How many jobs it has in each state. */
+  /** The number of jobs by state. */
   readonly depth: Readonly<Record<JobState, number>>;
 }
 
 type WaitingState = "available" | "pending" | "scheduled" | "retryable";
 
 export interface PurgeOptions {
-  /** Which jobs to remove; all that wait are the default. Running ones are never touched. */
+  /** Which jobs to remove. Default: all waiting ones. Running jobs are never removed. */
   readonly states?: readonly WaitingState[];
-  /** Called after each batch with how many have been removed so far. */
+  /** Called after each batch with the total so far. */
   readonly onProgress?: (removed: number) => void;
   /** Stops between two batches. */
   readonly signal?: AbortSignal;
@@ -49,65 +48,63 @@ export interface PurgeOptions {
 
 const WAITING: readonly WaitingState[] = ["available", "pending", "scheduled", "retryable"];
 const PAGE = 200;
-const QUEUE_EVENTS = {
+/** The recorded event of each change of a queue. */
+export const QUEUE_EVENTS = {
   pause: "queue.paused",
   resume: "queue.resumed",
   configure: "queue.configured",
   reset: "queue.reset",
 } as const;
 
-/** What operators do with queues. All of it holds for all processes that share the store. */
+/** Operates queues, for all processes that share the store. */
 export class Queues {
-  readonly #parts: EngineContext;
+  readonly #context: EngineContext;
   readonly #assertOpen: () => void;
   readonly #by: By | undefined;
 
-  constructor(parts: EngineContext, assertOpen: () => void, by?: By) {
-    this.#parts = parts;
+  constructor(context: EngineContext, assertOpen: () => void, by?: By) {
+    this.#context = context;
     this.#assertOpen = assertOpen;
     this.#by = by;
   }
 
-  /** The same queues, with a name on each change: it is in the audit. */
+  /** The same queues; each change writes an audit entry for this operator. */
   as(by: By): Queues {
-    return new Queues(this.#parts, this.#assertOpen, parseBy(by));
+    return new Queues(this.#context, this.#assertOpen, parseBy(by));
   }
 
-  /**
-   * Writes the settings of a queue, in place of those it had. This process goes by them at once, others within five
-   * seconds.
-   */
+  /** Replaces the settings of a queue. They hold at once in this process, and within five seconds in others. */
   async configure(queue: string, options: QueueOptions, by = this.#by): Promise<void> {
     const effect = QUEUES.put(checkQueue(queue, "queue"), parseQueue(options, "queue"), null);
     await this.#write(queue, "configure", [effect], by, effect.body as AuditAbout["details"]);
-    await this.#parts.queues.refresh();
-    this.#parts.ready(queue);
+    await this.#context.queues.refresh();
+    this.#context.ready(queue);
   }
 
-  /** Forgets the settings of a queue; its jobs stay. */
+  /** Deletes the settings of a queue; its jobs stay. */
   async reset(queue: string, by = this.#by): Promise<void> {
     await this.#write(queue, "reset", [QUEUES.remove(checkQueue(queue, "queue"))], by);
-    await this.#parts.queues.refresh();
-    this.#parts.ready(queue);
+    await this.#context.queues.refresh();
+    this.#context.ready(queue);
   }
 
   /** Stops claims from a queue, in all processes, from the moment this resolves. */
   async pause(queue: string, by = this.#by): Promise<void> {
-    const at = this.#parts.clock.now();
+    const at = this.#context.clock.now();
     await this.#write(queue, "pause", [PAUSES.put(checkQueue(queue, "queue"), { at }, null)], by);
-    this.#parts.bus.emit({ name: "queue.paused", at, queue });
+    this.#context.bus.emit({ name: "queue.paused", at, queue });
   }
 
   async resume(queue: string, by = this.#by): Promise<void> {
     const effects: Effect[] = [PAUSES.remove(checkQueue(queue, "queue")), { ready: queue }];
     await this.#write(queue, "resume", effects, by);
-    this.#parts.bus.emit({ name: "queue.resumed", at: this.#parts.clock.now(), queue });
-    this.#parts.ready(queue);
+    this.#context.bus.emit({ name: "queue.resumed", at: this.#context.clock.now(), queue });
+    this.#context.ready(queue);
   }
 
-  /** Every queue that has a job, settings or a pause, in the order of their names. It counts all jobs, so it is not for a loop. */
+  /** Every queue with a job, settings or a pause, by name. It counts all jobs: do not call it in a loop. */
   async list(): Promise<QueueView[]> {
-    const { store } = this.#parts;
+    const { store } = this.#context;
     const [depths, settings, pauses] = await Promise.all([
       store.inspect.depths(),
       QUEUES.all(store),
@@ -120,20 +117,20 @@ export class Queues {
       .map((name) => viewOf(name, depths.get(name), settings.get(name), pauses.get(name)));
   }
 
-  /** Queues with available jobs that no live worker takes, at most 100. Its cost does not follow the number of jobs. */
+  /** Queues with available jobs that no live worker takes, at most 100. The number of jobs does not matter. */
   unattended(): Promise<UnattendedQueue[]> {
-    const { store, clock } = this.#parts;
+    const { store, clock } = this.#context;
     return unattendedQueues(store, clock.now());
   }
 
-  /** How long the oldest available job of each queue has been waiting: 50 queues and 10,000 live jobs are looked at. */
+  /** The oldest available job of each queue. Reads at most 50 queues and 10,000 live jobs. */
   oldestWaits(): Promise<OldestWaits> {
-    return oldestWaits(this.#parts.store);
+    return oldestWaits(this.#context.store);
   }
 
-  /** One queue, whether it has anything or not. */
+  /** One queue; it may be empty. */
   async describe(queue: string): Promise<QueueView> {
-    const { store } = this.#parts;
+    const { store } = this.#context;
     const name = checkQueue(queue, "queue");
     const [depths, settings, pause] = await Promise.all([
       store.inspect.depths(name),
@@ -144,40 +141,40 @@ export class Queues {
   }
 
   /**
-   * Counts jobs by state, in one queue or in all, finished ones included. Its cost follows all jobs that are kept;
-   * `engine.stats` costs less. All queues together leave out the bookkeeping jobs of workflows.
+   * Counts jobs by state, in one queue or in all, ended ones included. The cost grows with all stored jobs;
+   * `engine.stats` costs less. The total leaves out the bookkeeping jobs of workflows.
    */
   async depth(queue?: string): Promise<Record<JobState, number>> {
-    const { inspect } = this.#parts.store;
+    const { inspect } = this.#context.store;
     if (queue !== undefined) return sumDepths((await inspect.depths(checkQueue(queue, "queue"))).values());
     const depths = new Map(await inspect.depths());
     depths.delete(BOOKKEEPING_QUEUE);
     return sumDepths(depths.values());
   }
 
-  /** How many jobs may wait in a queue, as this process knows it; undefined where it is not bounded. */
+  /** How many jobs may wait in a queue, by this process's cache; undefined if it is not bounded. */
   boundOf(queue: string): QueueDepth | undefined {
-    return this.#parts.queues.depthOf(queue);
+    return this.#context.queues.depthOf(queue);
   }
 
-  /** A queue that had reached its warning when this process last enqueued into it; null for every other. */
+  /** The depth of a queue that was above its warning when this process last enqueued into it; else null. */
   pressureOf(queue: string): { readonly waiting: number; readonly most: number } | null {
-    const { queues } = this.#parts;
+    const { queues } = this.#context;
     const waiting = queues.waitingIn(queue);
     const depth = waiting === undefined ? undefined : queues.depthOf(queue);
     if (waiting === undefined || depth?.warnAt === undefined || waiting < depth.warnAt) return null;
     return { waiting, most: depth.most };
   }
 
-  /** Somebody who must not fill a queue in part was refused: that is told as if the store had refused it. */
+  /** Announces that a caller which stores all of its jobs or none was refused. */
   announceFull(queue: string, waiting: number, most: number): void {
-    const { bus, clock } = this.#parts;
+    const { bus, clock } = this.#context;
     bus.emit({ name: "queue.full", at: clock.now(), queue, waiting, most });
   }
 
   /**
-   * Removes the waiting jobs of a queue, for good and a batch at a time; answers how many. Jobs that come in meanwhile
-   * may be removed as well. Pause the queue before, or workers go on taking jobs.
+   * Deletes the waiting jobs of a queue in batches and returns their number. Jobs that arrive during the call may be
+   * deleted too. Pause the queue first, or workers keep claiming jobs.
    */
   async purge(queue: string, options: PurgeOptions = {}, by = this.#by): Promise<number> {
     const name = checkQueue(queue, "queue");
@@ -189,7 +186,7 @@ export class Queues {
         if (options.signal?.aborted) return removed;
         this.#assertOpen();
         const scan = { filter: { queue: name, state }, after };
-        const page: ScannedJobs = await this.#parts.store.inspect.page(scan, PAGE);
+        const page: ScannedJobs = await this.#context.store.inspect.page(scan, PAGE);
         if (page.jobs.length > 0) {
           removed += await this.#remove(page.jobs, by);
           options.onProgress?.(removed);
@@ -201,9 +198,9 @@ export class Queues {
     return removed;
   }
 
-  /** A job that was claimed or changed meanwhile stays. */
+  /** Keeps jobs that were claimed or changed since they were read. */
   async #remove(rows: readonly JobRow[], by: By | undefined): Promise<number> {
-    const { clock, random } = this.#parts;
+    const { clock, random } = this.#context;
     const at = clock.now();
     const decided = rows.flatMap((row): DecidedJob[] => {
       const decision = isTerminal(row.state) ? undefined : decide(row, { type: "cancel" }, at, random);
@@ -211,15 +208,15 @@ export class Queues {
     });
     if (decided.length === 0) return 0;
     const about = { queue: rows[0]?.queue as string, details: { tried: decided.length } };
-    const entry = auditEffects(this.#parts, by && parseBy(by), "queue.purge", about, at);
+    const entry = auditEffects(this.#context, by && parseBy(by), "queue.purge", about, at);
     const outcomes = await commitJobs(
-      this.#parts,
+      this.#context,
       entry.length > 0 ? [...decided, { effects: entry }] : decided,
     );
     return decided.filter((_, index) => outcomes[index]?.ok).length;
   }
 
-  /** What is done to a queue, in one commit with its event and its entry in the audit. */
+  /** Writes a change of a queue in one commit with its event and its audit entry. */
   async #write(
     queue: string,
     action: keyof typeof QUEUE_EVENTS,
@@ -228,19 +225,19 @@ export class Queues {
     details?: AuditAbout["details"],
   ): Promise<void> {
     this.#assertOpen();
-    const { clock, recorder } = this.#parts;
+    const { clock, recorder } = this.#context;
     const now = clock.now();
     const about = { queue, ...(details && { details }) };
     const all = [
       ...effects,
       ...recorder.effects(QUEUE_EVENTS[action], { at: now, subject: queue, queue }),
-      ...auditEffects(this.#parts, by && parseBy(by), `queue.${action}`, about, now),
+      ...auditEffects(this.#context, by && parseBy(by), `queue.${action}`, about, now),
     ];
-    await commitUnits(this.#parts, [{ effects: all }]);
+    await commitUnits(this.#context, [{ effects: all }]);
   }
 }
 
-/** A step stays, cancelled: its workflow looks at how it ended. */
+/** A step is cancelled and kept: its workflow reads how it ended. */
 function removal(row: JobRow, decision: Decided): Decided {
   return row.options?.step ? decision : { ...decision, drop: true };
 }

@@ -8,17 +8,17 @@ import { remoteName } from "../worker/worker-record.ts";
 import { type RemoteWorker, RemoteWorkers } from "./remote-workers.ts";
 import type { RowCache } from "./row-cache.ts";
 
-/** A worker that has not beaten for this long is gone, and its record with it. */
+/** The sweep deletes the record of a worker after this long without a beat. */
 const FORGOTTEN_AFTER = 60_000;
 
 export interface JobBeat {
   readonly id: JobId;
   readonly sender: Sender;
-  /** Only asked about: its handler gave no sign of life, so its silence goes on. */
+  /** The worker only asks for the directive: the handler gave no beat, so `stallAt` stays. */
   readonly isWatched?: boolean;
 }
 
-/** What the beat says about each job it named, and what is wanted of the worker as a whole. */
+/** The answer to a beat: a directive for the worker, and one for each job of the beat. */
 export interface BeatReport {
   readonly now: Instant;
   readonly directive: RemoteWorker["directive"];
@@ -29,27 +29,27 @@ export interface BeatReport {
   }[];
 }
 
-/** Signs of life of remote workers: they move the `stallAt` of the jobs that they name (SEMANTICS 3.6). */
+/** Beats of remote workers. They move the `stallAt` of the jobs that they name (SEMANTICS 3.6). */
 export class RemoteBeats {
-  readonly #parts: EngineContext;
-  readonly #held: RowCache;
+  readonly #context: EngineContext;
+  readonly #rowCache: RowCache;
   readonly #workers: RemoteWorkers;
 
-  constructor(parts: EngineContext, held: RowCache, workers: RemoteWorkers) {
-    this.#parts = parts;
-    this.#held = held;
+  constructor(context: EngineContext, rowCache: RowCache, workers: RemoteWorkers) {
+    this.#context = context;
+    this.#rowCache = rowCache;
     this.#workers = workers;
   }
 
-  async beat(said: RemoteWorker, jobs: readonly JobBeat[], visibility?: number): Promise<BeatReport> {
-    const known = await this.#workers.find(said.id);
-    const worker: RemoteWorker = known?.directive ? { ...said, directive: known.directive } : said;
+  async beat(sent: RemoteWorker, jobs: readonly JobBeat[], visibility?: number): Promise<BeatReport> {
+    const known = await this.#workers.find(sent.id);
+    const worker: RemoteWorker = known?.directive ? { ...sent, directive: known.directive } : sent;
     await this.#workers.announceChange(worker, known);
     const rows = await this.#rowsOf(jobs);
     const answers = await this.#send(worker, jobs, rows, visibility);
-    await this.#lookAgain(jobs, rows, answers);
-    this.#workers.learn(said.id, worker);
-    const now = this.#parts.clock.now();
+    await this.#reloadDoubtful(jobs, rows, answers);
+    this.#workers.learn(sent.id, worker);
+    const now = this.#context.clock.now();
     return {
       now,
       directive: worker.directive,
@@ -60,9 +60,9 @@ export class RemoteBeats {
     };
   }
 
-  /** A sign of life that came with something else: progress or a checkpoint. */
+  /** Progress, checkpoints and log lines count as a beat of their job. */
   async alive(row: JobRow): Promise<BeatAnswer> {
-    const { store, clock, recorder } = this.#parts;
+    const { store, clock, recorder } = this.#context;
     const now = clock.now();
     const stallAt = beatenUntil(row, clock.anchor());
     if (stallAt === null) return "ok";
@@ -77,8 +77,8 @@ export class RemoteBeats {
       jobs: [{ id, fence, rev, stallAt, ...(records && { records }) }],
     });
     this.#workers.learn(worker.id, worker);
-    if (answer === "ok" || answer === "changed") announceHeartbeat(this.#parts, row, stallAt);
-    if (answer === "ok" && this.#held.get(id) === row) this.#held.set({ ...row, stallAt });
+    if (answer === "ok" || answer === "changed") announceHeartbeat(this.#context, row, stallAt);
+    if (answer === "ok" && this.#rowCache.get(id) === row) this.#rowCache.set({ ...row, stallAt });
     return answer ?? "ok";
   }
 
@@ -91,38 +91,38 @@ export class RemoteBeats {
   }
 
   async #rowsOf(jobs: readonly JobBeat[]): Promise<(JobRow | null)[]> {
-    const rows = jobs.map(({ id }) => this.#held.get(id) ?? null);
+    const rows = jobs.map(({ id }) => this.#rowCache.get(id) ?? null);
     const missing = jobs.filter((_, index) => rows[index] === null).map(({ id }) => id);
     if (missing.length === 0) return rows;
     const loaded = new Map<JobId, JobRow | null>();
-    const found = await this.#parts.store.jobs.load(missing);
+    const found = await this.#context.store.jobs.load(missing);
     for (const [index, id] of missing.entries()) loaded.set(id, found[index] ?? null);
     return jobs.map(({ id }, index) => rows[index] ?? loaded.get(id) ?? null);
   }
 
-  /** Renews the worker's record and moves `stallAt` of what it holds; answers are null where nothing was asked. */
+  /** Writes the worker's record and moves `stallAt` of its jobs. The answer is null for a job that it does not hold. */
   async #send(
     worker: RemoteWorker,
     jobs: readonly JobBeat[],
     rows: (JobRow | null)[],
     visibility: number | undefined,
   ): Promise<(BeatAnswer | null)[]> {
-    const { store, clock, recorder } = this.#parts;
+    const { store, clock, recorder } = this.#context;
     const [now, anchor] = [clock.now(), clock.anchor()];
-    // A job may be named twice, as beaten and as watched or under two fences; it is asked about once.
-    const asked = new Map<JobId, { row: JobRow; stallAt: Instant | null; indexes: number[] }>();
+    // The request may name a job twice, with and without a beat or under two fences. The store gets it once.
+    const beats = new Map<JobId, { row: JobRow; stallAt: Instant | null; indexes: number[] }>();
     for (const [index, { sender, isWatched }] of jobs.entries()) {
       const row = rows[index];
       const directive = directiveFor(row ?? null, sender, now);
       if (!row || directive === "lost" || directive === "cancel") continue;
       const stallAt = isWatched ? null : beatenUntil(row, anchor, visibility);
-      const before = asked.get(row.id);
+      const before = beats.get(row.id);
       if (before) {
         before.stallAt ??= stallAt;
         before.indexes.push(index);
-      } else asked.set(row.id, { row, stallAt, indexes: [index] });
+      } else beats.set(row.id, { row, stallAt, indexes: [index] });
     }
-    const entries = [...asked.values()];
+    const entries = [...beats.values()];
     const answers = await store.jobs.beat({
       now,
       worker: this.#record(worker, now),
@@ -132,38 +132,38 @@ export class RemoteBeats {
         return { id, fence, rev, ...(stallAt !== null && { stallAt }), ...(records && { records }) };
       }),
     });
-    const all: (BeatAnswer | null)[] = jobs.map(() => null);
+    const answerOf: (BeatAnswer | null)[] = jobs.map(() => null);
     for (const [at, { indexes, row, stallAt }] of entries.entries()) {
       const answer = answers[at] as BeatAnswer;
-      for (const index of indexes) all[index] = answer;
+      for (const index of indexes) answerOf[index] = answer;
       if (stallAt !== null && (answer === "ok" || answer === "changed"))
-        announceHeartbeat(this.#parts, row, stallAt);
+        announceHeartbeat(this.#context, row, stallAt);
       if (answer !== "ok" || stallAt === null) continue;
-      // What is answered is the silence that is allowed from now on, not the one before this beat.
+      // The reply has the new `stallAt`.
       const moved = { ...row, stallAt };
       for (const index of indexes) rows[index] = moved;
-      if (this.#held.get(row.id) === row) this.#held.set(moved);
+      if (this.#rowCache.get(row.id) === row) this.#rowCache.set(moved);
     }
-    return all;
+    return answerOf;
   }
 
-  /** Rows that are not what they were thought to be are read from the store, so that the directive is about the truth. */
-  async #lookAgain(
+  /** Loads the rows that are not as the cache has them, so that the directive is about the stored row. */
+  async #reloadDoubtful(
     jobs: readonly JobBeat[],
     rows: (JobRow | null)[],
     answers: readonly (BeatAnswer | null)[],
   ): Promise<void> {
     const doubtful = jobs.flatMap(({ id }, index) => {
-      const isHeld = this.#held.get(id) !== undefined;
-      return answers[index] === "ok" || (answers[index] === null && !isHeld) ? [] : [{ id, index }];
+      const isCached = this.#rowCache.get(id) !== undefined;
+      return answers[index] === "ok" || (answers[index] === null && !isCached) ? [] : [{ id, index }];
     });
     if (doubtful.length === 0) return;
-    const found = await this.#parts.store.jobs.load(doubtful.map(({ id }) => id));
+    const found = await this.#context.store.jobs.load(doubtful.map(({ id }) => id));
     for (const [at, { id, index }] of doubtful.entries()) {
       const row = found[at] ?? null;
       rows[index] = row;
-      if (row?.state === "active" && row.startedAt !== null) this.#held.set(row);
-      else this.#held.delete(id);
+      if (row?.state === "active" && row.startedAt !== null) this.#rowCache.set(row);
+      else this.#rowCache.delete(id);
     }
   }
 }

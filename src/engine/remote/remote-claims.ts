@@ -4,15 +4,15 @@ import { BATCH_LIMIT } from "../../ports/store.ts";
 import type { EngineContext } from "../context.ts";
 import { Batcher } from "../runtime/batcher.ts";
 
-/** Fetches of remote workers that come while a claim of the same queue is running share the next claim. */
-export class Claims {
-  readonly #parts: EngineContext;
+/** Claims for remote workers. Fetches that arrive during a claim of the same queue share the next claim. */
+export class RemoteClaims {
+  readonly #context: EngineContext;
   readonly #id: string;
-  /** Only queues that a fetch waits for: workers may name any number of queues. */
+  /** Only queues that a fetch waits for, because workers may name any number of queues. */
   readonly #queues = new Map<string, Batcher<number, JobRow[]>>();
 
-  constructor(parts: EngineContext, id: string) {
-    this.#parts = parts;
+  constructor(context: EngineContext, id: string) {
+    this.#context = context;
     this.#id = id;
   }
 
@@ -30,7 +30,7 @@ export class Claims {
   }
 
   async #claim(queue: string, counts: readonly number[]): Promise<JobRow[][]> {
-    const { store, clock, random, queues } = this.#parts;
+    const { store, clock, random, queues } = this.#context;
     const most = queues.concurrencyOf(queue);
     const now = clock.now();
     if (queues.isClosed(now)) return counts.map(() => []);

@@ -5,7 +5,7 @@ import { progressOf, progressText } from "../../core/job/job-progress.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
 import type { Effect } from "../../ports/store.ts";
-import type { LogLine } from "../attempt/unsent-notes.ts";
+import type { LogLine } from "../attempt/attempt-notes.ts";
 import { STALE_TRIES } from "../commit/commit.ts";
 import type { CommitQueue } from "../commit/commit-queue.ts";
 import type { EngineContext } from "../context.ts";
@@ -16,23 +16,23 @@ import type { RowCache } from "./row-cache.ts";
 
 const LONGEST_LOG_LINE = 16_000;
 
-/** What a remote worker reports before its verdict: progress, checkpoints and log lines. Each counts as a beat. */
+/** Progress, checkpoints and log lines that a remote worker reports before its verdict. Each counts as a beat. */
 export class RemoteNotes {
-  readonly #parts: EngineContext;
-  readonly #held: RowCache;
+  readonly #context: EngineContext;
+  readonly #rowCache: RowCache;
   readonly #commits: CommitQueue;
   readonly #beats: RemoteBeats;
 
-  constructor(parts: EngineContext, held: RowCache, commits: CommitQueue, beats: RemoteBeats) {
-    this.#parts = parts;
-    this.#held = held;
+  constructor(context: EngineContext, rowCache: RowCache, commits: CommitQueue, beats: RemoteBeats) {
+    this.#context = context;
+    this.#rowCache = rowCache;
     this.#commits = commits;
     this.#beats = beats;
   }
 
-  /** Progress never goes back within an attempt; what is answered is what stands. */
+  /** Progress never goes back within an attempt. Returns the row with the stored progress. */
   async progress(id: JobId, sender: Sender, fraction: number, note: Json | undefined): Promise<Reported> {
-    const { bus, clock, documentLimit, recorder } = this.#parts;
+    const { bus, clock, documentLimit, recorder } = this.#context;
     return this.#write(id, sender, (row) => {
       const before = progressOf(row)?.value ?? 0;
       const progress = progressText(Math.min(1, Math.max(before, fraction)), note, documentLimit);
@@ -40,7 +40,7 @@ export class RemoteNotes {
       return {
         documents: { progress },
         ...(event && { effects: [event] }),
-        told: () => {
+        announce: () => {
           if (!bus.wants("job.progress")) return;
           bus.emit({ ...bus.detail(row, "job.progress", clock.now()), progress: JSON.parse(progress) });
         },
@@ -64,33 +64,33 @@ export class RemoteNotes {
     make: (row: JobRow) => {
       documents: JobDocuments;
       effects?: readonly Effect[];
-      told?: () => void;
+      announce?: () => void;
     },
   ): Promise<Reported> {
-    let row: JobRow | null = this.#held.get(id) ?? (await this.#load(id));
+    let row: JobRow | null = this.#rowCache.get(id) ?? (await this.#load(id));
     for (let tries = 0; tries < STALE_TRIES; tries++) {
       if (row === null) return { ok: false, because: "gone", row };
-      if (isHolder(row, sender) && !isTooLate(row, this.#parts.clock.now())) {
-        const { documents, effects, told } = make(row);
+      if (isHolder(row, sender) && !isTooLate(row, this.#context.clock.now())) {
+        const { documents, effects, announce } = make(row);
         const job = { id, fence: row.fence, documents };
         const outcome = await this.#commits.commitUnit(effects ? { job, effects } : { job });
         if (outcome.ok) {
           const written = { ...row, ...documents };
-          if (this.#held.get(id) === row) this.#held.set(written);
+          if (this.#rowCache.get(id) === row) this.#rowCache.set(written);
           await this.#beats.alive(written);
-          told?.();
+          announce?.();
           return { ok: true, row: written };
         }
-      } else if (this.#held.get(id) !== row) return { ok: false, because: "lost", row };
-      this.#held.delete(id);
+      } else if (this.#rowCache.get(id) !== row) return { ok: false, because: "lost", row };
+      this.#rowCache.delete(id);
       row = await this.#load(id);
     }
     return { ok: false, because: "lost", row };
   }
 
   /**
-   * Saves or clears the state that the next attempt begins with. A running attempt's holder saves under its fence; on
-   * a job that waits, anybody who may work on it may prepare one. Null clears it, and the count begins anew.
+   * Saves the state that the next attempt begins with; null clears it and restarts its count. On a running job only the
+   * holder of its fence may save. On a waiting job every caller that sends no fence may.
    */
   async checkpoint(
     id: JobId,
@@ -98,21 +98,21 @@ export class RemoteNotes {
     state: Json | null,
     note: CheckpointNote = {},
   ): Promise<Reported> {
-    const { clock } = this.#parts;
+    const { clock } = this.#context;
     const mayWrite = (row: JobRow) => {
       const isRefused = row.state === "active" ? !isHolder(row, sender) : sender.fence !== undefined;
       const isOver = isTerminal(row.state) && state !== null;
       return !isRefused && !isOver && !isTooLate(row, clock.now());
     };
-    const saved = await writeCheckpoint(this.#parts, id, state, mayWrite, note);
+    const saved = await writeCheckpoint(this.#context, id, state, mayWrite, note);
     if (!saved.ok) return saved;
-    this.#held.delete(id);
+    this.#rowCache.delete(id);
     if (saved.row.state === "active") await this.#beats.alive(saved.row);
     return saved;
   }
 
   async #load(id: JobId): Promise<JobRow | null> {
-    const [row] = await this.#parts.store.jobs.load([id]);
+    const [row] = await this.#context.store.jobs.load([id]);
     return row ?? null;
   }
 }

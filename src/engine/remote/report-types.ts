@@ -3,14 +3,14 @@ import type { JobId, JobRow } from "../../core/job/job.ts";
 import type { JobEvent } from "../../core/job/job-events.ts";
 import type { Instant } from "../../core/time.ts";
 
-/** What a remote worker says about a job. What it means may depend on the row and the time, so both are handed to it. */
+/** A report of a remote worker on a job. The event may depend on the row and the time. */
 export interface Report {
   readonly id: JobId;
   readonly sender: Sender;
   readonly event: (row: JobRow, now: Instant) => JobEvent;
 }
 
-/** What became of a report. A refused one changed nothing, unless the time of the attempt was up before it came. */
+/** The answer to a report. A refused report changes nothing, except that an attempt whose time is up gets its timeout. */
 export type Reported =
   | { readonly ok: true; readonly row: JobRow }
   | { readonly ok: false; readonly because: "gone" | "lost"; readonly row: JobRow | null };

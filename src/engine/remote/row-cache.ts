@@ -1,20 +1,20 @@
 import type { JobId, JobRow } from "../../core/job/job.ts";
 
 const MOST_ROWS = 20_000;
-/** In characters of the documents, which is what makes a row large. */
+/** In characters of the documents, because they make a row large. */
 const MOST_TEXT = 32_000_000;
 
-interface Held {
+interface CachedRow {
   readonly row: JobRow;
   readonly size: number;
 }
 
 /**
- * Rows of attempts that were started through this process. They only save a read: every write is fenced, and one that
- * is refused is decided again on the row as the store has it. So the oldest may be forgotten at any time.
+ * Rows of attempts that this process started for remote workers. They only save reads: every write is fenced, and a refused
+ * write is decided again on the stored row. So the oldest rows may be deleted at any time.
  */
 export class RowCache {
-  readonly #rows = new Map<JobId, Held>();
+  readonly #rows = new Map<JobId, CachedRow>();
   #size = 0;
 
   get(id: JobId): JobRow | undefined {
@@ -40,7 +40,7 @@ export class RowCache {
 
 function sizeOf({ payload, checkpoint, progress, errors, options }: JobRow): number {
   const notes = (checkpoint?.length ?? 0) + (progress?.length ?? 0);
-  // Options and errors are small objects nearly always; where they are not, they count roughly.
+  // Options and errors are almost always small, so a rough size is enough.
   const extras = (options?.meta || options?.wire ? 1_000 : 0) + (errors?.length ?? 0) * 1_000;
   return payload.length + notes + extras;
 }

@@ -27,15 +27,15 @@ import { tracedEach } from "../enqueue/trace-enqueue.ts";
 import { JobRows } from "../operations/job-rows.ts";
 import { removeJob } from "../operations/operate-job.ts";
 import { type BeatReport, type JobBeat, RemoteBeats } from "./remote-beats.ts";
-import { Claims } from "./remote-claims.ts";
+import { RemoteClaims } from "./remote-claims.ts";
 import { RemoteNotes } from "./remote-notes.ts";
 import { type RemoteWorker, RemoteWorkers } from "./remote-workers.ts";
-import { Repeats } from "./repeated-fetches.ts";
+import { RepeatedFetches } from "./repeated-fetches.ts";
 import type { Report, Reported } from "./report-types.ts";
 import { RowCache } from "./row-cache.ts";
-import { ReadyWaits } from "./waiting-fetches.ts";
+import { WaitingFetches } from "./waiting-fetches.ts";
 
-/** A job from a producer that has no definition: its payload is JSON text already. */
+/** A job from a producer without definitions. Its payload is JSON text. */
 export interface RemoteJob {
   readonly definition: JobDefinition<unknown, unknown, unknown>;
   readonly payload: string;
@@ -43,18 +43,18 @@ export interface RemoteJob {
   readonly isPending?: boolean | undefined;
   readonly visibility?: number | undefined;
   readonly wire?: EnqueueContext["wire"];
-  /** The running job that enqueues this one, and hands on what is left of its total (SEMANTICS 4.7). */
+  /** The running job that enqueues this one, which inherits the rest of its `total` (SEMANTICS 4.7). */
   readonly parent?: JobId | undefined;
 }
 
-/** What became of a remote job that was to be added. */
+/** The answer to the enqueue of one remote job. */
 export interface RemoteEnqueued {
   readonly row: JobRow;
-  /** Its id or its unique key was known, and nothing was added. */
+  /** The id or the unique key was taken, so the job was not added. */
   readonly duplicate: boolean;
-  /** The job that has the unique key; `row` is that job, unless it was not kept. */
+  /** The job that has the unique key. `row` is that job, unless its retention is over. */
   readonly existing?: JobId;
-  /** The rule says that the producer shall be refused. */
+  /** The unique rule says `reject`: the producer gets an error. */
   readonly isRejected?: boolean;
 }
 
@@ -65,17 +65,16 @@ export interface RemoteFetch {
   /** Whether the worker hears the soft signal (SEMANTICS 1.4). */
   readonly hears: boolean;
   readonly visibility?: number | undefined;
-  /** What the worker's definitions say, by job type: the definition source of SEMANTICS 2. */
+  /** Settings of the worker's definitions by job type: the definition source of SEMANTICS 2. */
   readonly definitions?: ReadonlyMap<string, PolicySettings> | undefined;
-  /** How many milliseconds to wait for a job where there is none. */
+  /** How many milliseconds to wait if there is no job. */
   readonly wait?: number | undefined;
-  /** Whether the worker has hung up meanwhile: then nobody would work on what it is given. */
+  /** Whether the worker has closed its connection: then jobs are not handed out. */
   readonly isGone?: (() => boolean) | undefined;
-  /** The worker's name for this fetch: asked again under it, it gets the same jobs again. */
+  /** The worker's key for this fetch. A repeated fetch with the same key gets the same jobs. */
   readonly key?: string | undefined;
 }
 
-/** What the service needs of its engine. */
 interface ServiceHost {
   store(jobs: readonly NewJob[], rules: ReadonlyMap<NewJob, UniqueRule> | undefined): Promise<Enqueued[]>;
   context(): EnqueueContext;
@@ -88,55 +87,55 @@ const MOST_POLICIES = 2_000;
 const NO_ROWS: ReadonlyMap<JobId, JobRow> = new Map();
 
 /**
- * The engine for workers that live elsewhere. Nothing about them is kept in this process that the row does not say:
- * an attempt is started in the store before the worker hears of it, and whatever it reports is decided on the row.
+ * The engine for workers and producers in other processes. The start of an attempt is committed before its worker gets the
+ * job, and every report is decided on the row. So any server can serve any worker.
  */
 export class Service {
   readonly id: string;
   readonly workers: RemoteWorkers;
-  /** Jobs as they are stored: what is written to the wire. */
+  /** Jobs as stored rows, for the wire formats. */
   readonly rows: JobRows;
   readonly notes: RemoteNotes;
-  readonly #parts: EngineContext;
+  readonly #context: EngineContext;
   readonly #host: ServiceHost;
-  readonly #claims: Claims;
+  readonly #claims: RemoteClaims;
   readonly #commits: CommitQueue;
   /**
-   * Starts wait neither for verdicts nor for the disk: a start that a crash of the machine takes back is found as a
-   * claim that ran out, and its worker's report is refused by the fence.
+   * Starts wait neither for verdicts nor for the disk. If a crash of the machine loses a start, its claim expires and the
+   * fence refuses the worker's report.
    */
   readonly #starts: CommitQueue;
-  readonly #held = new RowCache();
+  readonly #rowCache = new RowCache();
   readonly #beats: RemoteBeats;
-  readonly #ready: ReadyWaits;
-  readonly #repeats: Repeats;
+  readonly #waitingFetches: WaitingFetches;
+  readonly #repeatedFetches: RepeatedFetches;
   readonly #policies = new Map<string, Policy>();
   #policyEpoch = -1;
   #isClosing = false;
   #underWay = 0;
   #onIdle: (() => void)[] = [];
 
-  constructor(parts: EngineContext, host: ServiceHost) {
-    this.id = parts.nextId();
-    this.#parts = parts;
+  constructor(context: EngineContext, host: ServiceHost) {
+    this.id = context.nextId();
+    this.#context = context;
     this.#host = host;
-    this.#claims = new Claims(parts, this.id);
-    this.#commits = new CommitQueue(parts);
-    this.#starts = new CommitQueue(parts, { relaxed: true });
-    this.#ready = new ReadyWaits(parts);
-    this.#repeats = new Repeats(parts.system);
-    this.workers = new RemoteWorkers(parts);
-    this.rows = new JobRows(parts);
-    this.#beats = new RemoteBeats(parts, this.#held, this.workers);
-    this.notes = new RemoteNotes(parts, this.#held, this.#commits, this.#beats);
+    this.#claims = new RemoteClaims(context, this.id);
+    this.#commits = new CommitQueue(context);
+    this.#starts = new CommitQueue(context, { relaxed: true });
+    this.#waitingFetches = new WaitingFetches(context);
+    this.#repeatedFetches = new RepeatedFetches(context.system);
+    this.workers = new RemoteWorkers(context);
+    this.rows = new JobRows(context);
+    this.#beats = new RemoteBeats(context, this.#rowCache, this.workers);
+    this.notes = new RemoteNotes(context, this.#rowCache, this.#commits, this.#beats);
   }
 
   /**
-   * Adds jobs; all are checked before any is stored. `now` is the instant from which their relative times were counted.
-   * The answers are the rows, with the word whether the id was known.
+   * Adds jobs. Checks all of them before it stores any. `now` is the instant from which their relative times count.
+   * Returns one answer per job, in order.
    */
   enqueue(jobs: readonly RemoteJob[], now: Instant): Promise<RemoteEnqueued[]> {
-    const { tracing } = this.#parts;
+    const { tracing } = this.#context;
     return tracing ? tracedEach(tracing, jobs, (more) => this.#enqueue(more, now)) : this.#enqueue(jobs, now);
   }
 
@@ -148,9 +147,9 @@ export class Service {
     const made = jobs.map(({ definition, payload, options, isPending, visibility, wire, parent }) => {
       const running = parent === undefined ? undefined : parents.get(parent);
       const context = { ...base, isPending, visibility, wire, parent: running };
-      // Jobs that say nothing of their own share a template, and stores write those together.
+      // Jobs without options share a template. Stores write the jobs of one template together.
       const template = prepareJob(definition, isEmpty(options) ? undefined : options, context);
-      const job = stampAny(template, payload, this.#parts.nextId);
+      const job = stampAny(template, payload, this.#context.nextId);
       if (template.unique !== undefined) {
         rules ??= new Map();
         rules.set(job, template.unique);
@@ -162,17 +161,17 @@ export class Service {
     return made.map((job, index) => ({ row: newRow(job), duplicate: answers[index] !== "created" }));
   }
 
-  /** Of a job whose key was taken the one that has it is answered, as far as it was kept. */
+  /** For a job whose unique key is taken, the answer has the job that holds the key, unless its retention is over. */
   async #uniqueAnswers(
     made: readonly NewJob[],
     answers: readonly Enqueued[],
     rules: ReadonlyMap<NewJob, UniqueRule>,
   ): Promise<RemoteEnqueued[]> {
-    const rivals = answers.flatMap((answer) => (typeof answer === "object" ? [answer.duplicate] : []));
-    // One that took over the schedule of another is not what was sent.
+    const holders = answers.flatMap((answer) => (typeof answer === "object" ? [answer.duplicate] : []));
+    // A job that took over the schedule of another one differs from what was sent.
     const replacing = made.filter((job) => rules.get(job)?.onConflict === "replace-except-schedule");
-    const ids = [...new Set([...rivals, ...replacing.map(({ id }) => id)])];
-    const rows = ids.length > 0 ? await this.#parts.store.jobs.load(ids) : [];
+    const ids = [...new Set([...holders, ...replacing.map(({ id }) => id)])];
+    const rows = ids.length > 0 ? await this.#context.store.jobs.load(ids) : [];
     const found = new Map(rows.flatMap((row) => (row ? [[row.id, row] as const] : [])));
     return made.map((job, index) => {
       const answer = answers[index] as Enqueued;
@@ -188,24 +187,24 @@ export class Service {
     });
   }
 
-  /** Jobs that enqueue others; one that is not running hands nothing on. */
+  /** The running parents by id. A parent that does not run is left out, so its `total` is not inherited. */
   async #parentsOf(jobs: readonly RemoteJob[]): Promise<ReadonlyMap<JobId, JobRow>> {
     const ids = new Set<JobId>();
     for (const { parent } of jobs) if (parent !== undefined) ids.add(parent);
-    const rows = await this.#parts.store.jobs.load([...ids]);
+    const rows = await this.#context.store.jobs.load([...ids]);
     return new Map(rows.flatMap((row) => (row?.state === "active" ? [[row.id, row] as const] : [])));
   }
 
-  /** Claims jobs for a remote worker and starts them: what is answered has its start committed (SEMANTICS 4.3). */
+  /** Claims jobs for a remote worker and starts them. Returns only jobs whose start is committed (SEMANTICS 4.3). */
   async fetch(request: RemoteFetch): Promise<JobRow[]> {
     const { key, worker } = request;
     if (key === undefined || worker === undefined) return this.#fetch(request);
     const name = `${worker} ${key}`;
-    const repeated = await this.#repeats.find(name);
-    // What was reported on or lost meanwhile is not handed out a second time.
-    if (repeated) return repeated.filter(({ id, fence }) => this.#held.get(id)?.fence === fence);
+    const repeated = await this.#repeatedFetches.find(name);
+    // Leave out jobs that were reported on or lost meanwhile.
+    if (repeated) return repeated.filter(({ id, fence }) => this.#rowCache.get(id)?.fence === fence);
     const rows = this.#fetch(request);
-    this.#repeats.keep(name, rows);
+    this.#repeatedFetches.keep(name, rows);
     return rows;
   }
 
@@ -222,12 +221,12 @@ export class Service {
       }
       const left = wait - elapsed();
       if (rows.length > 0 || left <= 0) return rows;
-      await this.#ready.wait(queues, left);
+      await this.#waitingFetches.wait(queues, left);
     }
   }
 
   #timer(): { elapsed: () => number } {
-    const { system } = this.#parts;
+    const { system } = this.#context;
     const startedAt = system.monotonic();
     return { elapsed: () => system.monotonic() - startedAt };
   }
@@ -250,9 +249,9 @@ export class Service {
     }
   }
 
-  /** The started row, or null if the job was not to be entered: it has ended, or it was given back. */
+  /** Returns the started row, or null if the job ended or was released. */
   async #start(claimed: JobRow, request: RemoteFetch): Promise<JobRow | null> {
-    const { clock, random, store } = this.#parts;
+    const { clock, random, store } = this.#context;
     let row = claimed;
     for (let tries = 0; tries < STALE_TRIES; tries++) {
       const visibility = row.options?.visibility ?? request.visibility;
@@ -277,29 +276,29 @@ export class Service {
     return null;
   }
 
-  /** The commit may have taken its time: nobody is handed a job whose time is up (SEMANTICS 3.1). */
+  /** Returns the started row. Releases the job if its time ran out during the commit (SEMANTICS 3.1). */
   #handOut(row: JobRow, decision: Decided): JobRow | Promise<null> {
     const started = applied(row, decision);
     const { softAt, stallAt } = started;
-    const upper = this.#parts.clock.upper();
+    const upper = this.#context.clock.upper();
     if ((softAt !== null && upper >= softAt) || (stallAt !== null && upper >= stallAt))
       return this.#giveBack(started);
-    this.#held.set(started);
+    this.#rowCache.set(started);
     return started;
   }
 
   async #giveBack(row: JobRow): Promise<null> {
-    const { clock, random } = this.#parts;
+    const { clock, random } = this.#context;
     const at = clock.now();
-    this.#held.delete(row.id);
+    this.#rowCache.delete(row.id);
     const decision = decide(row, { type: "release" }, at, random);
     if (decision.ok) await this.#commits.commit({ row, decision, at, by: "holder" });
     return null;
   }
 
-  /** Most jobs of a queue share their policy, so it is resolved once until a setting changes. */
+  /** Most jobs of a queue share their policy, so it is cached until a queue setting changes. */
   #policyOf(row: JobRow, kind: WorkerKind, definition: PolicySettings | undefined): Policy {
-    const { queues, settings: engine } = this.#parts;
+    const { queues, settings: engine } = this.#context;
     const queue = queues.policyOf(row.queue);
     const enqueue = row.options?.settings;
     if (enqueue || definition) return resolvePolicy({ enqueue, definition, queue, engine }, kind);
@@ -307,7 +306,7 @@ export class Service {
       this.#policies.clear();
       this.#policyEpoch = queues.epoch;
     }
-    // By worker too: the same object again is one that a store has put into text before.
+    // By worker too: a store writes the JSON of a policy object once, so each worker needs one object.
     const key = `${row.queue} ${kind.hears} ${kind.visibility} ${kind.worker}`;
     const known = this.#policies.get(key);
     if (known) return known;
@@ -317,102 +316,103 @@ export class Service {
   }
 
   /**
-   * Decides what a remote worker reports. The sender must hold the attempt (SEMANTICS 3.8); one that comes too late is
-   * refused, even where its coming was what brought the verdict that was due. A worker that gives that very verdict is
-   * not late.
+   * Decides on a report of a remote worker. The sender must hold the attempt (SEMANTICS 3.8). A late report is refused,
+   * although it makes the service commit the timeout that was due. A report of that same timeout is not late.
    */
   async report(id: JobId, sender: Sender, event: Report["event"]): Promise<Reported> {
-    return this.#judge({ id, sender, event }, this.#held.get(id) ?? (await this.#load(id)));
+    return this.#decide({ id, sender, event }, this.#rowCache.get(id) ?? (await this.#load(id)));
   }
 
   /**
-   * Reports that came together, each decided for itself: rows that are not remembered are read in one call, and what is
-   * decided shares its commits. One that fails holds up none of the others.
+   * Decides on each of several reports. Rows that are not cached are loaded in one call, and the decisions share commits.
+   * A report that fails does not delay the others.
    */
   async reportMany(reports: readonly Report[]): Promise<PromiseSettledResult<Reported>[]> {
-    const strange = new Set<JobId>();
-    for (const { id } of reports) if (!this.#held.get(id)) strange.add(id);
-    const rows = strange.size === 0 ? [] : await this.#parts.store.jobs.load([...strange]);
+    const missing = new Set<JobId>();
+    for (const { id } of reports) if (!this.#rowCache.get(id)) missing.add(id);
+    const rows = missing.size === 0 ? [] : await this.#context.store.jobs.load([...missing]);
     const found = new Map(rows.flatMap((row) => (row ? [[row.id, row] as const] : [])));
     return Promise.allSettled(
-      reports.map((report) => this.#judge(report, this.#held.get(report.id) ?? found.get(report.id) ?? null)),
+      reports.map((report) =>
+        this.#decide(report, this.#rowCache.get(report.id) ?? found.get(report.id) ?? null),
+      ),
     );
   }
 
-  async #judge({ id, sender, event }: Report, known: JobRow | null): Promise<Reported> {
-    const { clock, random } = this.#parts;
+  async #decide({ id, sender, event }: Report, known: JobRow | null): Promise<Reported> {
+    const { clock, random } = this.#context;
     let row = known;
     for (let tries = 0; tries < STALE_TRIES; tries++) {
       if (row === null) return { ok: false, because: "gone", row };
       const now = clock.now();
       if (isHolder(row, sender)) {
-        const said = event(row, now);
-        const decision = decide(row, said, now, random);
+        const reported = event(row, now);
+        const decision = decide(row, reported, now, random);
         if (!decision.ok) return this.#refused(row);
         const outcome = await this.#commits.commit({ row, decision, at: now, by: "holder" });
         if (outcome.ok) {
-          this.#held.delete(id);
+          this.#rowCache.delete(id);
           const settled = applied(row, decision);
-          const isVerdictDue = said.type === "expire" || said.type === "stall";
+          const isVerdictDue = reported.type === "expire" || reported.type === "stall";
           return isTooLate(row, now) && !isVerdictDue ? this.#refused(settled) : { ok: true, row: settled };
         }
-      } else if (this.#held.get(id) !== row) {
+      } else if (this.#rowCache.get(id) !== row) {
         return isCounted(row, sender, event(row, now).type) ? { ok: true, row } : this.#refused(row);
       }
-      // What was remembered may be old: the row in the store decides.
-      this.#held.delete(id);
+      // The cached row may be old: decide on the stored row.
+      this.#rowCache.delete(id);
       row = await this.#load(id);
     }
     throw tooManyChanges("report", `job ${id}`);
   }
 
   #refused(row: JobRow): Reported {
-    this.#held.delete(row.id);
-    this.#parts.counters.add("lost");
+    this.#rowCache.delete(row.id);
+    this.#context.counters.add("lost");
     return { ok: false, because: "lost", row };
   }
 
   async #load(id: JobId): Promise<JobRow | null> {
-    const [row] = await this.#parts.store.jobs.load([id]);
+    const [row] = await this.#context.store.jobs.load([id]);
     return row ?? null;
   }
 
-  /** A beat of a remote worker: renews what it still holds, and tells what became of the rest. */
+  /** A beat of a remote worker: renews the jobs that it holds, and says which of the others it lost. */
   async beat(worker: RemoteWorker, jobs: readonly JobBeat[], visibility?: number): Promise<BeatReport> {
     const report = await this.#beats.beat(worker, jobs, visibility);
-    // A worker that stops does not wait for the fetch that it has under way.
-    if (RemoteWorkers.isStopped(worker)) this.#ready.wakeAll();
+    // A worker that stops should not wait for its open fetch, so end it.
+    if (RemoteWorkers.isStopped(worker)) this.#waitingFetches.wakeAll();
     return report;
   }
 
-  /** Deletes a finished job; false if it changed meanwhile. */
+  /** Deletes a finished job. Returns false if it changed meanwhile. */
   remove(row: JobRow, by?: By): Promise<boolean> {
-    return removeJob(this.#parts, row, by);
+    return removeJob(this.#context, row, by);
   }
 
-  /** Crons, for producers that have no definitions: see `putRemote`. */
+  /** Crons, for producers without definitions: see `putRemote`. */
   get crons(): Crons {
     return this.#host.crons;
   }
 
   get system(): System {
-    return this.#parts.system;
+    return this.#context.system;
   }
 
-  /** A queue may have something to claim. */
+  /** The queue may have jobs to claim. */
   notify(queue: string): void {
-    this.#ready.notify(queue);
+    this.#waitingFetches.notify(queue);
   }
 
-  /** Somebody voided the fence of this job: what is remembered of it is of no use. */
+  /** The fence of this job changed, so the cached row is useless. */
   forget(id: JobId): void {
-    this.#held.delete(id);
+    this.#rowCache.delete(id);
   }
 
-  /** The job once it has ended, or as it stands after `wait` milliseconds. */
+  /** Returns the job when it has ended, or its current row after `wait` milliseconds. */
   async whenEnded(id: JobId, wait: number): Promise<JobRow | null> {
     const { elapsed } = this.#timer();
-    const { system, waiters } = this.#parts;
+    const { system, waiters } = this.#context;
     for (;;) {
       const row = await this.#load(id);
       const left = wait - elapsed();
@@ -429,11 +429,11 @@ export class Service {
     }
   }
 
-  /** Stops handing out jobs and waits for what is being written. Jobs that workers hold stay theirs. */
+  /** Stops handing out jobs and waits for running writes. Workers keep the jobs that they hold. */
   async close(): Promise<void> {
     this.#isClosing = true;
-    this.#ready.close();
-    const { system } = this.#parts;
+    this.#waitingFetches.close();
+    const { system } = this.#context;
     const idle =
       this.#underWay === 0
         ? Promise.resolve()

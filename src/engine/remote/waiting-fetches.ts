@@ -2,14 +2,14 @@ import type { EngineContext } from "../context.ts";
 
 const POLL = 1_000;
 
-/** Fetches that wait for something to do: a hint wakes those of its queue, and a poll all of them at the latest. */
-export class ReadyWaits {
-  readonly #parts: EngineContext;
+/** Fetches that wait for a job. A hint wakes the fetches of its queue. Without one, each looks again after `POLL`. */
+export class WaitingFetches {
+  readonly #context: EngineContext;
   readonly #waiting = new Map<string, Set<() => void>>();
   #isClosed = false;
 
-  constructor(parts: EngineContext) {
-    this.#parts = parts;
+  constructor(context: EngineContext) {
+    this.#context = context;
   }
 
   notify(queue: string): void {
@@ -17,7 +17,7 @@ export class ReadyWaits {
     for (const wake of [...(this.#waiting.get(queue) ?? [])]) wake();
   }
 
-  /** Resolves when one of the queues may have something, or so many milliseconds have passed. */
+  /** Resolves when one of the queues may have a job, at the latest after `delay` milliseconds. */
   wait(queues: readonly string[], delay: number): Promise<void> {
     if (this.#isClosed) return Promise.resolve();
     return new Promise((resolve) => {
@@ -30,7 +30,7 @@ export class ReadyWaits {
         }
         resolve();
       };
-      const timer = this.#parts.system.after(Math.min(delay, POLL), wake, { keepAlive: true });
+      const timer = this.#context.system.after(Math.min(delay, POLL), wake, { keepAlive: true });
       for (const queue of queues) {
         const set = this.#waiting.get(queue) ?? new Set();
         this.#waiting.set(queue, set.add(wake));

@@ -13,7 +13,7 @@ export interface BatcherOptions<Item, Answer> {
    * callers in a loop split into two halves that take turns, and each call serves one half. Default 0.
    */
   readonly rejoin?: number;
-  /** Called when nothing waits and no call runs any more. */
+  /** Called when no item waits and no call runs. */
   readonly onIdle?: () => void;
 }
 
@@ -58,7 +58,7 @@ export class Batcher<Item, Answer> {
     // One microtask, so that items added in the same turn share even the first call.
     await undefined;
     while (this.#items.length > 0) {
-      // Taken off in one piece: shifting items one by one is quadratic in the size of a burst.
+      // One splice per call: to shift items one by one is quadratic in the size of a burst.
       const taken = count ? count(this.#items) : MOST_ITEMS;
       const items = this.#items.splice(0, taken);
       const callers = this.#callers.splice(0, taken);

@@ -4,25 +4,25 @@ import type { System, Timer } from "../../ports/system.ts";
 
 const SAMPLE_EVERY = 30_000;
 const SAMPLE_SOON = 1_000;
-/** A wall clock that jumps this far against the monotonic one was set, or the machine slept. */
+/** If the wall clock jumps this far against the monotonic one, it was set or the machine slept. */
 const WALL_JUMP = 100;
-/** Bounds wider than this are measured again at the opening: one slow answer would make everything late by as much. */
+/** `open` measures again while the bounds are wider than this, because wide bounds make every deadline late. */
 const WIDE = 100;
 const OPEN_SAMPLES = 5;
-/** How far two clocks may run apart if the system does not say: 100 parts per million. */
+/** How far two clocks may drift apart, unless the system says otherwise: 100 parts per million. */
 const DRIFT = 1e-4;
 /**
- * A store's clock that was set is followed by so much of the time that passes, which is the rate at which NTP slews a
- * clock: a deadline under way then moves by half a thousandth, and not by the whole jump.
+ * After the store's clock was set, this clock follows it by this share of the passing time. NTP slews clocks at the same
+ * rate. So running deadlines move by half a thousandth and not by the whole jump.
  */
 const CREEP = 5e-4;
 /**
- * And never from farther off than this. Processes that do not agree on the time take each other's leases for lost, so
- * beyond a second it is worth more to agree with the store than to spare the deadlines that are under way.
+ * The most that this clock may differ from the store's after a jump. Processes with different clocks take each other's
+ * leases for lost, so a large jump is followed at once, although it moves running deadlines.
  */
 const MOST_APART = 1_000;
 
-/** Store time minus monotonic time lay between these two when monotonic time was `at`. */
+/** At the monotonic time `at`, store time minus monotonic time was between `lower` and `upper`. */
 interface Bounds {
   readonly at: number;
   readonly lower: number;
@@ -30,16 +30,16 @@ interface Bounds {
 }
 
 /**
- * The engine's time: the store's clock at the last reading plus monotonic time since (SEMANTICS 3.10). The round
- * trip of the reading gives a lower and an upper bound of what time it is, which part with the age of the reading; the
- * machine's own clock is never trusted.
+ * The engine's time: the store's clock at the last reading plus monotonic time since (SEMANTICS 3.10). The round trip of
+ * the reading gives a lower and an upper bound, whose distance grows with the age of the reading. The machine's own clock
+ * is never trusted.
  */
 export class EngineClock {
   readonly #system: System;
   readonly #store: Pick<Store, "clock">;
   readonly #drift: number;
   #bounds: Bounds = { at: 0, lower: Number.NEGATIVE_INFINITY, upper: Number.POSITIVE_INFINITY };
-  /** How far the store's clock was ahead of this one when it was seen to have been set, and when that was. */
+  /** How far the store's clock was ahead of this one after its last jump, and when that was measured. */
   #ahead = { by: 0, at: 0 };
   #lastNow = 0;
   #isSampling = false;
@@ -57,23 +57,25 @@ export class EngineClock {
     this.#sleptAtOpen = system.machine?.slept() ?? 0;
   }
 
-  /** Reads the store's clock once, so that nothing ever runs on a time that was not measured. */
+  /** Reads the store's clock first, so that `now` is always based on a reading. */
   static async open(system: System, store: Pick<Store, "clock">): Promise<EngineClock> {
     const clock = new EngineClock(system, store);
     for (let samples = 0; samples < OPEN_SAMPLES; samples++) {
       await clock.sample();
-      if (!clock.#isWide) break;
+      if (!clock.isWide) break;
     }
     clock.#rearm();
     return clock;
   }
 
-  /** A clock without a store: it knows no time until it learns one. */
+  /** A clock without a store. It has no time until `learn` is called. */
   static unread(system: System): EngineClock {
-    return new EngineClock(system, { clock: () => Promise.reject(new Error("there is no store to read")) });
+    return new EngineClock(system, {
+      clock: () => Promise.reject(new Error("this clock has no store to read")),
+    });
   }
 
-  /** The earliest that it may be now: what decides that something is due, so that nothing fires early. */
+  /** The earliest time that it may be now. It decides what is due, so that nothing fires early. */
   now(): Instant {
     const monotonic = this.#system.monotonic();
     const at = Math.floor(monotonic + this.#lowerAt(monotonic) - this.#aheadBy(monotonic));
@@ -82,8 +84,8 @@ export class EngineClock {
   }
 
   /**
-   * The latest millisecond that the store's clock may show now: durations count from it, so that they end late where the
-   * time is not well known, and never early. A sleep of the machine is left out until the clock is read again.
+   * The latest millisecond that the store's clock may show now. Durations count from it, so they may end late but never
+   * early. It leaves out a sleep of the machine until the clock is read again.
    */
   anchor(): Instant {
     const monotonic = this.#system.monotonic();
@@ -91,17 +93,17 @@ export class EngineClock {
     return Math.max(at, this.now());
   }
 
-  /** The latest that it may be now: what decides whether a handler may still be entered, or a lease still holds. */
+  /** The latest time that it may be now. It decides whether a handler may be entered and whether a lease still holds. */
   upper(): Instant {
     const monotonic = this.#system.monotonic();
-    // Monotonic time stands still while the machine sleeps: it is later than it seems by as much.
+    // Monotonic time stops while the machine sleeps, so add the sleep.
     const slept = this.#asleep() - this.#sleptAtSample;
     if (slept > WALL_JUMP && !this.#isSampling) this.sample().catch(() => {});
     const at = Math.ceil(monotonic + this.#upperAt(monotonic) - this.#aheadBy(monotonic) + slept);
     return Math.max(at, this.#lastNow);
   }
 
-  /** Whether the machine has slept since the last reading, so that `now` is behind by as much; it is read again then. */
+  /** Whether the machine has slept since the last reading, so that `now` is too early. If so, reads the clock again. */
   isBehind(): boolean {
     if (this.#asleep() - this.#sleptAtSample <= WALL_JUMP) return false;
     if (!this.#isSampling) this.sample().catch(() => {});
@@ -109,8 +111,8 @@ export class EngineClock {
   }
 
   /**
-   * Reads the store's clock. A reading that the last one allows makes the bounds narrower. One that it does not allow
-   * means that the store's clock was set: this one follows it to within a second and creeps the rest of the way.
+   * Reads the store's clock. A reading within the bounds makes them narrower. A reading outside means that the store's
+   * clock was set: this clock follows it to within a second at once, and slowly for the rest.
    */
   async sample(): Promise<void> {
     this.#isSampling = true;
@@ -120,9 +122,11 @@ export class EngineClock {
       this.#isSampling = false;
     });
     this.learn(instant, { sentAt, receivedAt: this.#system.monotonic(), slept });
+    // A slow reading after a sleep leaves wide bounds. The next regular one may be half a minute away.
+    if (this.isWide && this.#timer) this.#rearm();
   }
 
-  /** Learns from a reading that was made between these two instants of monotonic time, however it came here. */
+  /** Takes over a reading that was made between these two monotonic times. Remote workers get it from their server. */
   learn(
     instant: Instant,
     {
@@ -131,9 +135,9 @@ export class EngineClock {
       slept,
     }: { readonly sentAt: number; readonly receivedAt: number; readonly slept: number },
   ): void {
-    // A later reading has overtaken this one, and a sleep between the two would be counted backwards.
+    // Ignore a reading that is older than the last one: a sleep between the two would be subtracted.
     if (sentAt < this.#bounds.at || slept < this.#sleptAtSample) return;
-    // Stores answer in whole milliseconds, so the true reading may be almost one later than what they said.
+    // Stores answer in whole milliseconds, so the true time may be almost 1 ms later.
     const read: Bounds = { at: sentAt, lower: instant - receivedAt, upper: instant + 1 - sentAt };
     const earliest = this.#lowerAt(sentAt);
     const latest = this.#upperAt(sentAt) + slept - this.#sleptAtSample;
@@ -149,12 +153,12 @@ export class EngineClock {
     this.#sleptAtSample = slept;
   }
 
-  /** How long the machine has slept so far, for a reading that is about to be made. */
+  /** How long the machine has slept since the opening. Read it before a reading, for `learn`. */
   slept(): number {
     return this.#asleep();
   }
 
-  /** Milliseconds that only grow and count a sleep of the machine too, which monotonic time leaves out. */
+  /** Monotonic milliseconds, with the time that the machine slept. */
   elapsed(): number {
     return this.#system.monotonic() + this.#asleep();
   }
@@ -167,12 +171,12 @@ export class EngineClock {
     return this.#bounds.upper + this.#drifted(monotonic);
   }
 
-  /** How far the clocks may have run apart since the last reading. */
+  /** How far the clocks may have drifted apart since the last reading. */
   #drifted(monotonic: number): number {
     return Math.max(0, monotonic - this.#bounds.at) * this.#drift;
   }
 
-  /** What is left of a jump of the store's clock that this one does not make with it. */
+  /** How far this clock still has to follow a jump of the store's clock. */
   #aheadBy(monotonic: number): number {
     const { by, at } = this.#ahead;
     if (by === 0) return 0;
@@ -181,9 +185,9 @@ export class EngineClock {
   }
 
   /**
-   * How long the machine has slept since the opening. Looking at the wall clock costs nothing; whether a jump of it was
-   * a sleep, the machine knows where it keeps such a clock. Where it does not, every jump ahead is taken for one: then
-   * more is confirmed than need be, and nothing is lost.
+   * How long the machine has slept since the opening. The wall clock is cheap to read, so only a jump of it leads to a
+   * question to the machine. A system that cannot answer counts every jump ahead as a sleep: then the worker confirms more
+   * claims than it must, which is safe.
    */
   #asleep(): number {
     const { machine } = this.#system;
@@ -196,14 +200,16 @@ export class EngineClock {
     return this.#slept;
   }
 
-  get #isWide(): boolean {
+  /** Whether the time is known badly: the store is far away, or its last answer was slow. */
+  get isWide(): boolean {
     return this.#bounds.upper - this.#bounds.lower > WIDE;
   }
 
   #rearm(): void {
-    // Wide bounds make things late, so they are not left standing for long.
-    this.#timer = this.#system.after(this.#isWide ? SAMPLE_SOON : SAMPLE_EVERY, () => {
-      // A store that does not answer leaves the old offset in force; monotonic time goes on without it.
+    this.#timer?.cancel();
+    // Wide bounds make deadlines late, so measure again soon.
+    this.#timer = this.#system.after(this.isWide ? SAMPLE_SOON : SAMPLE_EVERY, () => {
+      // If the store does not answer, the last reading stays valid with wider bounds.
       this.sample()
         .catch(() => {})
         .finally(() => this.#timer && this.#rearm());

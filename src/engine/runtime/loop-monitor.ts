@@ -1,12 +1,12 @@
 import type { System, Timer } from "../../ports/system.ts";
 
 const TICK = 100;
-/** After a standstill longer than this nothing is entered before a beat was confirmed. */
+/** After the loop was blocked for longer than this, the worker confirms its claims before it enters a job. */
 const GAP = 250;
 
 /**
- * Feels whether the event loop runs. While a worker is busy it ticks; a tick that comes late, or a look in between
- * that finds the last tick too long ago, means that the process stood still: blocked, suspended, or collecting garbage.
+ * Finds out whether the event loop was blocked, for example by a handler, a suspended process or a garbage collection.
+ * While a worker is busy, a timer ticks. A tick that is late, or overdue at a check in between, means that it was.
  */
 export class LoopMonitor {
   readonly #system: System;
@@ -17,7 +17,7 @@ export class LoopMonitor {
   #tickedAt = 0;
   #gapAt = Number.NEGATIVE_INFINITY;
 
-  /** `elapsed` counts a sleep of the machine too; `onTick` answers whether there is still something to watch over. */
+  /** `elapsed` includes sleeps of the machine. `onTick` returns whether the worker is still busy. */
   constructor(
     system: System,
     elapsed: () => number,
@@ -36,12 +36,12 @@ export class LoopMonitor {
     this.#arm();
   }
 
-  /** Whether the loop has run without a standstill since then, so that what arrives now is not old. */
+  /** Whether the loop was not blocked since then: then an answer that arrives now is not old. */
   ranSince(since: number): boolean {
     return !this.isOverdue(this.#elapsed()) && this.#gapAt < since;
   }
 
-  /** Whether the next tick is so late that the loop must be standing still, or has just begun to run again. */
+  /** Whether the next tick is late by more than `GAP`: the loop was blocked until now. */
   isOverdue(now: number): boolean {
     return now - this.#tickedAt > TICK + GAP;
   }

@@ -6,19 +6,31 @@ interface LoopOptions {
   readonly name: string;
   readonly system: System;
   readonly logger: Logger;
-  /** One round of work; it answers how many milliseconds to rest before the next, or null to rest until woken. */
+  /** One round of work. Returns the milliseconds to rest before the next one, or null to rest until `wake`. */
   readonly round: () => Promise<number | null>;
-  /** Whether the rest between two rounds keeps the process alive: an open worker does, an engine without one does not. */
+  /** Whether the loop keeps the process alive while it rests. An open worker does; an engine without workers does not. */
   readonly keepAlive?: boolean;
   readonly onError: (error: unknown, loop: string) => void;
+}
+
+interface StoreLoopDeps extends Pick<LoopOptions, "system" | "logger"> {
+  storeFailed(error: unknown, during: string): void;
+}
+
+/** A loop whose rounds fail only with the store. */
+export function storeLoop(
+  { system, logger, storeFailed }: StoreLoopDeps,
+  name: string,
+  round: LoopOptions["round"],
+): Loop {
+  return new Loop({ name, system, logger, round, onError: (error) => storeFailed(error, name) });
 }
 
 const BACKOFF = { first: 100, factor: 2, most: 5_000 };
 
 /**
- * A round of work that repeats at its own pace. Starting twice, stopping twice and stopping before the start are all
- * harmless; a failing round is reported and tried again later, so no failure of the store ends a loop; `runOnce` is
- * the round alone, for tests and for operators.
+ * Repeats a round of work, with a rest between rounds. A round that fails is reported and tried again with a backoff, so
+ * a failing store does not end the loop. `start` and `stop` may be called twice and in any order.
  */
 export class Loop {
   readonly #options: LoopOptions;
@@ -38,7 +50,7 @@ export class Loop {
     this.wake();
   }
 
-  /** Resolves when the round under way, if any, has ended; afterwards nothing runs. */
+  /** Resolves when the current round, if any, has ended. No round runs after that. */
   async stop(): Promise<void> {
     this.#state = "stopped";
     this.#timer?.cancel();
@@ -54,11 +66,12 @@ export class Loop {
     this.#current ??= this.#run();
   }
 
-  /** Whether the last round failed: readiness shows this, so that a deaf engine is seen. */
+  /** Whether the last round failed, for readiness checks. */
   get isFailing(): boolean {
     return this.#failures > 0;
   }
 
+  /** One round, for tests and operators. */
   runOnce(): Promise<number | null> {
     return this.#options.round();
   }

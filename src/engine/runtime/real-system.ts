@@ -1,7 +1,7 @@
 import { randomFillSync } from "node:crypto";
 import type { System, Timer } from "../../ports/system.ts";
 
-/** Node's own timers fire at once beyond this delay. */
+/** Node fires timers with a longer delay at once. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 
 /** The real clock, timers and randomness. Nothing else in the product reads them. */
@@ -28,7 +28,7 @@ class RealTimer implements Timer {
   }
 
   #arm(delay: number): void {
-    // Node rounds timers down to whole milliseconds and may fire up to one early, so the rest is waited for again.
+    // Node may fire a timer up to 1 ms early. `#fire` waits for the rest.
     this.#handle = setTimeout(() => this.#fire(), Math.min(Math.ceil(delay), LONGEST_TIMER));
     if (!this.#keepAlive) this.#handle.unref();
   }

@@ -3,11 +3,11 @@ interface Chain {
   length: number;
 }
 
-/** Runs what belongs to one key one after the other, in the order of the calls, and different keys side by side. */
+/** Runs the calls of one key one after the other, in their order. Calls of different keys run at the same time. */
 export class Chains {
   readonly #chains = new Map<string, Chain>();
 
-  /** How many run or wait under this key. */
+  /** How many calls of this key run or wait. */
   length(key: string): number {
     return this.#chains.get(key)?.length ?? 0;
   }

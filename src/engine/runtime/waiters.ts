@@ -1,9 +1,9 @@
 import type { JobId, JobRow } from "../../core/job/job.ts";
 
-/** The ended job, a reason to look for oneself, or the word that nothing more will come. */
-type Listener = (told: JobRow | "look" | "closed") => void;
+/** The finished row; `look`: the job may have ended, read it; `closed`: the engine closes. */
+type Listener = (news: JobRow | "look" | "closed") => void;
 
-/** Who waits in this process for which job to end. */
+/** Callers in this process that wait for a job to end. */
 export class Waiters {
   readonly #waiting = new Map<JobId, Set<Listener>>();
   #isClosed = false;
@@ -21,7 +21,7 @@ export class Waiters {
     return this.#isClosed;
   }
 
-  /** The engine closes: whoever still waits is told so, instead of asking a closed store for ever. */
+  /** The engine closes. The callers stop waiting, because the store closes too. */
   close(): void {
     this.#isClosed = true;
     for (const set of [...this.#waiting.values()]) for (const listener of [...set]) listener("closed");
@@ -31,12 +31,12 @@ export class Waiters {
     return this.#waiting.size > 0 && this.#waiting.has(id);
   }
 
-  /** The job ended here, so the waiter needs no look into the store. */
+  /** The job ended in this process, so the waiters get its row. */
   settled(row: JobRow): void {
     for (const listener of [...(this.#waiting.get(row.id) ?? [])]) listener(row);
   }
 
-  /** The job may have ended somewhere: the waiter looks. */
+  /** The job may have ended in another process, so the waiters read it. */
   hint(id: JobId): void {
     for (const listener of [...(this.#waiting.get(id) ?? [])]) listener("look");
   }

@@ -10,26 +10,26 @@ import type { SagaEventDetail, SagaEventName } from "../events/saga-events.ts";
 import type { SagaCounters } from "../statistics/saga-counters.ts";
 import type { SagaName } from "./saga-addresses.ts";
 
-/** The part of an engine that hears of steps. */
-interface Audience {
+/** What announcing a step needs from its engine. */
+interface AnnounceDeps {
   readonly clock: { now(): Instant };
   readonly bus: Pick<EventBus, "emit" | "wants">;
   readonly counters: { readonly sagas: SagaCounters };
 }
 
-/** Counts a step that is over and tells of it; `revoked` is what the store says its revokes found. */
+/** Counts and announces a committed step. `revoked` is what the store's revokes found. */
 export function announceStep(
-  audience: Audience,
+  deps: AnnounceDeps,
   saga: SagaName,
   event: SagaEvent,
   outcome: StepOutcome,
   revoked: readonly Revoked[],
 ): void {
-  const counters = audience.counters.sagas;
+  const counters = deps.counters.sagas;
   const more = outcome.kind === "ignored" ? { because: outcome.because } : {};
   for (const name of namesOf(outcome)) {
     counters.add(COUNTERS[name]);
-    announce(audience, name, saga, event, more);
+    announce(deps, name, saga, event, more);
   }
   if (outcome.kind === "stepped") countRevokes(counters, outcome.effects, revoked);
 }
@@ -43,7 +43,7 @@ const COUNTERS = {
   "saga.failed": "failed",
 } as const satisfies Record<SagaEventName, string>;
 
-/** What the stream keeps of a step, as effects of the unit that commits it: none while events are off. */
+/** The events of a step, for the unit that commits it; none while recording is off. */
 export function stepEvents(
   recorder: EventRecorder,
   { type, id }: SagaName,
@@ -66,7 +66,7 @@ function namesOf(outcome: StepOutcome): readonly SagaEventName[] {
   ];
 }
 
-/** Of what a completed saga cancels, the process that holds it counts what was leased: it finds it gone and ignores it. */
+/** Leased timeouts of a completed saga are not counted here: the process that holds one counts it as ignored. */
 function countRevokes(
   counters: SagaCounters,
   effects: readonly SagaEffect[],
@@ -80,13 +80,13 @@ function countRevokes(
   }
 }
 
-export function announceFailure(audience: Audience, saga: SagaName, event: SagaEvent, error: unknown): void {
-  audience.counters.sagas.add("failed");
-  announce(audience, "saga.failed", saga, event, { error });
+export function announceFailure(deps: AnnounceDeps, saga: SagaName, event: SagaEvent, error: unknown): void {
+  deps.counters.sagas.add("failed");
+  announce(deps, "saga.failed", saga, event, { error });
 }
 
 function announce(
-  { bus, clock }: Audience,
+  { bus, clock }: AnnounceDeps,
   name: SagaEventName,
   { type, id }: SagaName,
   { kind, name: eventName, id: eventId }: SagaEvent,

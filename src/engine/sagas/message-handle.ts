@@ -7,24 +7,25 @@ import { REPLIES } from "./saga-addresses.ts";
 
 const POLL = 500;
 
-/** A message that is durable and will be handled. */
+/** A stored message. */
 export class MessageHandle {
-  /** The message's id: sent again under it, the message is recognised by its saga. */
+  /** The id of the message. A message that is sent again with the same id is handled once. */
   readonly id: string;
-  readonly #parts: EngineContext;
+  readonly #context: EngineContext;
 
-  constructor(parts: EngineContext, id: string) {
-    this.#parts = parts;
+  constructor(context: EngineContext, id: string) {
+    this.#context = context;
     this.id = id;
   }
 
   /**
-   * What a handler says with `saga.reply()`, in answer to this message or, for one that started a saga, later. Rejects
-   * with `result_timeout` when `within` is over; the message is handled all the same. Replies are kept for an hour.
+   * The value that a handler passes to `saga.reply()` for this message. If the message started a saga, a later handler
+   * may reply. Rejects with `result_timeout` after `within`; the message is handled anyway. Replies are stored for an
+   * hour.
    */
   reply(options: { readonly within: Duration }): Promise<Json> {
     const within = parseDuration(options?.within, "within");
-    const { system, store, waiters, storeFailed } = this.#parts;
+    const { system, store, waiters, storeFailed } = this.#context;
     return new Promise((resolve, reject) => {
       let poll: Timer | undefined;
       let isLooking = false;
@@ -50,16 +51,21 @@ export class MessageHandle {
         poll?.cancel();
         if (!isOver) poll = system.after(POLL, () => void look(), { keepAlive: true });
       };
-      const off = waiters.add(this.id, (told) => {
-        if (told === "look") void look();
-        else if (told === "closed") {
+      const off = waiters.add(this.id, (notice) => {
+        if (notice === "look") void look();
+        else if (notice === "closed") {
           end(() =>
-            reject(new CurfewError("closed", `the engine was closed before message ${this.id} was answered`)),
+            reject(
+              new CurfewError(
+                "closed",
+                `reply: the engine was closed before message ${this.id} was answered; the message is handled anyway`,
+              ),
+            ),
           );
         }
       });
-      const says = `message ${this.id} was not answered within ${formatDuration(within)}; it is handled all the same`;
-      const limit = system.after(within, () => end(() => reject(new CurfewError("result_timeout", says))), {
+      const text = `reply: message ${this.id} was not answered within ${formatDuration(within)}; it is handled anyway: ask again, or allow more time`;
+      const limit = system.after(within, () => end(() => reject(new CurfewError("result_timeout", text))), {
         keepAlive: true,
       });
       void look();

@@ -9,17 +9,17 @@ const TRIES = 4;
 const BACKOFF = { first: 25, factor: 4, most: 400 };
 
 /** Messages sent while a store call is running share the next one. Each promise resolves when its message is durable. */
-export function openOutbox(parts: EngineContext): Batcher<NewTimeout, undefined> {
+export function openOutbox(context: EngineContext): Batcher<NewTimeout, undefined> {
   const call = async (messages: readonly NewTimeout[]): Promise<undefined[]> => {
-    await storeMessages(parts, messages);
+    await storeMessages(context, messages);
     return messages.map(() => undefined);
   };
   return new Batcher({ call });
 }
 
-/** A lost reply is asked for again under the same ids, which the store knows by then. */
-async function storeMessages(parts: EngineContext, messages: readonly NewTimeout[]): Promise<void> {
-  const { store, clock, system, storeFailed } = parts;
+/** Retries with the same ids, so a message whose reply was lost is not stored twice. */
+async function storeMessages(context: EngineContext, messages: readonly NewTimeout[]): Promise<void> {
+  const { store, clock, system, storeFailed } = context;
   for (let tries = 1; ; tries++) {
     try {
       await store.timeouts.insert(messages, { now: clock.now() });
@@ -27,8 +27,8 @@ async function storeMessages(parts: EngineContext, messages: readonly NewTimeout
     } catch (error) {
       storeFailed(error, "send");
       if (tries === TRIES) {
-        const says = "send: the store did not take the message; send it again with the same id";
-        throw new CurfewError("store_failed", says, { cause: error });
+        const text = "send: the store did not confirm the message; send it again with the same id";
+        throw new CurfewError("store_failed", text, { cause: error });
       }
       await rest(system, backoff(tries, BACKOFF));
     }

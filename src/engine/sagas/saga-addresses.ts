@@ -13,20 +13,20 @@ import type { NewTimeout, TimeoutRow } from "../../core/timeout/timeout.ts";
 import type { RecordKey } from "../../ports/store.ts";
 import { recordKind } from "../commit/records.ts";
 
-/** One saga among all: its type and its correlation value. */
+/** The type and the correlation value of one saga. */
 export interface SagaName {
   readonly type: string;
   readonly id: string;
 }
 
-/** Records of sagas; `sagaName` gives their names. */
+/** Records of sagas, named by `sagaName`. */
 export const SAGAS = recordKind<SagaRecord>("saga", { decode: decodeRecord, encode: encodeRecord });
 /** Replies, named by the message that they answer. */
 export const REPLIES = recordKind<{ readonly value: Json }>("reply");
 
 const PREFIX = "saga:";
 
-/** Where the timeouts and messages of a type go. */
+/** The destination of a type's timeouts and messages. */
 export function destinationOf(type: string): string {
   return `${PREFIX}${type}`;
 }
@@ -35,17 +35,16 @@ export function isSagaDestination(name: string): boolean {
   return name.startsWith(PREFIX);
 }
 
-/** The name of a saga's record. */
 export function sagaName({ type, id }: SagaName): string {
   return JSON.stringify([type, id]);
 }
 
-/** The record of a saga; its timeouts carry the same key. */
+/** The key of a saga's record; its timeouts carry the same key. */
 export function recordKeyOf(saga: SagaName): RecordKey {
   return SAGAS.key(sagaName(saga));
 }
 
-/** Every key of a type begins with this. */
+/** All record names of a type begin with this. */
 export function keyPrefixOf(type: string): string {
   return `${JSON.stringify([type]).slice(0, -1)},`;
 }
@@ -55,20 +54,20 @@ export function nameOf([, key]: RecordKey): SagaName {
   return { type, id };
 }
 
-/** The mailbox of a saga: messages are timeouts that are due at once, and this key finds them in order. */
+/** The mailbox of a saga. Messages are timeouts that are due at once, and this key lists them in order. */
 export function mailKeyOf({ type, id }: SagaName): RecordKey {
   return ["mail", JSON.stringify([type, id])];
 }
 
-/** What a stored message says of itself beside its payload. */
+/** Fields of a stored message besides its payload. */
 interface MessageHeaders {
   readonly message: string;
-  /** The id its sender gave it; the row has one of its own, which tells the order of arrival. */
+  /** The sender's id, if there is one. The row's own id gives the order of arrival. */
   readonly id?: string;
   readonly replyTo?: ReplyAddress;
 }
 
-/** A message as it is stored: a timeout that is due now. Its row's id grows, so the mailbox is in the order of arrival. */
+/** A message as a timeout that is due now. Row ids grow, so the mailbox is in the order of arrival. */
 export function messageRow(
   message: Omit<OutgoingMessage, "id"> & { readonly id?: string },
   rowId: string,
@@ -104,14 +103,14 @@ export function timeoutRow(request: TimeoutRequest, saga: SagaName): NewTimeout 
   };
 }
 
-/** The saga and the event that a claimed row stands for. */
+/** The saga and the event of a claimed row. */
 export function readRow(row: TimeoutRow): { readonly saga: SagaName; readonly event: SagaEvent } {
   const headers = (row.headers ?? {}) as unknown as Partial<MessageHeaders> & { readonly timeout?: string };
   const name = headers.message ?? headers.timeout;
   if (row.saga === null || name === undefined) {
     throw new CurfewError(
       "invalid_state",
-      `timeout ${row.id} goes to ${row.destination} and was not made by a saga: give it another destination`,
+      `timeout ${row.id}: destination ${row.destination} is reserved for sagas; insert it with another destination`,
     );
   }
   const payload = row.payload === null ? null : (JSON.parse(row.payload) as Json);

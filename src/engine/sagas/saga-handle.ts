@@ -6,9 +6,8 @@ import { changeRecord } from "../commit/commit.ts";
 import type { StoredRecord } from "../commit/records.ts";
 import type { Chains } from "../runtime/serial-by-key.ts";
 import { mailKeyOf, nameOf, recordKeyOf, SAGAS, type SagaName, sagaName } from "./saga-addresses.ts";
-import { type RunnerParts, writeOf } from "./saga-runner.ts";
+import { type StepContext, writeOf } from "./saga-runner.ts";
 
-/** A saga as it stands. */
 export interface SagaView<State = unknown> {
   readonly type: string;
   readonly id: string;
@@ -30,16 +29,16 @@ export function viewOf<State>({ name, version, body }: StoredRecord<SagaRecord>)
 
 const PAGE = 1_000;
 
-/** One saga, for those who look at it or operate it. */
+/** One saga, for reading and operating it. */
 export class SagaHandle<State = unknown> {
   readonly type: string;
   readonly id: string;
-  readonly #parts: RunnerParts;
+  readonly #context: StepContext;
   readonly #plan: SagaPlan;
   readonly #chains: Chains;
 
-  constructor(parts: RunnerParts, plan: SagaPlan, id: string, chains: Chains) {
-    this.#parts = parts;
+  constructor(context: StepContext, plan: SagaPlan, id: string, chains: Chains) {
+    this.#context = context;
     this.#plan = plan;
     this.#chains = chains;
     this.type = plan.type;
@@ -50,52 +49,52 @@ export class SagaHandle<State = unknown> {
     return { type: this.type, id: this.id };
   }
 
-  /** The saga as it stands, or null; one that is completed is there for its retention. */
+  /** The saga, or null. A completed saga can be read until its retention ends. */
   async load(): Promise<SagaView<State> | null> {
-    const stored = await SAGAS.load(this.#parts.store, sagaName(this.#name));
+    const stored = await SAGAS.load(this.#context.store, sagaName(this.#name));
     return stored && viewOf(stored);
   }
 
-  /** Its pending timeouts with their instants, those that were given up included. */
+  /** Its pending and dead timeouts. */
   timeouts(): Promise<TimeoutRow[]> {
-    return this.#parts.store.timeouts.list({ saga: recordKeyOf(this.#name) }, null, PAGE);
+    return this.#context.store.timeouts.list({ saga: recordKeyOf(this.#name) }, null, PAGE);
   }
 
-  /** Messages that wait for it in the order of their arrival, those that were given up included. */
+  /** Its waiting and dead messages, in the order of arrival. */
   messages(): Promise<TimeoutRow[]> {
-    return this.#parts.store.timeouts.list({ saga: mailKeyOf(this.#name) }, null, PAGE);
+    return this.#context.store.timeouts.list({ saga: mailKeyOf(this.#name) }, null, PAGE);
   }
 
   /**
-   * Takes back a timeout from outside, by key or id. Once this says `revoked`, nothing of its handler counts any more, and
-   * this process does not enter it; another process may be about to, in vain.
+   * Revokes a timeout by key or id. After `revoked`, its handler cannot commit, and this process does not start it.
+   * Another process may still start it; its step is then refused.
    */
   async revoke(keyOrId: string): Promise<"revoked" | "not-pending"> {
     return this.#change((record) => {
-      const taken = record.pending.find(({ id, key }) => id === keyOrId || key === keyOrId);
-      if (!taken) return null;
+      const pending = record.pending.find(({ id, key }) => id === keyOrId || key === keyOrId);
+      if (!pending) return null;
       return {
-        record: { ...record, pending: record.pending.filter((one) => one !== taken) },
-        ids: [taken.id],
+        record: { ...record, pending: record.pending.filter((one) => one !== pending) },
+        ids: [pending.id],
       };
     }).then((isChanged) => (isChanged ? "revoked" : "not-pending"));
   }
 
-  /** Completes the saga from outside, without a handler: what is pending is revoked. Answers whether it was alive. */
+  /** Completes the saga without a handler and revokes its pending timeouts. Returns whether it was alive. */
   end(): Promise<boolean> {
     return this.#change((record) => ({
-      record: { ...record, pending: [], completedAt: this.#parts.clock.now() },
+      record: { ...record, pending: [], completedAt: this.#context.clock.now() },
       ids: record.pending.map(({ id }) => id),
     }));
   }
 
-  /** Changes a saga that is alive, after the steps under way in this process and guarded against those in others. */
+  /** Changes a live saga: after the running steps of this process, and guarded against steps of others. */
   #change(
     change: (record: SagaRecord) => { readonly record: SagaRecord; readonly ids: readonly string[] } | null,
   ): Promise<boolean> {
     const name = sagaName(this.#name);
     return this.#chains.run(name, async () => {
-      const changed = await changeRecord(this.#parts, "saga", SAGAS, name, (record, now) => {
+      const changed = await changeRecord(this.#context, "saga", SAGAS, name, (record, now) => {
         const next = record?.completedAt === null ? change(record) : null;
         if (!next) return null;
         const effects = next.ids.map((id) => ({ revoke: { id } }));

@@ -5,47 +5,47 @@ import type { Delivery, DeliveryLease, Destination } from "../dispatch/destinati
 import type { Chains } from "../runtime/serial-by-key.ts";
 import { announceFailure } from "./announce-saga.ts";
 import { destinationOf, readRow } from "./saga-addresses.ts";
-import { deliver, type RunnerParts } from "./saga-runner.ts";
+import { deliver, type StepContext } from "./saga-runner.ts";
 
-/** How long an event waits for a process that knows the version which its saga was written by. */
+/** How long an event waits for a process with the newer definition that wrote its saga's state. */
 const NEWER_PAUSE = 5_000;
 
-/** How many events of one saga may wait for each other in this process, and how long the others stay away. */
+/** At most this many events of one saga wait in this process; further ones are postponed by CHAIN_PAUSE. */
 const CHAIN_LIMIT = 20;
 const CHAIN_PAUSE = 100;
 
-/** Sagas of one type in this process: what is due for one of them is handled here. */
+/** Delivers the messages and timeouts of one saga type in this process. */
 export class SagaDestination implements Destination {
   readonly name: string;
-  readonly #parts: RunnerParts;
+  readonly #context: StepContext;
   readonly #plan: SagaPlan;
   readonly #chains: Chains;
 
-  constructor(parts: RunnerParts, plan: SagaPlan, chains: Chains) {
-    this.#parts = parts;
+  constructor(context: StepContext, plan: SagaPlan, chains: Chains) {
+    this.#context = context;
     this.#plan = plan;
     this.#chains = chains;
     this.name = destinationOf(plan.type);
   }
 
-  /** Events of one saga go one after the other: two at once would only take each other's step again. */
-  async deliver(row: TimeoutRow, hold: DeliveryLease): Promise<Delivery> {
+  /** Runs the events of one saga one after the other: at once, all but one would conflict and run again. */
+  async deliver(row: TimeoutRow, lease: DeliveryLease): Promise<Delivery> {
     const key = row.saga?.[1] ?? row.id;
-    // One saga with a full mailbox must not take the places of all the others while its messages wait for each other.
-    if (this.#chains.length(key) >= CHAIN_LIMIT) return { again: this.#parts.clock.now() + CHAIN_PAUSE };
-    return this.#chains.run(key, () => this.#deliver(row, hold));
+    // A saga with a full mailbox must not take all slots while its messages wait for each other.
+    if (this.#chains.length(key) >= CHAIN_LIMIT) return { again: this.#context.clock.now() + CHAIN_PAUSE };
+    return this.#chains.run(key, () => this.#deliver(row, lease));
   }
 
-  async #deliver(row: TimeoutRow, hold: DeliveryLease): Promise<Delivery> {
+  async #deliver(row: TimeoutRow, lease: DeliveryLease): Promise<Delivery> {
     try {
-      return await deliver(this.#parts, this.#plan, row, hold);
+      return await deliver(this.#context, this.#plan, row, lease);
     } catch (error) {
       const { saga, event } = readRow(row);
-      announceFailure(this.#parts, saga, event, error);
-      const { logger, clock } = this.#parts;
+      announceFailure(this.#context, saga, event, error);
+      const { logger, clock } = this.#context;
       logger.warn(
         { error, saga: saga.type, id: saga.id, [event.kind]: event.name },
-        "a saga's handler failed",
+        "a saga handler failed; its event is tried again",
       );
       const isTooNew = error instanceof CurfewError && error.code === "newer_state";
       if (isTooNew) return { again: clock.now() + NEWER_PAUSE };
@@ -54,7 +54,7 @@ export class SagaDestination implements Destination {
   }
 }
 
-/** The plans of sagas to host, each type once. */
+/** Checks the sagas to host and returns their plans. */
 export function checkSagas(sagas: readonly AnySaga[]): SagaPlan[] {
   if (!Array.isArray(sagas) || sagas.length === 0) {
     throw refuse("invalid_option", "sagas", sagas, "list at least one saga made by defineSaga()");

@@ -1,4 +1,4 @@
-import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { checkText } from "../../core/timeout/timeout.ts";
 import type { Store } from "../../ports/store.ts";
 import { type Timeout, timeoutOf } from "../dispatch/timeout-view.ts";
@@ -6,35 +6,35 @@ import { keyPrefixOf, mailKeyOf, nameOf, recordKeyOf, SAGAS, sagaName } from "./
 import { type SagaView, viewOf } from "./saga-handle.ts";
 
 export interface SagaListOptions {
-  /** Only sagas of this type; left out, all types one after the other. */
+  /** Only sagas of this type. Default: all types, one after the other. */
   readonly type?: string;
   /** The cursor of the page before. */
   readonly after?: string | null;
-  /** At most this many, 100 if nothing is said, up to 1,000. */
+  /** From 1 to 1,000; default 100. */
   readonly limit?: number;
 }
 
-/** A page of sagas; `cursor` is the `after` of the next one, and null says that there is none. */
+/** A page of sagas. `cursor` is the `after` of the next page; null on the last one. */
 export interface SagaPage {
   readonly sagas: readonly SagaView[];
   readonly cursor: string | null;
 }
 
-/** One saga with what waits for it. */
+/** One saga with its timeouts and messages. */
 export interface SagaDetail extends SagaView {
   /** The version of the definition that wrote the state. */
   readonly schema: number;
-  /** Ids of the last messages that were handled, at most 20, the newest last. The steps themselves are not kept. */
+  /** Ids of the last 20 handled messages, newest last. The steps themselves are not stored. */
   readonly handled: readonly string[];
-  /** Its pending timeouts, dead ones included: at most 1,000. */
+  /** Its pending and dead timeouts, at most 1,000. */
   readonly timeouts: readonly Timeout[];
-  /** Messages that wait for it in the order of their arrival, dead ones included: the first 1,000. */
+  /** Its waiting and dead messages in the order of arrival, the first 1,000. */
   readonly messages: readonly Timeout[];
 }
 
 const MOST = 1_000;
 
-/** Sagas as the store has them: it needs no definition, so any process can look at all of them. */
+/** Reads sagas from the store. It needs no definition, so any process can read all sagas. */
 export class SagaRecords {
   readonly #store: Store;
 
@@ -42,23 +42,21 @@ export class SagaRecords {
     this.#store = store;
   }
 
-  /** Sagas in the order of their types and ids, alive and completed. */
+  /** Live and completed sagas, by type and id. */
   async list(options: SagaListOptions = {}): Promise<SagaPage> {
     refuseUnknownKeys(options, "options", ["type", "after", "limit"]);
     const { type, after = null, limit = 100 } = options;
-    if (!Number.isInteger(limit) || limit < 1 || limit > MOST)
-      throw refuse("invalid_limit", "options.limit", limit, `use a whole number from 1 to ${MOST}`);
+    checkCount(limit, "options.limit", MOST);
     const prefix = type === undefined ? "" : keyPrefixOf(checkText(type, "options.type"));
     if (after !== null && !(isKey(after) && after.startsWith(prefix)))
       throw refuse("invalid_option", "options.after", after, "use the cursor of the page before");
-    const found = await SAGAS.list(this.#store, after ?? (prefix || null), limit + 1);
-    const wanted = found.filter(({ name }) => name.startsWith(prefix));
+    const stored = await SAGAS.list(this.#store, after ?? (prefix || null), limit + 1);
+    const wanted = stored.filter(({ name }) => name.startsWith(prefix));
     const page = wanted.slice(0, limit);
     const cursor = wanted.length > limit ? (page.at(-1)?.name ?? null) : null;
     return { sagas: page.map((one) => viewOf(one)), cursor };
   }
 
-  /** One saga with its timeouts and messages, or null. */
   async get(type: string, id: string): Promise<SagaDetail | null> {
     const name = { type: checkText(type, "type"), id: checkText(id, "id") };
     const stored = await SAGAS.load(this.#store, sagaName(name));
@@ -79,7 +77,7 @@ export class SagaRecords {
   }
 }
 
-/** Whether a cursor is the key of a saga's record. */
+/** Whether a cursor is the name of a saga's record. */
 function isKey(after: unknown): boolean {
   if (typeof after !== "string" || !after.startsWith('["')) return false;
   try {

@@ -28,19 +28,19 @@ import {
 } from "./saga-addresses.ts";
 
 const CONFLICT_PAUSE = 50;
-/** How long a message waits for one before it that another process holds. */
-const HEAD_PAUSE = 100;
+/** How long a message waits if another process holds an earlier one. */
+const FIRST_PAUSE = 100;
 const SHORTEST_RETENTION = 60_000;
-/** How long a reply waits to be fetched. */
+/** How long a reply is stored. */
 const REPLY_KEPT = 3_600_000;
 
 /** What the steps of all sagas of one engine share. */
-export interface RunnerParts extends EngineContext {
-  /** Loads a record with others that are asked for at the same time; the answer is never older than the request. */
+export interface StepContext extends EngineContext {
+  /** Loads a record, in one call with other requests of the same time. It is never older than the request. */
   loadRecord(key: RecordKey): Promise<RecordRow | null>;
-  /** Tells the process of jobs that a step has enqueued. */
+  /** Announces jobs that a step enqueued. */
   noticeJobs(jobs: readonly NewJob[]): void;
-  /** Somebody in this process may be waiting for the reply to this message. */
+  /** Wakes a caller of this process that waits for the reply to this message. */
   hintReply(message: string): void;
 }
 
@@ -50,79 +50,83 @@ interface Loaded {
 }
 
 /**
- * Delivers one claimed message or timeout to its saga: load, step, commit. The commit names the version of the record
- * and the lease on the row, and removes the row with them, so an event counts once however often it is delivered. No
- * changeRecord: a handler runs between read and write, and the lease may lapse meanwhile.
+ * Delivers one claimed message or timeout to its saga: load, step, commit. The commit names the record's version and
+ * the row's lease, and removes the row, so an event counts once even if it is delivered twice. No changeRecord: a
+ * handler runs between read and write, and the lease may end during it.
  */
 export async function deliver(
-  parts: RunnerParts,
+  context: StepContext,
   plan: SagaPlan,
   row: TimeoutRow,
-  hold: DeliveryLease,
+  lease: DeliveryLease,
 ): Promise<Delivery> {
   const { saga, event } = readRow(row);
   for (let tries = 0; tries < STALE_TRIES; tries++) {
-    // Both at once: a message that is first and a record that has changed meanwhile end in a conflict, and in another try.
-    const [waits, loaded] = await Promise.all([
-      event.kind === "message" ? waitsFor(parts, saga, row) : null,
-      load(parts, saga),
+    // Both reads at once: if the record changes between them, the commit conflicts and this loop tries again.
+    const [waitUntil, loaded] = await Promise.all([
+      event.kind === "message" ? waitUntilFirst(context, saga, row) : null,
+      load(context, saga),
     ]);
-    if (waits !== null) return { again: waits };
-    const outcome = await stepWithin(parts, plan, saga, loaded.record, event, hold);
+    if (waitUntil !== null) return { again: waitUntil };
+    const outcome = await stepWithin(context, plan, saga, loaded.record, event, lease);
     if (outcome.kind === "ignored") {
-      announceStep(parts, saga, event, outcome, []);
+      announceStep(context, saga, event, outcome, []);
       return "sent";
     }
-    const now = parts.clock.now();
-    const step = unitOf(plan, saga, loaded, outcome, row, hold, now, parts.nextId);
-    const told = stepEvents(parts.recorder, saga, event, outcome, now);
-    const unit = told.length > 0 ? { ...step, effects: [...step.effects, ...told] } : step;
-    const answer = await parts.committer.commit(unit);
+    const now = context.clock.now();
+    const step = unitOf(plan, saga, loaded, outcome, row, lease, now, context.nextId);
+    const events = stepEvents(context.recorder, saga, event, outcome, now);
+    const unit = events.length > 0 ? { ...step, effects: [...step.effects, ...events] } : step;
+    const answer = await context.committer.commit(unit);
     if (answer.ok) {
-      follow(parts, saga, event, outcome, answer.revoked ?? []);
+      announceCommitted(context, saga, event, outcome, answer.revoked ?? []);
       return "done";
     }
-    // The lease ran out during the step: another process has the row or will have it, and nothing of this step counts.
+    // The lease ended during the step: another process gets the row, and this step is discarded.
     if (answer.because === "lapsed") {
-      parts.counters.sagas.add("lapsed");
+      context.counters.sagas.add("lapsed");
       return "done";
     }
-    parts.counters.sagas.add("conflicts");
+    context.counters.sagas.add("conflicts");
   }
-  return { again: parts.clock.now() + CONFLICT_PAUSE };
+  return { again: context.clock.now() + CONFLICT_PAUSE };
 }
 
-/** Until when a message waits for those that arrived before it; null for the first of its mailbox. */
-async function waitsFor(parts: RunnerParts, saga: SagaName, row: TimeoutRow): Promise<Instant | null> {
-  const [head] = await parts.store.timeouts.list({ saga: mailKeyOf(saga), isDead: false }, null, 1);
-  if (!head || head.id === row.id) return null;
-  const now = parts.clock.now();
-  return head.dueAt > now ? head.dueAt : now + HEAD_PAUSE;
+/** Until when a message waits for earlier ones; null if it is the first of its mailbox. */
+async function waitUntilFirst(
+  context: StepContext,
+  saga: SagaName,
+  row: TimeoutRow,
+): Promise<Instant | null> {
+  const [first] = await context.store.timeouts.list({ saga: mailKeyOf(saga), isDead: false }, null, 1);
+  if (!first || first.id === row.id) return null;
+  const now = context.clock.now();
+  return first.dueAt > now ? first.dueAt : now + FIRST_PAUSE;
 }
 
-async function load(parts: RunnerParts, saga: SagaName): Promise<Loaded> {
-  const row = await parts.loadRecord(recordKeyOf(saga));
+async function load(context: StepContext, saga: SagaName): Promise<Loaded> {
+  const row = await context.loadRecord(recordKeyOf(saga));
   return { row, record: row && SAGAS.read(row).body };
 }
 
 /**
- * Runs the handler within its limit (SEMANTICS 7.9). A handler that blocks the loop keeps the timer from firing, so its
- * time is measured again when it has ended: it is judged before the commit.
+ * Runs the handler within its limit (SEMANTICS 7.9). A handler that blocks the event loop also blocks the timer, so its
+ * time is checked again before the commit.
  */
 async function stepWithin(
-  parts: RunnerParts,
+  context: StepContext,
   plan: SagaPlan,
   { id }: SagaName,
   record: SagaRecord | null,
   event: SagaEvent,
-  hold: DeliveryLease,
+  lease: DeliveryLease,
 ): Promise<StepOutcome> {
-  const { system, clock, nextId, queues, settings, documentLimit, recorder } = parts;
+  const { system, clock, nextId, queues, settings, documentLimit, recorder } = context;
   const limit = attemptLimitOf(plan, event, record) ?? Number.POSITIVE_INFINITY;
   const controller = new AbortController();
-  const stop = () => controller.abort(hold.signal.reason);
-  if (hold.signal.aborted) stop();
-  else hold.signal.addEventListener("abort", stop, { once: true });
+  const stop = () => controller.abort(lease.signal.reason);
+  if (lease.signal.aborted) stop();
+  else lease.signal.addEventListener("abort", stop, { once: true });
   const startedAt = system.monotonic();
   const overdue = () => new TimeoutError("execution", limit, system.monotonic() - startedAt, clock.now());
   const enqueue = {
@@ -145,11 +149,11 @@ async function stepWithin(
     if (system.monotonic() - startedAt > limit) throw overdue();
     return outcome;
   } finally {
-    hold.signal.removeEventListener("abort", stop);
+    lease.signal.removeEventListener("abort", stop);
   }
 }
 
-/** The promise's own end, or a rejection when the time is up; whatever it does afterwards is nobody's concern. */
+/** Settles as `work` does, or rejects after `limit` and ignores how `work` ends. */
 function endedWithin<Value>(
   system: System,
   limit: number,
@@ -170,7 +174,7 @@ function unitOf(
   { row: stored }: Loaded,
   outcome: Counted,
   row: TimeoutRow,
-  hold: DeliveryLease,
+  lease: DeliveryLease,
   now: Instant,
   nextId: () => string,
 ): Unit & { readonly effects: readonly Effect[] } {
@@ -179,7 +183,7 @@ function unitOf(
   return {
     when: [
       { record: key, version: stored?.version ?? 0 },
-      { timeout: row.id, owner: hold.owner },
+      { timeout: row.id, owner: lease.owner },
     ],
     effects: [
       ...(written ? [SAGAS.put(sagaName(saga), written.body, written.wakeAt)] : []),
@@ -190,8 +194,8 @@ function unitOf(
 }
 
 /**
- * A completed saga is kept for its retention, so that a message that comes again is recognised; for a minute at least,
- * without its state if nothing was to be kept: a sender that repeats itself after a lost reply does so within moments.
+ * A completed saga is stored for its retention, so that a repeated message is recognised. The minimum is a minute,
+ * without the state if the retention is 0: a sender whose reply was lost repeats the message soon.
  */
 export function writeOf(
   { retention }: Pick<SagaPlan, "retention">,
@@ -216,18 +220,18 @@ function storedEffect(effect: SagaEffect, saga: SagaName, now: Instant, nextId: 
   return REPLIES.put(to.message, { value: JSON.parse(value) as Json }, now + REPLY_KEPT);
 }
 
-/** What the process itself has to know of a committed step. */
-function follow(
-  parts: RunnerParts,
+/** Announces a committed step in this process. */
+function announceCommitted(
+  context: StepContext,
   saga: SagaName,
   event: SagaEvent,
   outcome: Counted,
   revoked: readonly Revoked[],
 ): void {
   const jobs = outcome.effects.flatMap((effect) => ("enqueue" in effect ? [effect.enqueue] : []));
-  if (jobs.length > 0) parts.noticeJobs(jobs);
+  if (jobs.length > 0) context.noticeJobs(jobs);
   for (const effect of outcome.effects) {
-    if ("reply" in effect && !("saga" in effect.reply.to)) parts.hintReply(effect.reply.to.message);
+    if ("reply" in effect && !("saga" in effect.reply.to)) context.hintReply(effect.reply.to.message);
   }
-  announceStep(parts, saga, event, outcome, revoked);
+  announceStep(context, saga, event, outcome, revoked);
 }

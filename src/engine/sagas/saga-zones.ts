@@ -11,9 +11,9 @@ const NAME = "version";
 const PAGE = BATCH_LIMIT;
 
 /**
- * Resolves pending wall-clock timeouts and crons anew where this process knows newer zone data than the one they were resolved by
- * (SEMANTICS 7.8). What is leased stays as it is; what has passed by the new rules is due at once. Versions are names such
- * as "2026a", which sort; an older process leaves things alone. Answers how many were moved.
+ * Resolves pending wall-clock timeouts and crons again if this process has newer zone data than the store's (SEMANTICS
+ * 7.8). Leased timeouts stay; instants that have passed by the new rules are due at once. Versions such as "2026a"
+ * sort, so an older process changes nothing. Returns how many moved.
  */
 export async function resolveZones(
   { store, clock, logger }: Pick<EngineContext, "store" | "clock" | "logger">,
@@ -24,7 +24,7 @@ export async function resolveZones(
   if (before !== undefined && before >= zoneData) return 0;
   let moved = 0;
   let seen = 0;
-  // Without a version there may still be timeouts, of a time before the version was kept; looking costs one query then.
+  // A store without a version may hold older timeouts; finding none costs one query.
   for (let after: string | null = null; ; ) {
     const rows = await store.timeouts.list({ hasWallClock: true }, after, PAGE);
     seen += rows.length;

@@ -1,9 +1,10 @@
-import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
 import { identityText, prepareMessage } from "../../core/saga/message.ts";
 import { type AnySaga, planOf, type SagaPlan } from "../../core/saga/saga.ts";
 import type { NewTimeout } from "../../core/timeout/timeout.ts";
-import type { RecordKey, RecordRow } from "../../ports/store.ts";
+import { BATCH_LIMIT, type RecordKey, type RecordRow } from "../../ports/store.ts";
+import { checkTx } from "../commit/check-tx.ts";
 import type { EngineContext } from "../context.ts";
 import type { Destination } from "../dispatch/destination.ts";
 import { Batcher } from "../runtime/batcher.ts";
@@ -13,45 +14,45 @@ import { openOutbox } from "./outbox.ts";
 import { keyPrefixOf, messageRow, SAGAS } from "./saga-addresses.ts";
 import { SagaHandle, type SagaView, viewOf } from "./saga-handle.ts";
 import { checkSagas, SagaDestination } from "./saga-host.ts";
-import type { RunnerParts } from "./saga-runner.ts";
+import type { StepContext } from "./saga-runner.ts";
 
 export interface MessageOptions {
-  /** The sender's own id for the message: sent again under it, it is handled once. */
+  /** The sender's id for the message: a message that is sent again with it is handled once. */
   readonly id?: string;
-  /** The caller's own transaction on the same database: the message exists if and only if that transaction commits. */
+  /** The caller's transaction on the same database: the message exists if and only if it commits. */
   readonly tx?: unknown;
 }
 
-/** Sagas that are handled in this process until it is closed. */
+/** Sagas that this process handles until `close`. */
 export interface SagaHost extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-/** What takes in destinations and says how to take one back, resolving when nothing of it is under way any more. */
+/** Serves a destination. The returned function stops it and resolves when no delivery runs. */
 type Serve = (name: string, destination: Destination) => () => Promise<void>;
 
-/** All that an engine does with sagas. */
+/** The sagas of an engine. */
 export class Sagas {
-  readonly #parts: RunnerParts;
+  readonly #context: StepContext;
   readonly #chains = new Chains();
   readonly #outbox: Batcher<NewTimeout, undefined>;
 
-  constructor(parts: EngineContext, noticeJobs: (jobs: readonly NewJob[]) => void) {
-    const { store, waiters } = parts;
+  constructor(context: EngineContext, noticeJobs: (jobs: readonly NewJob[]) => void) {
+    const { store, waiters } = context;
     const reads = new Batcher<RecordKey, RecordRow | null>({ call: (keys) => store.records.load(keys) });
-    this.#parts = {
-      ...parts,
+    this.#context = {
+      ...context,
       loadRecord: (key) => reads.add(key),
       noticeJobs,
       hintReply: (message) => waiters.hint(message),
     };
-    this.#outbox = openOutbox(parts);
+    this.#outbox = openOutbox(context);
   }
 
   host(sagas: readonly AnySaga[], serve: Serve): SagaHost {
     const plans = checkSagas(sagas);
     const stops = plans.map((plan) => {
-      const destination = new SagaDestination(this.#parts, plan, this.#chains);
+      const destination = new SagaDestination(this.#context, plan, this.#chains);
       return serve(destination.name, destination);
     });
     let closing: Promise<void> | undefined;
@@ -70,34 +71,33 @@ export class Sagas {
   ): Promise<MessageHandle> {
     const plan = planOf(saga);
     refuseUnknownKeys(options, "options", ["id", "tx"]);
-    const given = options.id === undefined ? undefined : checkMessageId(options.id);
-    const { clock, nextId, documentLimit, store } = this.#parts;
+    const messageId = options.id === undefined ? undefined : checkMessageId(options.id);
+    const { clock, nextId, documentLimit, store } = this.#context;
     const prepared = await prepareMessage(plan, name, payload, documentLimit);
     const rowId = nextId();
-    const message = { ...prepared, saga: plan.type, name, replyTo: null, ...(given && { id: given }) };
+    const message = {
+      ...prepared,
+      saga: plan.type,
+      name,
+      replyTo: null,
+      ...(messageId && { id: messageId }),
+    };
     const now = clock.now();
     const row = messageRow(message, rowId, now);
     if (options.tx === undefined) await this.#outbox.add(row);
     else {
-      this.#checkTransactions(options.tx);
+      checkTx(store, options.tx);
       await store.timeouts.insert([row], { now, tx: options.tx });
     }
-    return new MessageHandle(this.#parts, given ?? rowId);
-  }
-
-  #checkTransactions(tx: unknown): void {
-    const { name, tx: hasTransactions } = this.#parts.store.capabilities;
-    if (hasTransactions) return;
-    const fix = `the ${name} store has no transactions to join: leave it out`;
-    throw refuse("invalid_option", "options.tx", typeof tx, fix);
+    return new MessageHandle(this.#context, messageId ?? rowId);
   }
 
   handle<State>(saga: unknown, id: string | number | bigint): SagaHandle<State> {
     const plan: SagaPlan = planOf(saga);
-    return new SagaHandle(this.#parts, plan, identityText(id, "id"), this.#chains);
+    return new SagaHandle(this.#context, plan, identityText(id, "id"), this.#chains);
   }
 
-  /** Sagas of one type in the order of their ids, after the id that ended the page before. */
+  /** Sagas of one type by id; `after` is the last id of the page before. */
   async list<State>(
     saga: unknown,
     page: { readonly after?: string; readonly limit?: number },
@@ -105,13 +105,11 @@ export class Sagas {
     refuseUnknownKeys(page, "page", ["after", "limit"]);
     const { type } = planOf(saga);
     const { limit = 100 } = page;
-    if (!Number.isInteger(limit) || limit < 1 || limit > 1_000) {
-      throw refuse("invalid_limit", "page.limit", limit, "use a whole number from 1 to 1000");
-    }
+    checkCount(limit, "page.limit", BATCH_LIMIT);
     const prefix = keyPrefixOf(type);
     const after = page.after === undefined ? prefix : JSON.stringify([type, page.after]);
-    const found = await SAGAS.list(this.#parts.store, after, limit);
-    return found.filter(({ name }) => name.startsWith(prefix)).map((stored) => viewOf<State>(stored));
+    const stored = await SAGAS.list(this.#context.store, after, limit);
+    return stored.filter(({ name }) => name.startsWith(prefix)).map((record) => viewOf<State>(record));
   }
 
   flushed(): Promise<void> {

@@ -31,24 +31,24 @@ export interface CounterSnapshot {
   readonly retrying: number;
   readonly discarded: number;
   readonly cancelled: number;
-  /** Successes after the soft signal: deadline misses that were let through. */
+  /** Successes after the soft signal: their deadline was missed, and they still count. */
   readonly late: number;
   /** In-process handlers that ran past their hard deadline and were fenced off. */
   readonly stuck: number;
-  /** Writes refused because another fence holds. */
+  /** Writes that were refused because another fence holds. */
   readonly lost: number;
-  /** Writes of which it cannot be known whether they counted, because the row is gone. */
+  /** Writes whose outcome is unknown, because the row is gone. */
   readonly unknown: number;
-  /** What handlers reported after their verdict: results, progress, checkpoints and log lines that count for nothing. */
+  /** Results, progress, checkpoints and log lines that a handler reported after its verdict. They do not count. */
   readonly ignored: number;
   readonly released: number;
   readonly timeouts: readonly TimeoutCount[];
   readonly sagas: SagaCounts;
-  /** How late deadlines fired: counts per bound of LATENESS_BOUNDS, and the sum in milliseconds. */
+  /** Delay of deadlines: counts per bound of LATENESS_BOUNDS, and the sum in milliseconds. */
   readonly lateness: HistogramSnapshot;
-  /** Jobs that were enqueued into a queue that no live worker took. */
+  /** Enqueues into queues that no live worker takes. */
   readonly unattended: readonly UnattendedCount[];
-  /** Per type and queue; beyond the first 500 pairs everything is counted under "other". */
+  /** Per type and queue. Beyond the first 500 pairs, everything is counted under "other". */
   readonly tallies: readonly Tally[];
 }
 
@@ -57,7 +57,7 @@ type SimpleCounter = Exclude<
   "timeouts" | "lateness" | "tallies" | "sagas" | "unattended"
 >;
 
-/** Types and queues come from whoever enqueues, so what is counted by them is bounded. */
+/** Producers choose types and queues, so the number of counted pairs is bounded. */
 const MOST_PAIRS = 500;
 const MOST_TIMEOUT_COUNTS = 2_000;
 
@@ -86,7 +86,7 @@ function countedKind(event: LifecycleEvent): CountedKind | undefined {
   return TIMEOUT_EVENTS.has(event.name) ? event.error?.kind : undefined;
 }
 
-/** Counts of this process since it started; a metrics endpoint reads them, nothing depends on them. */
+/** Counts of this process since it started, for metrics. Nothing is decided by them. */
 export class Counters {
   readonly sagas = new SagaCounters();
   readonly #simple: Record<SimpleCounter, number> = {
@@ -108,11 +108,11 @@ export class Counters {
     string,
     { kind: CountedKind; mode: string; type: string; queue: string; count: number }
   >();
-  /** By queue; as bounded as the tallies that it is made up from. */
+  /** By queue; bounded because its keys come from the tallies. */
   readonly #unattended = new Map<string, number>();
   readonly #lateness = new Histogram(LATENESS_BOUNDS);
   readonly #tallies = new Tallies(MOST_PAIRS);
-  /** The same counts by the minute, until they are written. */
+  /** The same counts by minute, until they are stored. */
   readonly minutes = new Minutes(this.#tallies);
 
   add(name: SimpleCounter, count = 1): void {
@@ -124,12 +124,10 @@ export class Counters {
     this.#tallies.of(type, queue).counts.enqueued += 1;
   }
 
-  /** Jobs that were enqueued into a queue that no live worker took. */
   unattended(queue: string, count: number): void {
     this.#unattended.set(queue, (this.#unattended.get(queue) ?? 0) + count);
   }
 
-  /** How many jobs this process enqueued into each queue. */
   enqueuedByQueue(): Map<string, number> {
     const byQueue = new Map<string, number>();
     for (const { queue, counts } of this.#tallies.all())
@@ -138,7 +136,7 @@ export class Counters {
     return byQueue;
   }
 
-  /** Counts what a decision committed at `at` tells of a job, given as it was before. */
+  /** Counts the events of a decision that was committed at `at`. `job` is the row before it. */
   record(job: JobRow, events: readonly LifecycleEvent[], at: Instant): void {
     const tally = this.#tallies.of(job.type, job.queue);
     if (at >= this.minutes.endsAt) this.minutes.nextMinute(at);
@@ -147,7 +145,7 @@ export class Counters {
       const simple = BY_EVENT[event.name];
       if (simple) this.#simple[simple] += 1;
       if (event.late) this.#simple.late += 1;
-      // Every timeout has its error, and most events have none.
+      // Every timeout has an error, and most events have none.
       if (event.error === undefined) continue;
       const kind = countedKind(event);
       if (!kind) continue;
@@ -158,8 +156,8 @@ export class Counters {
 
   #countTimeout(job: JobRow, kind: CountedKind): void {
     const mode = job.policy?.mode ?? "fail";
-    const found = this.#timeouts.get(`${kind} ${mode} ${job.type} ${job.queue}`);
-    if (found) found.count += 1;
+    const known = this.#timeouts.get(`${kind} ${mode} ${job.type} ${job.queue}`);
+    if (known) known.count += 1;
     else if (this.#timeouts.size < MOST_TIMEOUT_COUNTS) this.#addTimeout(kind, mode, job.type, job.queue);
     else this.#addTimeout(kind, mode, OTHER, OTHER);
   }
@@ -171,7 +169,7 @@ export class Counters {
     this.#timeouts.set(key, entry);
   }
 
-  /** How many milliseconds after its instant a deadline fired. */
+  /** Adds the milliseconds between a deadline and its execution. */
   fired(lateness: number): void {
     this.#lateness.add(lateness);
   }

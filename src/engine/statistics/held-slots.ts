@@ -9,22 +9,22 @@ const PAGE = 200;
 /** Reads at most this many keys of limits and marks of queues, because a caller waits for the answer. */
 const MOST_KEYS = 1_000;
 
-/** Returns the jobs that hold a slot and that nothing will end; one whose worker is gone holds it until it is cancelled. */
+/** Returns running jobs that hold a slot and have no deadline: nothing but a cancel ends one whose worker died. */
 export async function heldSlots(
   store: Pick<Store, "inspect" | "records">,
 ): Promise<(HeldSlot & { readonly type: string })[]> {
   const rows: JobRow[] = [];
-  let looked = 0;
-  for (let after: string | null = null; looked < MOST_KEYS; ) {
+  let read = 0;
+  for (let after: string | null = null; read < MOST_KEYS; ) {
     const page: LimitRow[] = await store.inspect.limitKeys(after, PAGE);
     for (const { key: limitKey, active } of page)
       if (active > 0) rows.push(...(await endlessAt(store, limitKey)));
-    looked += page.length;
+    read += page.length;
     if (page.length < PAGE) break;
     after = (page.at(-1) as LimitRow).key;
   }
-  const held = await Promise.all(rows.map((row) => heldBy(store, row)));
-  return held.filter(({ key, queue }) => key !== null || queue !== null);
+  const slots = await Promise.all(rows.map((row) => heldBy(store, row)));
+  return slots.filter(({ key, queue }) => key !== null || queue !== null);
 }
 
 async function endlessAt({ inspect }: Pick<Store, "inspect">, limitKey: string): Promise<JobRow[]> {

@@ -1,5 +1,5 @@
 export interface HistogramSnapshot {
-  /** Counts per bound, not cumulated; the last one is of what lies above all bounds. */
+  /** Counts per bound, not cumulative; the last one counts values above all bounds. */
   readonly counts: readonly number[];
   /** In milliseconds. */
   readonly sum: number;

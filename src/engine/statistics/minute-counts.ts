@@ -3,24 +3,24 @@ import { type SeriesData, SeriesTable } from "../../core/stats/series.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Series, Tallies } from "./tallies.ts";
 
-/** What was counted in one minute: series by the slice that they are stored in. */
+/** The counts of one minute: series by the slice in which they are stored. */
 export interface Minute {
   readonly start: Instant;
   readonly slices: ReadonlyMap<number, readonly SeriesData[]>;
 }
 
-/** So many series are stored together: few puts where there are few, and no record that grows without bound. */
+/** Series per record: few records for few series, and no record grows without bound. */
 const SLICE = 50;
-/** So many minutes wait for a store that is away; then the oldest two are kept as one. */
+/** At most this many minutes wait while the store is down; then the oldest two are merged. */
 const MOST_WAITING = 120;
 const MOST_SERIES = 500;
 
 /**
- * Cuts what the tallies count into minutes. Nothing is counted a second time: a minute is the difference between two
- * looks at the tallies, so a job costs one comparison of instants.
+ * Divides the tallies into minutes. A minute is the difference between two readings of the tallies, so a job costs only
+ * one comparison of instants.
  */
 export class Minutes {
-  /** From this instant on it is another minute. */
+  /** When the current minute ends. */
   endsAt: Instant = Number.NEGATIVE_INFINITY;
   readonly #tallies: Tallies;
   #start: Instant = 0;
@@ -30,10 +30,10 @@ export class Minutes {
     this.#tallies = tallies;
   }
 
-  /** Ends the minute that was counted so far, if it is over at `at`. */
+  /** Ends the current minute if it is over at `at`. */
   nextMinute(at: Instant): void {
     if (at < this.endsAt) return;
-    // Before the first event there was none; what was enqueued already belongs to the one that begins now.
+    // Before the first event there is no minute to end; earlier enqueues count for the one that begins now.
     if (this.endsAt !== Number.NEGATIVE_INFINITY) this.#end();
     this.#start = startOf(at, FINEST.span);
     this.endsAt = this.#start + FINEST.span;
@@ -64,25 +64,26 @@ export class Minutes {
     return { start: this.#start, slices };
   }
 
-  /** Everything that is not yet known to be stored: minutes that are over, and the one that runs. */
+  /** All counts that are not confirmed as stored: ended minutes and the current one. */
   pending(at: Instant): { readonly ended: readonly Minute[]; readonly running: Minute } {
     this.nextMinute(at);
     return { ended: [...this.#ended], running: this.#current([]) };
   }
 
-  /** These are stored and need not be kept. */
+  /** Drops minutes that are stored. */
   forget(stored: readonly Minute[]): void {
-    const gone = new Set(stored);
-    this.#ended = this.#ended.filter((minute) => !gone.has(minute));
+    const storedMinutes = new Set(stored);
+    this.#ended = this.#ended.filter((minute) => !storedMinutes.has(minute));
   }
 }
 
-/** Two minutes as one, under the name of the earlier. */
+/** Merges two minutes under the start of the first. */
 function joined(first: Minute, second: Minute): Minute {
   const slices = new Map<number, readonly SeriesData[]>();
   for (const slice of new Set([...first.slices.keys(), ...second.slices.keys()])) {
     const table = new SeriesTable(MOST_SERIES);
-    for (const { slices: part } of [first, second]) for (const data of part.get(slice) ?? []) table.add(data);
+    for (const { slices: series } of [first, second])
+      for (const data of series.get(slice) ?? []) table.add(data);
     slices.set(slice, table.data());
   }
   return { start: first.start, slices };

@@ -14,9 +14,9 @@ import { commitUnits } from "../commit/commit.ts";
 import { type RecordKind, recordKind, type StoredRecord } from "../commit/records.ts";
 import type { EngineContext } from "../context.ts";
 
-/** Records that are added up in one commit. */
+/** Records per commit. */
 const BATCH = 200;
-/** Commits in one round; the rest is done in the next. */
+/** Commits per round; the next round does the rest. */
 const MOST_STEPS = 20;
 export const MOST_SERIES = 500;
 const SLICE = 50;
@@ -32,15 +32,14 @@ export function statsKind({ kind }: Grain): RecordKind<StatsBody> {
 }
 
 /**
- * Adds up what is old: minutes to hours, hours to days, and days are deleted. Any engine may do it; what is added and
- * what it is added to is guarded by versions, so nothing is added twice, however many try. No changeRecord: many records
- * become one.
+ * Adds minutes up to hours and hours up to days, and deletes old days. Any engine may do it: guards on the versions of
+ * all records make sure that nothing is added twice. No changeRecord: many records become one.
  */
 export class RollUp {
-  readonly #parts: Pick<EngineContext, "store" | "clock">;
+  readonly #context: Pick<EngineContext, "store" | "clock">;
 
-  constructor(parts: Pick<EngineContext, "store" | "clock">) {
-    this.#parts = parts;
+  constructor(context: Pick<EngineContext, "store" | "clock">) {
+    this.#context = context;
   }
 
   async round(): Promise<void> {
@@ -52,9 +51,9 @@ export class RollUp {
     }
   }
 
-  /** Answers whether there may be more. */
+  /** Returns whether there may be more. */
   async #addUp(grain: Grain, coarser: Grain): Promise<boolean> {
-    const { store, clock } = this.#parts;
+    const { store, clock } = this.#context;
     const now = clock.now();
     const [from, to] = [statsKind(grain), statsKind(coarser)];
     const oldest = await from.list(store, null, BATCH);
@@ -74,33 +73,33 @@ export class RollUp {
       ...sources.map(({ name }) => from.remove(name)),
       ...slices.map(({ name, series }) => to.put(name, { series }, null)),
     ];
-    // Every record that was read must still be the same, and one that is new must still not exist.
+    // Every record that was read must be unchanged, and a new one must not exist yet.
     const versions = new Map([...slices, ...targets].map((record) => [record.name, 0]));
     for (const { name, version } of targets) versions.set(name, version);
     const when: Guard[] = [
       ...sources.map(({ name, version }) => from.guard(name, version)),
       ...Array.from(versions, ([name, version]) => to.guard(name, version)),
     ];
-    const [outcome] = await commitUnits(this.#parts, [{ when, effects }]);
-    // Another process was faster, and does the rest of it.
+    const [outcome] = await commitUnits(this.#context, [{ when, effects }]);
+    // If refused, another process did it and does the rest.
     return outcome?.ok ?? false;
   }
 
   async #forget(grain: Grain): Promise<boolean> {
-    const { store, clock } = this.#parts;
+    const { store, clock } = this.#context;
     const now = clock.now();
     const kind = statsKind(grain);
     const oldest = await kind.list(store, null, BATCH);
     const over = oldest.filter(({ name }) => startOfKey(name) + grain.span + grain.kept <= now);
     await commitUnits(
-      this.#parts,
+      this.#context,
       over.map(({ name }) => ({ effects: [kind.remove(name)] })),
     );
     return over.length === BATCH;
   }
 
   async #recordsOf(grain: Grain, start: Instant): Promise<StatsRecord[]> {
-    const page = await statsKind(grain).list(this.#parts.store, keyBefore(start), BATCH);
+    const page = await statsKind(grain).list(this.#context.store, keyBefore(start), BATCH);
     return page.filter(({ name }) => startOfKey(name) === start);
   }
 }

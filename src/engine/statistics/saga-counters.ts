@@ -3,16 +3,16 @@ export interface SagaCounts {
   readonly handled: number;
   readonly completed: number;
   readonly failed: number;
-  /** Timeouts that came for a saga that was over, and those revoked while under way; and messages that came twice. */
+  /** Timeouts for a completed saga or that were revoked during delivery, and repeated messages. */
   readonly ignored: number;
   readonly notFound: number;
-  /** Timeouts taken back by a handler. */
+  /** Timeouts that a handler revoked. */
   readonly revoked: number;
   /** Timeouts that were pending when their saga completed. */
   readonly cancelled: number;
-  /** Steps that were taken again because another one was faster. */
+  /** Steps that ran again because another process wrote the saga first. */
   readonly conflicts: number;
-  /** Steps whose lease was gone when they were to be committed. */
+  /** Steps whose lease ended before their commit. */
   readonly lapsed: number;
 }
 

@@ -8,27 +8,27 @@ import { OTHER, SeriesSum, SeriesTable } from "../../core/stats/series.ts";
 import type { Instant } from "../../core/time.ts";
 import type { LiveCount } from "../../ports/store.ts";
 import type { EngineContext } from "../context.ts";
-import { Loop } from "../runtime/loop.ts";
+import { type Loop, storeLoop } from "../runtime/loop.ts";
 import { heldSlots } from "./held-slots.ts";
 import { MOST_SERIES, RollUp } from "./roll-up.ts";
 import { type AdviseQuery, parseAdvise, parseStats, type Range, type StatsQuery } from "./stats-query.ts";
-import { readStretches } from "./stats-reader.ts";
+import { readRanges } from "./stats-reader.ts";
 import { StatsWriter } from "./stats-writer.ts";
 
-/** How many jobs wait or run, by state. */
+/** Live jobs by state. */
 export type Depth = Readonly<Record<Exclude<JobState, "completed" | "cancelled" | "discarded">, number>>;
 
-/** What jobs of one queue and type did; `queue` or `type` is null where it stands for all of them. */
+/** The stats of one queue and type; `queue` or `type` is null if the group contains all. */
 export interface StatsGroup extends JobStats {
   readonly queue: string | null;
   readonly type: string | null;
   readonly depth: Depth;
 }
 
-/** What jobs did in the `span` milliseconds from `at`. */
+/** The stats of the `span` milliseconds from `at`. */
 export interface StatsPoint extends JobStats {
   readonly at: Instant;
-  /** Longer than the step where figures are so old that only hours or days of them are kept. */
+  /** Longer than the step where only hours or days are stored. */
   readonly span: number;
 }
 
@@ -36,69 +36,61 @@ export interface Stats {
   readonly since: Instant;
   readonly until: Instant;
   readonly step: number;
-  /** All that was asked for in one. */
   readonly total: JobStats & { readonly depth: Depth };
   readonly groups: readonly StatsGroup[];
-  /** In the order of time; stretches in which nothing happened are left out. */
+  /** By time; spans without any event are left out. */
   readonly points: readonly StatsPoint[];
 }
 
-/** A crash loses what was counted since the last write. */
+/** A crash loses the counts since the last write. */
 const FLUSH_EVERY = 5_000;
 const ROLL_UP_EVERY = 60_000;
-/** Live jobs are counted again when so many times as long has passed as counting them took. */
+/** A count of live jobs is reused for this many times as long as it took. */
 const DEPTH_SHARE = 20;
 const DEPTH_AT_LEAST = 500;
 
-/** Figures of all processes that share a store: counted in memory, written every few seconds, added up when they are old. */
+/** Stats of all processes that share a store: counted in memory, written every few seconds, added up when old. */
 export class Statistics {
   readonly loop: Loop;
-  readonly #parts: EngineContext;
+  readonly #context: EngineContext;
   readonly #writer: StatsWriter;
   readonly #rollUp: RollUp;
   #rollUpAt: Instant | null = null;
   #live: { readonly counts: readonly LiveCount[]; readonly until: number } | undefined;
 
-  constructor(parts: EngineContext) {
-    this.#parts = parts;
-    this.#writer = new StatsWriter(parts, parts.nextId());
-    this.#rollUp = new RollUp(parts);
-    const { system, logger, storeFailed } = parts;
-    this.loop = new Loop({
-      name: "statistics",
-      system,
-      logger,
-      round: () => this.round(),
-      onError: (error) => storeFailed(error, "statistics"),
-    });
+  constructor(context: EngineContext) {
+    this.#context = context;
+    this.#writer = new StatsWriter(context, context.nextId());
+    this.#rollUp = new RollUp(context);
+    this.loop = storeLoop(context, "statistics", () => this.round());
   }
 
-  /** Writes what was counted, and now and then adds up what is old; answers how long to rest. */
+  /** Writes the counts and, once a minute, adds up old ones. Returns the pause until the next round. */
   async round(): Promise<number> {
-    const { clock, random, idlePollFactor: patience } = this.#parts;
+    const { clock, random, idlePollFactor } = this.#context;
     await this.#writer.flush();
     const now = clock.now();
-    // Engines that were opened together do not all look at the same moment.
+    // A random start, so that engines that were opened together do not roll up at the same moment.
     this.#rollUpAt ??= now + ROLL_UP_EVERY * random();
     if (now >= this.#rollUpAt) {
       await this.#rollUp.round();
-      this.#rollUpAt = now + jittered(ROLL_UP_EVERY * patience, random);
+      this.#rollUpAt = now + jittered(ROLL_UP_EVERY * idlePollFactor, random);
     }
-    return FLUSH_EVERY * patience;
+    return FLUSH_EVERY * idlePollFactor;
   }
 
-  /** Ends the loop, with a last write of what was counted. */
+  /** Stops the loop and writes the last counts. */
   async stop(): Promise<void> {
     await this.loop.stop();
-    await this.#writer.flush().catch((error) => this.#parts.storeFailed(error, "statistics"));
+    await this.#writer.flush().catch((error) => this.#context.storeFailed(error, "statistics"));
   }
 
   async stats(query: StatsQuery): Promise<Stats> {
-    const { by, step, ...range } = parseStats(query, this.#parts.clock.now());
+    const { by, step, ...range } = parseStats(query, this.#context.clock.now());
     const groups = new SeriesTable(MOST_SERIES);
     const points = new Map<Instant, { readonly span: number; readonly sum: SeriesSum }>();
     const total = new SeriesSum();
-    const name = (said: string, kept: "queue" | "type") => (by === "pair" || by === kept ? said : ALL);
+    const name = (value: string, kind: "queue" | "type") => (by === "pair" || by === kind ? value : ALL);
     for await (const { start, span, data } of this.#read(range)) {
       total.add(data);
       groups.sumOf(name(data.queue, "queue"), name(data.type, "type")).add(data);
@@ -133,11 +125,11 @@ export class Statistics {
   }
 
   async advise(query: AdviseQuery): Promise<Advice[]> {
-    const { attempt, ...range } = parseAdvise(query, this.#parts.clock.now());
+    const { attempt, ...range } = parseAdvise(query, this.#context.clock.now());
     const types = new SeriesTable(MOST_SERIES);
     for await (const { data } of this.#read(range)) types.sumOf(ALL, data.type).add(data);
-    const held = (await heldSlots(this.#parts.store)).filter(({ type }) => (range.type ?? type) === type);
-    const holds = Map.groupBy(held, ({ type }) => type);
+    const slots = (await heldSlots(this.#context.store)).filter(({ type }) => (range.type ?? type) === type);
+    const holds = Map.groupBy(slots, ({ type }) => type);
     for (const type of holds.keys()) types.sumOf(ALL, type);
     const holdsOf = (type: string) => (holds.get(type) ?? []).map(({ type: _type, ...hold }) => hold);
     return types
@@ -149,7 +141,7 @@ export class Statistics {
 
   async *#read({ since, until, queue, type }: Range) {
     await this.#writer.flush();
-    for await (const { start, span, series } of readStretches(this.#parts.store, since, until)) {
+    for await (const { start, span, series } of readRanges(this.#context.store, since, until)) {
       for (const data of series) {
         if (queue !== undefined && data.queue !== queue) continue;
         if (type !== undefined && data.type !== type) continue;
@@ -158,9 +150,9 @@ export class Statistics {
     }
   }
 
-  /** Counting live jobs costs more the more there are, so whoever asks often gets the same answer for a while. */
+  /** Counts live jobs. The cost grows with their number, so frequent callers get a cached answer. */
   async #counted(): Promise<readonly LiveCount[]> {
-    const { system, store } = this.#parts;
+    const { system, store } = this.#context;
     const startedAt = system.monotonic();
     if (this.#live && startedAt < this.#live.until) return this.#live.counts;
     const counts = await store.inspect.live();
@@ -174,7 +166,7 @@ export class Statistics {
 /** Stands for every queue or type in a group. */
 const ALL = "";
 
-/** Live jobs that a query asks for, by what a group stands for. */
+/** Live jobs of a query, by group. */
 class Depths {
   readonly counts: readonly LiveCount[];
 

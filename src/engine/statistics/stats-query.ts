@@ -7,27 +7,27 @@ import {
   parseInstant,
 } from "../../core/time.ts";
 
-/** What `engine.stats` is asked for. Everything may be left out. */
+/** Options of `engine.stats`. */
 export interface StatsQuery {
-  /** From then on; a duration counts back from `until`. Default: the last hour. */
+  /** From this instant on; a duration counts back from `until`. Default: the last hour. */
   readonly since?: InstantInput | Duration;
-  /** Before then. Default: now. */
+  /** Before this instant. Default: now. */
   readonly until?: InstantInput;
   readonly queue?: string;
   readonly type?: string;
   /** The width of a point. Default: a width that gives about 60 points. */
   readonly step?: Duration;
-  /** What the rows of `groups` stand for. Default: each pair of queue and type. */
+  /** What the rows of `groups` are. Default: each pair of queue and type. */
   readonly by?: "pair" | "queue" | "type";
 }
 
-/** What `engine.advise` is asked for. */
+/** Options of `engine.advise`. */
 export interface AdviseQuery {
   readonly type?: string;
   readonly queue?: string;
-  /** An attempt timeout to try out on the runs that were seen. */
+  /** An attempt timeout to check against the recorded runs. */
   readonly attempt?: Duration;
-  /** Runs from then on; a duration counts back from now. Default: the last 7 days. */
+  /** Runs from this instant on; a duration counts back from now. Default: the last 7 days. */
   readonly since?: InstantInput | Duration;
 }
 
@@ -42,7 +42,7 @@ const HOUR = 3_600_000;
 const WEEK = 7 * 24 * HOUR;
 const USUAL_POINTS = 60;
 const MOST_POINTS = 2_000;
-/** Points as people read them. */
+/** Round widths in minutes. */
 const WIDTHS = [1, 2, 5, 10, 15, 30, 60, 120, 360, 720, 1_440, 7 * 1_440].map((minutes) => minutes * 60_000);
 const LONGEST = WIDTHS.at(-1) as number;
 const SHORTEST = WIDTHS[0] as number;
@@ -58,7 +58,12 @@ export function parseStats(query: StatsQuery, now: Instant) {
     throw refuse("invalid_option", "stats.by", by, 'use "pair", "queue" or "type"');
   const step = query.step === undefined ? usualStep(range) : parseDuration(query.step, "stats.step");
   if (step < SHORTEST)
-    throw refuse("invalid_option", "stats.step", query.step, 'use at least "1m": nothing finer is kept');
+    throw refuse(
+      "invalid_option",
+      "stats.step",
+      query.step,
+      'use at least "1m": stats are stored by the minute',
+    );
   if ((range.until - range.since) / step > MOST_POINTS)
     throw refuse(
       "invalid_option",
@@ -83,12 +88,7 @@ function parseRange(
 ): Range {
   const from = since === undefined ? until - usual : parseSince(since, `${field}.since`, until);
   if (from >= until)
-    throw refuse(
-      "invalid_option",
-      `${field}.since`,
-      since,
-      "name an instant before `until`, which is now by default",
-    );
+    throw refuse("invalid_option", `${field}.since`, since, "use an instant before `until` (default: now)");
   for (const [name, value] of Object.entries({ queue, type })) {
     if (value !== undefined && (typeof value !== "string" || value === ""))
       throw refuse("invalid_option", `${field}.${name}`, value, `name a ${name}, or leave it out for all`);

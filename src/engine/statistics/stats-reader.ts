@@ -6,7 +6,7 @@ import { statsKind } from "./roll-up.ts";
 
 const PAGE = 200;
 
-/** What was counted in one stretch of time. */
+/** The counts of one span of time. */
 export interface ReadRange {
   readonly start: Instant;
   readonly span: number;
@@ -14,16 +14,15 @@ export interface ReadRange {
 }
 
 /**
- * What is stored of a range, the oldest first within each width. The stretch in which the range begins counts as a
- * whole. A roll-up at the very moment of reading may be seen before and after: figures are for people, and nothing is decided by
- * them.
+ * Stored stats of a time range, oldest first within each width. The span that contains `since` counts as a whole. A
+ * roll-up during the read may be counted twice: stats are for people, and nothing is decided by them.
  */
-export async function* readStretches(
+export async function* readRanges(
   store: Pick<Store, "records">,
   since: Instant,
   until: Instant,
 ): AsyncGenerator<ReadRange, void, undefined> {
-  // Coarse ones are older, and what was seen last is the newest that way.
+  // Coarser records are older, so the newest come last.
   for (const grain of [...GRAINS].reverse()) {
     const { span } = grain;
     const kind = statsKind(grain);

@@ -8,25 +8,25 @@ import { statsKind } from "./roll-up.ts";
 const MINUTES = statsKind(FINEST);
 
 /**
- * Writes what this process counted, whole minutes and the one that runs. A record holds a minute of one engine and is
- * written as a whole each time, so a write whose reply was lost may be repeated.
+ * Writes the counts of this process, ended minutes and the current one. A record holds one minute of one engine and is
+ * always written whole, so a repeated write is harmless.
  */
 export class StatsWriter {
-  readonly #parts: Pick<EngineContext, "store" | "clock" | "counters">;
-  /** Who counted it: two processes never write the same record. */
+  readonly #context: Pick<EngineContext, "store" | "clock" | "counters">;
+  /** Names this engine, so that no two processes write the same record. */
   readonly #name: string;
-  /** What was last written of the running minute, to tell what has changed. */
+  /** The last written text of the current minute's records, to write only changed ones. */
   readonly #written = new Map<string, string>();
   #current: Promise<void> | undefined;
 
-  constructor(parts: Pick<EngineContext, "store" | "clock" | "counters">, name: string) {
-    this.#parts = parts;
+  constructor(context: Pick<EngineContext, "store" | "clock" | "counters">, name: string) {
+    this.#context = context;
     this.#name = name;
   }
 
-  /** Resolves when everything counted before the call is stored. Calls at the same time share a write. */
+  /** Resolves when all counts before the call are stored. Calls at the same time share a write. */
   async flush(): Promise<void> {
-    // A write under way may have been made up before the call.
+    // A running write may have read its counts before this call.
     await this.#current?.catch(() => {});
     this.#current ??= this.#write().finally(() => {
       this.#current = undefined;
@@ -35,7 +35,7 @@ export class StatsWriter {
   }
 
   async #write(): Promise<void> {
-    const { clock, counters } = this.#parts;
+    const { clock, counters } = this.#context;
     const now = clock.now();
     const { ended, running } = counters.minutes.pending(now);
     const effects: Effect[] = [];
@@ -49,8 +49,8 @@ export class StatsWriter {
     if (effects.length === 0) return;
     const units = effects.map((effect) => ({ effects: [effect] }));
     for (let from = 0; from < units.length; from += 1_000)
-      // Nobody waits for it, and a power cut may take the last seconds of it.
-      await commitUnits(this.#parts, units.slice(from, from + 1_000), { relaxed: true });
+      // Relaxed: a power failure may lose the last seconds.
+      await commitUnits(this.#context, units.slice(from, from + 1_000), { relaxed: true });
     counters.minutes.forget(ended);
     this.#written.clear();
     for (const [key, text] of written) this.#written.set(key, text);

@@ -36,7 +36,7 @@ export interface Tally {
   readonly discarded: number;
   readonly retrying: number;
   readonly cancelled: number;
-  /** Ended because they were not started within `wait`. */
+  /** Jobs that did not start within `wait`. */
   readonly expired: number;
   /** Successes that used more than 90 % of the time to their soft deadline. */
   readonly nearMisses: number;
@@ -46,7 +46,7 @@ export interface Tally {
   readonly run: Readonly<Partial<Record<RunOutcome, HistogramSnapshot>>>;
 }
 
-/** What an event is counted as, and how the attempt ended that it tells of. One look-up, for every job comes here twice. */
+/** The counter of each event, and how its attempt ended. One look-up, because every job comes here twice. */
 const COUNTED: Partial<
   Record<LifecycleEvent["name"], { readonly as: CountName; readonly end?: RunOutcome }>
 > = {
@@ -63,7 +63,7 @@ const COUNTED: Partial<
 
 const NEAR = 0.9;
 
-/** Where a series stood when something began to be counted. */
+/** Values of a series at the last `mark`. */
 interface SeriesMark {
   readonly counts: Counts;
   readonly durations: Readonly<Record<DurationName, HistogramMark>>;
@@ -72,7 +72,7 @@ interface SeriesMark {
 export class Series {
   readonly type: string;
   readonly queue: string;
-  /** Its place among all series of this process. */
+  /** The index among all series of this process. */
   readonly ordinal: number;
   readonly counts = noCounts();
   readonly #wait = new Histogram(WAIT_BOUNDS);
@@ -136,7 +136,7 @@ export class Series {
     this.#limits = withLimit(this.#limits, limit);
   }
 
-  /** What was counted since the last `mark`; null if nothing was. */
+  /** Counts since the last `mark`; null if there are none. */
   sinceMark(): SeriesData | null {
     const mark = this.#mark;
     const counts: Partial<Counts> = {};
@@ -154,7 +154,7 @@ export class Series {
     return { queue, type, counts, durations, ...(this.#limits.length > 0 && { limits: this.#limits }) };
   }
 
-  /** From now on it is counted anew for `sinceMark`. */
+  /** Starts a new difference for `sinceMark`. */
   mark(): void {
     const { wait, run, failedRun } = this.#durations;
     const durations = { wait: wait.mark(), run: run.mark(), failedRun: failedRun.mark() };
@@ -173,12 +173,12 @@ export class Series {
   }
 }
 
-/** Counts per type and queue. Both may come from anybody over HTTP, so only so many pairs are told apart. */
+/** Counts per type and queue. HTTP clients choose both, so the number of pairs is bounded. */
 export class Tallies {
   readonly #most: number;
   readonly #series = new Map<string, Map<string, Series>>();
   readonly #other = new Series(OTHER, OTHER, 0);
-  /** The last one asked for: jobs come in runs of one type, and this is on the way of every job. */
+  /** The series of the last call: jobs come in runs of one type, and every job passes here. */
   #last: Series | undefined;
   #size = 0;
   #usesOther = false;
@@ -195,9 +195,9 @@ export class Tallies {
   }
 
   #find(type: string, queue: string): Series {
-    const found = this.#series.get(type)?.get(queue);
-    if (found) return found;
-    // A pair that really has this name shares the series: a page of metrics may not have two of them.
+    const known = this.#series.get(type)?.get(queue);
+    if (known) return known;
+    // A pair that is really named "other" shares this series: metrics must not contain it twice.
     if (this.#size >= this.#most || (type === OTHER && queue === OTHER)) {
       this.#usesOther = true;
       return this.#other;

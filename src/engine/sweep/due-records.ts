@@ -18,15 +18,15 @@ export type RecordHandler = (records: readonly RecordRow[], now: Instant) => Pro
 /** Handlers of due records by kind. A record of a kind without a handler stays. */
 export type RecordHandlers = Readonly<Record<string, RecordHandler>>;
 
-/** Starts behind limits, as the store writes them. */
+/** Starts that count against a rate limit. The store writes them. */
 const STARTS = recordKind<{ readonly limitKey: string; readonly limit: KeyLimit }>(START_KIND);
 
-/** A worker that was silent for this long when its record is due is gone. */
+/** A worker is lost if its record is due and its last beat is older than this. */
 const SILENT_FOR = 10_000;
 
 /**
- * Deletes records that have served: workers that fell silent, completed sagas, replies that nobody fetched, old entries
- * of the audit, and directives that no worker is left to hear.
+ * Deletes records that are no longer needed: silent workers, completed sagas, replies that no caller fetched, old audit
+ * entries, old directives, and maintenance that is over.
  */
 export function forgettingHandlers(
   context: Pick<EngineContext, "store" | "clock" | "recorder" | "bus">,
@@ -47,7 +47,7 @@ export function forgettingHandlers(
   };
 }
 
-/** Under the version that was read, without another try: a record that changed meanwhile is in use again. */
+/** Deletes the record only under the version that was read: a record that changed meanwhile is in use again. */
 function forgetting(key: RecordRow["key"], version: number, more: readonly Effect[] = []): Unit {
   return { when: [{ record: key, version }], effects: [{ delete: key }, ...more] };
 }
@@ -67,8 +67,8 @@ async function forgetWorkers(
 }
 
 /**
- * Starts that no longer count against their rate: others may follow them. They are deleted without a guard, because only
- * the attempt that they belong to writes them. All of one limit make one unit.
+ * Deletes starts that no longer count against their rate, and admits the next jobs. One unit per limit. No guard is needed,
+ * because only the attempt that a start belongs to writes it.
  */
 export function startHandlers(context: Pick<EngineContext, "store" | "clock">): RecordHandlers {
   return {

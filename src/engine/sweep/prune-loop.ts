@@ -1,29 +1,22 @@
 import { jittered } from "../../core/pace.ts";
 import type { EngineContext } from "../context.ts";
-import { Loop } from "../runtime/loop.ts";
+import { type Loop, storeLoop } from "../runtime/loop.ts";
 
 const EVERY = 60_000;
 const LIMIT = 500;
 
-/** Deletes what retention no longer keeps, in small batches with a rest between them. */
+/** Deletes jobs and events whose retention is over, in small batches with a rest between them. */
 export class PruneLoop {
   readonly loop: Loop;
-  readonly #parts: EngineContext;
+  readonly #context: EngineContext;
 
-  constructor(parts: EngineContext) {
-    this.#parts = parts;
-    const { system, logger, storeFailed } = parts;
-    this.loop = new Loop({
-      name: "prune",
-      system,
-      logger,
-      round: () => this.round(),
-      onError: (error) => storeFailed(error, "prune"),
-    });
+  constructor(context: EngineContext) {
+    this.#context = context;
+    this.loop = storeLoop(context, "prune", () => this.round());
   }
 
   async round(): Promise<number> {
-    const { store, clock, random, eventsKept } = this.#parts;
+    const { store, clock, random, eventsKept } = this.#context;
     const now = clock.now();
     const pruned = await store.jobs.prune({ now, eventsBefore: now - eventsKept, limit: LIMIT });
     return pruned >= LIMIT ? 50 : jittered(EVERY, random);

@@ -8,18 +8,18 @@ import type { Effect, RecordRow } from "../../ports/store.ts";
 import { commitJobs, commitUnits } from "../commit/commit.ts";
 import { admission, type DecidedJob } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
-import { Loop } from "../runtime/loop.ts";
+import { type Loop, storeLoop } from "../runtime/loop.ts";
 import { WORKERS } from "../worker/worker-record.ts";
 import type { RecordHandlers } from "./due-records.ts";
 
 const LIMIT = 200;
-/** How long deciding may take before another sweep gets the same row. */
+/** How long a sweep may take to decide before another sweep gets the same row. */
 const HOLD = 2_000;
 const POLL = 1_000;
-/** Deadlines a moment apart share a sweep: the moment is far below what a deadline may be late. */
+/** The shortest rest. Deadlines within it share a sweep; it is far below the lateness that is allowed. */
 const SHORTEST = 2;
 
-/** Acts on steps of workflows that are ready. */
+/** Decides on ready steps of workflows. */
 type StepHandler = (rows: readonly JobRow[]) => Promise<void>;
 
 function isReadyStep(row: JobRow): boolean {
@@ -27,33 +27,26 @@ function isReadyStep(row: JobRow): boolean {
 }
 
 /**
- * Acts on what is due: promotes scheduled jobs and ended backoffs, ends what waited or ran too long, and takes jobs
- * back from workers that have gone silent. Any engine may do it; the fence and revision of each row decide who wins.
+ * Acts on due rows: promotes scheduled jobs and ended backoffs, ends jobs that waited or ran too long, and takes jobs from
+ * silent workers. Every engine sweeps; the fence and revision of each row decide which one wins.
  */
 export class SweepLoop {
   readonly loop: Loop;
-  readonly #parts: EngineContext;
+  readonly #context: EngineContext;
   readonly #recordHandlers: RecordHandlers;
   readonly #decideSteps: StepHandler;
   #nextWakeAt: Instant | null = null;
-  /** Wake-ups that were asked for during a round. What the store answered may be older than they are. */
+  /** Wake-ups that `wakeAt` got during a round. The store's answer may be older than they are. */
   #meanwhile: { wakeAt: Instant | null } | undefined;
 
-  constructor(parts: EngineContext, recordHandlers: RecordHandlers, decideSteps: StepHandler) {
-    this.#parts = parts;
+  constructor(context: EngineContext, recordHandlers: RecordHandlers, decideSteps: StepHandler) {
+    this.#context = context;
     this.#recordHandlers = recordHandlers;
     this.#decideSteps = decideSteps;
-    const { system, logger, storeFailed } = parts;
-    this.loop = new Loop({
-      name: "sweep",
-      system,
-      logger,
-      round: () => this.round(),
-      onError: (error) => storeFailed(error, "sweep"),
-    });
+    this.loop = storeLoop(context, "sweep", () => this.round());
   }
 
-  /** Something may be due at this instant; a sweep that sleeps longer is woken for it. */
+  /** A row may be due at this instant. Wakes the loop if it would rest for longer. */
   wakeAt(at: Instant): void {
     if (this.#meanwhile) {
       this.#meanwhile.wakeAt = earlier(this.#meanwhile.wakeAt, at);
@@ -64,7 +57,7 @@ export class SweepLoop {
     this.loop.wake();
   }
 
-  /** One round; returns how long to rest. */
+  /** Returns how many milliseconds to rest. */
   async round(): Promise<number> {
     const meanwhile = { wakeAt: null };
     this.#meanwhile = meanwhile;
@@ -76,17 +69,17 @@ export class SweepLoop {
   }
 
   async #sweep(meanwhile: { readonly wakeAt: Instant | null }): Promise<number> {
-    const { clock, store, random, idlePollFactor: patience } = this.#parts;
+    const { clock, store, random, idlePollFactor } = this.#context;
     const now = clock.now();
     const swept = await store.jobs.sweep({ now, limit: LIMIT, holdUntil: now + HOLD });
-    for (const [queue, count] of swept.ready) if (count > 0) this.#parts.ready(queue);
+    for (const [queue, count] of swept.ready) if (count > 0) this.#context.ready(queue);
     if (swept.jobs.length > 0) await this.#decide(swept.jobs);
     if (swept.records.length > 0) await this.#handleRecords(swept.records, now);
     this.#nextWakeAt = earlier(swept.nextWakeAt, meanwhile.wakeAt);
     if (swept.jobs.length + swept.records.length >= LIMIT) return 0;
     const rest = this.#nextWakeAt === null ? Number.POSITIVE_INFINITY : this.#nextWakeAt - clock.now();
     if (rest <= 0) return 0;
-    return Math.min(Math.max(rest, SHORTEST), jittered(POLL * patience, random));
+    return Math.min(Math.max(rest, SHORTEST), jittered(POLL * idlePollFactor, random));
   }
 
   async #decide(due: readonly JobRow[]): Promise<void> {
@@ -97,7 +90,7 @@ export class SweepLoop {
   }
 
   async #decideJobs(rows: readonly JobRow[]): Promise<void> {
-    const { clock, random, wakeSweepAt } = this.#parts;
+    const { clock, random, wakeSweepAt } = this.#context;
     const seen = await this.#workersSeen(rows);
     await this.#admit(rows);
     const now = clock.now();
@@ -106,11 +99,11 @@ export class SweepLoop {
       const seenAt = row.worker === null ? null : (seen.get(row.worker) ?? null);
       const decision = decide(row, { type: "wake", seenAt }, now, random);
       if (!decision.ok) continue;
-      // The row's own wakeAt is no deadline: while a row is decided, it is when the next sweep may have it.
+      // Do not use `wakeAt` as the deadline: during a sweep it is the `holdUntil` of that sweep.
       const deadline = deadlineBehind(decision.events[0]?.name, row, seenAt);
       decided.push({ row, decision, at: now, by: "outsider", deadline });
     }
-    const outcomes = await commitJobs(this.#parts, decided);
+    const outcomes = await commitJobs(this.#context, decided);
     // The row changed after it was read, for example because its limit admitted it. The new row may be due too.
     if (outcomes.some((outcome) => !outcome.ok && outcome.because === "stale")) wakeSweepAt(now);
   }
@@ -119,7 +112,7 @@ export class SweepLoop {
     const ids = new Set<string>();
     for (const row of rows) if (row.worker !== null && row.startedAt !== null) ids.add(row.worker);
     if (ids.size === 0) return new Map();
-    const records = await this.#parts.store.records.load([...ids].map(WORKERS.key));
+    const records = await this.#context.store.records.load([...ids].map(WORKERS.key));
     return new Map(
       records.flatMap((record) => (record ? [[record.key[1], WORKERS.read(record).body.seenAt]] : [])),
     );
@@ -136,6 +129,6 @@ export class SweepLoop {
     for (const row of rows)
       if (waitsForLimit(row) && row.options?.limit?.onLimit)
         limits.set(row.limitKey as string, admission(row));
-    if (limits.size > 0) await commitUnits(this.#parts, [{ effects: [...limits.values()] }]);
+    if (limits.size > 0) await commitUnits(this.#context, [{ effects: [...limits.values()] }]);
   }
 }

@@ -1,13 +1,13 @@
 import type { System, Timer } from "../../ports/system.ts";
 import type { Loop } from "../runtime/loop.ts";
 
-/** While something runs: often enough that a cancel is heard within a second where no hint arrives (SEMANTICS 5.1). */
+/** Rest between beats while a job runs. A worker that receives no hint learns of a cancel within a second (SEMANTICS 5.1). */
 export const BUSY_EVERY = 900;
 export const IDLE_EVERY = 5_000;
-/** The shortest rest between two beats, however short the heartbeat of a job is. */
+/** The shortest rest between two beats, even if a job has a shorter heartbeat. */
 export const SHORTEST_REST = 20;
 
-/** Brings the next beat of a worker forward when its usual rest is too long. */
+/** Wakes the beat loop early when its usual rest is too long for a running job. */
 export class BeatPace {
   readonly #system: System;
   readonly #loop: Loop;
@@ -24,14 +24,14 @@ export class BeatPace {
     this.#beganAt = now;
   }
 
-  /** A worker that was idle rests for longer than a running job may wait for its cancel. */
+  /** Beats now if the last beat is too old: a loop that went idle still rests for `IDLE_EVERY`. */
   keepUp(now: number): void {
     if (now - this.#beganAt < BUSY_EVERY) return;
     this.#beganAt = now;
     this.#loop.wake();
   }
 
-  /** A handler's own beat must arrive well before the last one that is known runs out. */
+  /** Sends a handler's beat within a quarter of its heartbeat, long before the stored `stallAt`. */
   hurry(heartbeat: number | null): void {
     const every = (heartbeat ?? BUSY_EVERY * 4) / 4;
     if (this.#hurried || every >= BUSY_EVERY) return;

@@ -1,40 +1,40 @@
 import type { Timer } from "../../ports/system.ts";
 import type { AttemptParts } from "../context.ts";
 
-/** Something whose next instant is watched. */
 interface Watched {
+  /** When `tick` must be called; Infinity for never. */
   readonly nextAt: number;
   tick(now: number): void;
 }
 
 /**
- * Watches the deadlines of the running attempts with one timer. Adding costs a comparison and removing nothing: an
- * attempt that ended early only causes a look that finds nothing due. A timer per job would cost more than the job.
+ * Watches the deadlines of all running attempts with one timer, because a timer per job would cost more than the job.
+ * An attempt that ends early is not removed: the timer fires, and nothing is due.
  */
-export class Watch {
-  readonly #parts: AttemptParts;
+export class DeadlineWatch {
+  readonly #context: AttemptParts;
   readonly #attempts: () => Iterable<Watched>;
   #armedFor = Number.POSITIVE_INFINITY;
   #timer: Timer | undefined;
 
-  constructor(parts: AttemptParts, attempts: () => Iterable<Watched>) {
-    this.#parts = parts;
+  constructor(context: AttemptParts, attempts: () => Iterable<Watched>) {
+    this.#context = context;
     this.#attempts = attempts;
   }
 
-  /** Makes sure that somebody looks at `at`. */
+  /** Makes sure that `look` runs at this instant. */
   until(at: number): void {
     if (at >= this.#armedFor) return;
     this.#timer?.cancel();
     this.#armedFor = at;
-    const delay = Math.max(0, at - this.#parts.clock.now());
-    this.#timer = this.#parts.system.after(delay, () => this.look(), { keepAlive: true });
+    const delay = Math.max(0, at - this.#context.clock.now());
+    this.#timer = this.#context.system.after(delay, () => this.look(), { keepAlive: true });
   }
 
   look(): void {
     this.#armedFor = Number.POSITIVE_INFINITY;
     this.#timer?.cancel();
-    const now = this.#parts.clock.now();
+    const now = this.#context.clock.now();
     let nextAt = Number.POSITIVE_INFINITY;
     for (const attempt of this.#attempts()) {
       if (attempt.nextAt <= now) attempt.tick(now);

@@ -3,18 +3,18 @@ import { resolvePolicy } from "../../core/job/policy.ts";
 import type { Processor } from "../attempt/processor.ts";
 import type { EngineContext } from "../context.ts";
 
-/** The policies of jobs that say nothing of their own, resolved once per processor and queue until a setting changes. */
+/** Caches the policies of jobs without settings of their own: one per processor and queue, until a queue setting changes. */
 export class PolicyCache {
-  readonly #parts: Pick<EngineContext, "queues" | "settings">;
+  readonly #context: Pick<EngineContext, "queues" | "settings">;
   readonly #known = new Map<Processor, Map<string, Policy>>();
   #epoch = -1;
 
-  constructor(parts: Pick<EngineContext, "queues" | "settings">) {
-    this.#parts = parts;
+  constructor(context: Pick<EngineContext, "queues" | "settings">) {
+    this.#context = context;
   }
 
   of(processor: Processor, row: JobRow): Policy {
-    const { queues, settings: engine } = this.#parts;
+    const { queues, settings: engine } = this.#context;
     const definition = processor.definition.settings;
     const enqueue = row.options?.settings;
     const queue = queues.policyOf(row.queue);

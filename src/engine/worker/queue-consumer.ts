@@ -5,50 +5,50 @@ import { CHARACTERS_PER_TURN } from "../../ports/system.ts";
 import type { EngineContext } from "../context.ts";
 import { Loop } from "../runtime/loop.ts";
 
-/** A claimed job that waits for a slot. `confirmedAt` is monotonic: when it was last certain that the claim holds. */
+/** A claimed job that waits for a slot. Both times are `clock.elapsed()`. */
 export interface Prefetched {
   row: JobRow;
   claimedAt: number;
+  /** When the store last said that the claim holds. */
   confirmedAt: number;
 }
 
 export interface ConsumerDeps {
   readonly parts: EngineContext;
   readonly id: string;
-  /** Claims are bounded by what is not committed yet, so a slow store slows the claiming down. */
+  /** Jobs that the worker may still claim. Uncommitted verdicts count against it, so a slow store slows claims down. */
   readonly room: number;
   readonly canClaim: boolean;
-  /** A worker that closes enters nothing more; what it holds is given back. */
+  /** A worker that closes enters no more jobs and releases those that it prefetched. */
   readonly isClosing: boolean;
-  /** Starts the watch over the event loop: from here on a standstill is noticed. */
+  /** Starts the loop monitor. */
   busy(): void;
-  /** False if the event loop stood still since then, so that what arrives now may be old. */
+  /** False if the event loop was blocked since then: an answer that arrives now may be old. */
   isFresh(since: number): boolean;
   enter(consumer: QueueConsumer, prefetched: Prefetched): void;
-  /** What a job may have to wait for before it is entered. */
   readonly sandboxes: {
-    /** Whether it may be entered; if not, `again` is called when it is worth another look. */
+    /** Whether a sandbox is free for the job. If not, calls `again` once one is. */
     admits(row: JobRow, again: () => void): boolean;
-    /** It is no longer waited for. */
+    /** The job no longer waits for a sandbox. */
     dismiss(row: JobRow): void;
   };
-  /** Gives back jobs that were held too long. */
   giveBack(prefetched: readonly Prefetched[]): void;
   confirm(consumer: QueueConsumer, prefetched: readonly Prefetched[]): void;
 }
 
 const CLAIM_BATCH = 200;
-/** Only what will start within this time is claimed ahead. */
+/** Claim ahead only jobs that will start within this time. */
 const AHEAD = 100;
 const MOST_AHEAD = 2 * CLAIM_BATCH;
-/** A claim is entered only if it was confirmed within this time: what was cancelled before that is never entered. */
+/** Enter a job only if its claim was confirmed within this time, so that a job cancelled before it never starts. */
 const CONFIRMED_WITHIN = 250;
-const HELD_AT_MOST = 1_000;
+/** Release a job that waited for a slot for longer than this. */
+const LONGEST_PREFETCH = 1_000;
 const POLL = 1_000;
-/** So long claims go on where the last one ended: what came up before that place without a hint waits no longer. */
-const ON_FROM_THERE = 1_000;
+/** Claims continue from the last rank for this long. Then one starts at rank 0 and finds jobs whose hint was lost. */
+const RESTART_SCAN_AFTER = 1_000;
 
-/** One queue of a worker: its slots, the jobs it holds for them, and the loop that claims more. */
+/** One queue of a worker: its slots, the jobs prefetched for them, and the loop that claims more. */
 export class QueueConsumer {
   readonly queue: string;
   readonly concurrency: number;
@@ -58,18 +58,18 @@ export class QueueConsumer {
   #next = 0;
   #running = 0;
   #confirming = 0;
-  /** Jobs that hold a slot until their sandbox is ready, with the time at which they are given back instead. */
+  /** Jobs that hold a slot and wait for their sandbox, and when to release each of them instead. */
   readonly #waiting = new Map<Prefetched, number>();
-  /** The last claim gave less than was asked for: there is no point in asking again before a hint or the next poll. */
+  /** The last claim returned fewer jobs than its limit. The next claim waits for a hint or the next poll. */
   #isDry = false;
   /**
-   * Under load the next claim begins where the last one ended: the places before it are taken, and a store may have to
-   * walk over all of them again. From the beginning it goes after a hint, and once in a while.
+   * Where the next claim starts. Under load that is the rank of the last claimed job: the jobs before it are taken, and
+   * a store may have to scan over all of them. After a hint, and after `until`, a claim starts at rank 0.
    */
   #claimFrom: { readonly rank: Rank; readonly until: number } | undefined;
   #averageRun: number | undefined;
   #isPumping = false;
-  /** Characters of the payloads that were entered since the last pause. */
+  /** Characters of the payloads that were parsed since the last pause. */
   #entered = 0;
   #isPausing = false;
   #isClaiming = false;
@@ -92,7 +92,7 @@ export class QueueConsumer {
     return this.#running;
   }
 
-  /** Whether anything is under way here, so that a standstill of the event loop would matter. */
+  /** Whether a claim or a job is under way: then the loop monitor must run. */
   get isBusy(): boolean {
     return this.#isClaiming || this.#running > 0 || this.prefetchedCount > 0;
   }
@@ -101,7 +101,7 @@ export class QueueConsumer {
     return this.#prefetched.length - this.#next + this.#confirming;
   }
 
-  /** Something became available: claim, whatever the last claim said. */
+  /** A job became available: claims again, even if the last claim found too few. */
   notify(): void {
     this.#isDry = false;
     this.#claimFrom = undefined;
@@ -112,16 +112,16 @@ export class QueueConsumer {
     this.#averageRun = this.#averageRun === undefined ? elapsed : this.#averageRun * 0.9 + elapsed * 0.1;
   }
 
-  /** How many jobs to hold ahead of free slots: none while it is not known how long handlers run. */
+  /** Jobs to prefetch beyond the free slots: none until the run time of handlers is known. */
   get #ahead(): number {
     if (this.#averageRun === undefined || this.#averageRun > AHEAD) return 0;
-    // What is held ahead takes a place of the queue that another worker could use.
-    if (this.#most !== undefined) return 0;
+    // The queue has a limit over all workers, and a prefetched job would take a slot of it from another worker.
+    if (this.#queueLimit !== undefined) return 0;
     return Math.min(MOST_AHEAD, Math.floor((this.concurrency * AHEAD) / Math.max(this.#averageRun, 0.01)));
   }
 
   /** How many jobs of the queue may be active, over all workers. */
-  get #most(): number | undefined {
+  get #queueLimit(): number | undefined {
     return this.#host.parts.queues.concurrencyOf(this.queue);
   }
 
@@ -129,7 +129,7 @@ export class QueueConsumer {
     if (!this.#host.canClaim) return 0;
     const target = this.concurrency - this.#running + this.#ahead;
     const prefetched = this.prefetchedCount;
-    // Half empty: late enough that claims are large, early enough that handlers never wait for a round trip.
+    // Claim when half of the target is used: then claims are large, and handlers do not wait for a round trip.
     if (prefetched > target / 2) return 0;
     return Math.min(target - prefetched, CLAIM_BATCH, this.#host.room);
   }
@@ -141,19 +141,20 @@ export class QueueConsumer {
     if (parts.queues.isClosed(parts.clock.now())) return this.#pollDelay();
     this.#host.busy();
     const sentAt = parts.clock.elapsed();
-    const place = this.#claimFrom && sentAt < this.#claimFrom.until ? this.#claimFrom : undefined;
-    const most = this.#most;
+    const start = this.#claimFrom && sentAt < this.#claimFrom.until ? this.#claimFrom : undefined;
+    const most = this.#queueLimit;
     this.#isClaiming = true;
-    // A hint that comes while the claim is under way takes this away again.
-    this.#claimFrom = place ?? { rank: 0, until: sentAt + ON_FROM_THERE };
+    // A hint that arrives during the claim clears this.
+    this.#claimFrom = start ?? { rank: 0, until: sentAt + RESTART_SCAN_AFTER };
     const claimed = parts.store.jobs.claim({
       queue: this.queue,
       limit,
       now: parts.clock.now(),
       lease: CLAIM_LEASE,
+      ...(parts.clock.isWide && { shortest: CLAIM_LEASE }),
       salt: fenceSalt(parts.random),
       worker: id,
-      from: place?.rank ?? 0,
+      from: start?.rank ?? 0,
       ...(most !== undefined && { most }),
     });
     const rows = await claimed.finally(() => {
@@ -163,8 +164,8 @@ export class QueueConsumer {
     const confirmedAt = this.#host.isFresh(sentAt) ? receivedAt : sentAt;
     for (const row of rows) this.#prefetched.push({ row, claimedAt: receivedAt, confirmedAt });
     const isShort = rows.length < limit;
-    // Nothing is left behind that place, so what lies before it is looked at before the queue is taken for empty.
-    this.#isDry = isShort && place === undefined;
+    // The queue counts as empty only after a claim from rank 0.
+    this.#isDry = isShort && start === undefined;
     this.#claimFrom = isShort
       ? undefined
       : this.#claimFrom && { ...this.#claimFrom, rank: (rows.at(-1) as JobRow).rank };
@@ -174,11 +175,11 @@ export class QueueConsumer {
   }
 
   #pollDelay(): number {
-    const { idlePollFactor: patience, random } = this.#host.parts;
-    return jittered(POLL * patience, random);
+    const { idlePollFactor, random } = this.#host.parts;
+    return jittered(POLL * idlePollFactor, random);
   }
 
-  /** Enters held jobs into free slots. A handler that ends at once frees its slot from within, so the loop is not re-entered. */
+  /** Enters prefetched jobs into free slots. A handler that ends at once calls this again from within: then it returns. */
   pump(): void {
     if (this.#isPumping || this.#isPausing) return;
     this.#isPumping = true;
@@ -196,7 +197,7 @@ export class QueueConsumer {
     ) {
       const prefetched = this.#prefetched[this.#next] as Prefetched;
       const now = clock.elapsed();
-      if (now - prefetched.claimedAt > HELD_AT_MOST || now - prefetched.confirmedAt > CONFIRMED_WITHIN) {
+      if (now - prefetched.claimedAt > LONGEST_PREFETCH || now - prefetched.confirmedAt > CONFIRMED_WITHIN) {
         this.#reconsider(now);
         break;
       }
@@ -217,7 +218,7 @@ export class QueueConsumer {
     }
   }
 
-  /** Handlers that end at once would be entered one after the other, and parsing their payloads takes its time. */
+  /** Lets the event loop run before more payloads are parsed. Handlers that end at once would otherwise block it. */
   #pause(): void {
     this.#entered = 0;
     this.#isPausing = true;
@@ -227,19 +228,19 @@ export class QueueConsumer {
     });
   }
 
-  /** The claim has to last until the handler is entered, so half of it may be spent on waiting. */
+  /** A job may wait for its sandbox for half of its lease: the lease must last until the handler is entered. */
   #sandboxWait({ stallAt }: JobRow): number {
     return (stallAt === null ? CLAIM_LEASE : stallAt - this.#host.parts.clock.upper()) / 2;
   }
 
-  /** Its sandbox is ready: to the head of the line, where the claim is confirmed before it is entered. */
+  /** The sandbox of this job is ready. The job goes first, after its claim is confirmed. */
   #again(prefetched: Prefetched): void {
     if (!this.#waiting.delete(prefetched)) return;
     prefetched.claimedAt = this.#host.parts.clock.elapsed();
     this.putBack(prefetched);
   }
 
-  /** To the head of the line with a job that could not be entered: its claim is confirmed first if it is in doubt by now. */
+  /** Puts a job that could not be entered before all others. An old claim is confirmed first. */
   putBack(prefetched: Prefetched): void {
     this.#running -= 1;
     this.#prefetched = [prefetched, ...this.#prefetched.slice(this.#next)];
@@ -253,16 +254,16 @@ export class QueueConsumer {
     this.#host.sandboxes.dismiss(prefetched.row);
   }
 
-  /** Old claims are given back, doubtful ones confirmed by a beat before anything is entered (SEMANTICS 3.1). */
+  /** Releases jobs that waited too long, and asks the store whether the other claims still hold (SEMANTICS 3.1). */
   #reconsider(now: number): void {
     const all = this.#prefetched.slice(this.#next);
     this.#prefetched = [];
     this.#next = 0;
-    const old = all.filter((prefetched) => now - prefetched.claimedAt > HELD_AT_MOST);
-    const doubtful = all.filter((prefetched) => now - prefetched.claimedAt <= HELD_AT_MOST);
+    const old = all.filter((prefetched) => now - prefetched.claimedAt > LONGEST_PREFETCH);
+    const doubtful = all.filter((prefetched) => now - prefetched.claimedAt <= LONGEST_PREFETCH);
     if (old.length > 0) {
-      // Slots did not become free as soon as they used to: nothing is claimed ahead until handlers are short again.
-      this.#averageRun = HELD_AT_MOST;
+      // Handlers became slow: prefetch nothing until the average is short again.
+      this.#averageRun = LONGEST_PREFETCH;
       this.#host.giveBack(old);
     }
     if (doubtful.length > 0) {
@@ -271,18 +272,18 @@ export class QueueConsumer {
     }
   }
 
-  /** The answer to `confirm`: what still holds goes on, in its old order. */
-  confirmed(asked: number, prefetched: readonly Prefetched[]): void {
-    this.#confirming -= asked;
-    this.#prefetched = [...prefetched, ...this.#prefetched.slice(this.#next)];
+  /** The answer to `confirm` about `count` claims: the jobs whose claims hold, in their old order. */
+  confirmed(count: number, valid: readonly Prefetched[]): void {
+    this.#confirming -= count;
+    this.#prefetched = [...valid, ...this.#prefetched.slice(this.#next)];
     this.#next = 0;
     this.pump();
   }
 
-  /** Looks after jobs that wait too long for a slot or a sandbox; called on every tick of the worker. */
+  /** Releases jobs that waited too long for a slot or a sandbox. Called on every tick of the worker. */
   tidy(now: number): void {
     const first = this.#prefetched[this.#next];
-    if (first && now - first.claimedAt > HELD_AT_MOST) this.#reconsider(now);
+    if (first && now - first.claimedAt > LONGEST_PREFETCH) this.#reconsider(now);
     const late = [...this.#waiting].filter(([, until]) => now > until).map(([prefetched]) => prefetched);
     if (late.length === 0) return;
     for (const prefetched of late) this.#giveUp(prefetched);
@@ -290,13 +291,12 @@ export class QueueConsumer {
     this.pump();
   }
 
-  /** A slot is free again. */
   freed(): void {
     this.#running -= 1;
     this.pump();
   }
 
-  /** Takes out everything that is held, for a shutdown. */
+  /** Removes and returns all jobs that are not entered, for a shutdown. */
   takePrefetched(): Prefetched[] {
     const waiting = [...this.#waiting.keys()];
     for (const prefetched of waiting) this.#giveUp(prefetched);

@@ -5,17 +5,16 @@ import type { Processor } from "../attempt/processor.ts";
 import { runKey } from "../attempt/sandboxed-run.ts";
 import type { AttemptParts } from "../context.ts";
 
-/** The sandboxes of one worker: opened with it, and closed with it. */
+/** The sandboxes of one worker, one runner per job type. */
 export class Sandboxes {
-  /** By the type of their jobs. */
   readonly #runners = new Map<string, SandboxRunner>();
-  readonly #parts: AttemptParts;
+  readonly #context: AttemptParts;
   readonly #worker: string;
 
-  constructor(parts: AttemptParts, worker: string, processors: Iterable<Processor>, concurrency: number) {
-    this.#parts = parts;
+  constructor(context: AttemptParts, worker: string, processors: Iterable<Processor>, concurrency: number) {
+    this.#context = context;
     this.#worker = worker;
-    const { system, logger } = parts;
+    const { system, logger } = context;
     for (const processor of processors) {
       if (!processor.sandbox) continue;
       const { type } = processor.definition;
@@ -29,8 +28,8 @@ export class Sandboxes {
   }
 
   /**
-   * An attempt starts when its handler is entered (SEMANTICS 3.1), so a job is held until there is a sandbox for it: the
-   * start of a process is never charged to an attempt.
+   * Whether a sandbox is free for the job. If not, calls `again` once one is. An attempt starts when its handler is
+   * entered (SEMANTICS 3.1), so its time does not include the start of a process.
    */
   admits(row: JobRow, again: () => void): boolean {
     if (this.#runners.size === 0) return true;
@@ -45,7 +44,7 @@ export class Sandboxes {
     return this.of(processor)?.refusal() ?? null;
   }
 
-  /** What keeps jobs of a sandbox from being run, for readiness checks. */
+  /** The first sandbox that cannot run jobs, and why, for readiness checks. */
   get problem(): string | null {
     for (const [type, runner] of this.#runners) {
       const refusal = runner.refusal();
@@ -54,7 +53,7 @@ export class Sandboxes {
     return null;
   }
 
-  /** The sandboxes that a job waits for or that are broken, by type; the others are left out. */
+  /** The sandboxes that are broken or that a job waits for, by type. */
   report(): Record<string, ReportedSandbox> {
     const all: Record<string, ReportedSandbox> = {};
     for (const [type, runner] of this.#runners) {
@@ -66,11 +65,10 @@ export class Sandboxes {
   }
 
   #changed(type: string, refusal: SandboxRefusal | null): void {
-    const { bus, clock, logger } = this.#parts;
+    const { bus, clock, logger } = this.#context;
     const reason = refusal?.reason ?? null;
-    if (refusal)
-      logger.error({ type, reason }, "a sandbox is broken; its jobs are given back until it loads");
-    else logger.info({ type }, "a sandbox that was broken loads again");
+    if (refusal) logger.error({ type, reason }, "a sandbox is broken; its jobs are released until it loads");
+    else logger.info({ type }, "a broken sandbox loads again");
     const name = refusal ? "sandbox.broken" : "sandbox.mended";
     bus.emit({ name, at: clock.now(), worker: this.#worker, type, reason });
   }

@@ -8,19 +8,19 @@ interface StuckAttempt {
 }
 
 /**
- * Handlers that ran past their verdict. They cannot be ended from within the process, so they are counted, and a
- * worker that carries too many of them takes no more jobs and says so (SEMANTICS 3.7).
+ * Handlers that still run after their verdict. The process cannot end them, so it counts them. A worker with too many of
+ * them claims no more jobs and says so (SEMANTICS 3.7).
  */
 export class StuckHandlers {
-  readonly #parts: AttemptParts;
+  readonly #context: AttemptParts;
   readonly #worker: string;
   readonly #limit: number;
   /** By attempt, with the instant of its verdict. */
   readonly #attempts = new Map<StuckAttempt, Instant>();
-  #isTold = false;
+  #isFullAnnounced = false;
 
-  constructor(parts: AttemptParts, worker: string, limit: number) {
-    this.#parts = parts;
+  constructor(context: AttemptParts, worker: string, limit: number) {
+    this.#context = context;
     this.#worker = worker;
     this.#limit = limit;
   }
@@ -33,37 +33,39 @@ export class StuckHandlers {
     return this.#attempts.size >= this.#limit;
   }
 
-  /** The first that got stuck and still are. */
+  /** The stuck attempts, oldest first, at most `MOST_STUCK`. */
   report(): ReportedStuck[] {
     const all = Array.from(this.#attempts, ([{ row }, since]) => ({ job: row.id, since }));
     return all.slice(0, MOST_STUCK);
   }
 
   add(attempt: StuckAttempt): void {
-    this.#attempts.set(attempt, this.#parts.clock.now());
-    this.#parts.counters.add("stuck");
-    this.#tell(attempt, "job.stuck");
+    this.#attempts.set(attempt, this.#context.clock.now());
+    this.#context.counters.add("stuck");
+    this.#announce(attempt, "job.stuck");
   }
 
-  /** False if it was not stuck. */
+  /** Returns false if the attempt was not stuck. */
   delete(attempt: StuckAttempt): boolean {
     if (!this.#attempts.delete(attempt)) return false;
-    this.#tell(attempt, "job.unstuck");
+    this.#announce(attempt, "job.unstuck");
     return true;
   }
 
-  #tell(attempt: StuckAttempt, name: "job.stuck" | "job.unstuck"): void {
-    const { bus, clock } = this.#parts;
+  #announce(attempt: StuckAttempt, name: "job.stuck" | "job.unstuck"): void {
+    const { bus, clock } = this.#context;
     if (bus.wants(name)) bus.emit(bus.detail(attempt.row, name, clock.now()));
-    if (this.isFull !== this.#isTold) this.#tellReadiness();
+    if (this.isFull !== this.#isFullAnnounced) this.#announceReadiness();
   }
 
-  #tellReadiness(): void {
-    const { bus, clock, logger } = this.#parts;
-    this.#isTold = this.isFull;
+  #announceReadiness(): void {
+    const { bus, clock, logger } = this.#context;
+    this.#isFullAnnounced = this.isFull;
     logger.warn(
       { worker: this.#worker, stuck: this.size },
-      this.isFull ? "the worker takes no more jobs" : "the worker takes jobs again",
+      this.isFull
+        ? "the worker claims no more jobs: too many handlers run past their hard deadline"
+        : "the worker claims jobs again",
     );
     bus.emit({
       name: this.isFull ? "worker.unready" : "worker.ready",

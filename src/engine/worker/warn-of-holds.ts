@@ -3,7 +3,7 @@ import type { AnyDefinition } from "../../core/job/job-definition.ts";
 import { resolveBudgets, resolvePolicy } from "../../core/job/policy.ts";
 import type { EngineContext } from "../context.ts";
 
-/** Warns of a definition whose job would hold a slot of its limit or of its queue for ever if its process died. */
+/** Warns if a job of this definition would hold a slot of its limit or queue for ever after its process died. */
 export function warnOfHolds(
   { logger, queues, settings: engine }: Pick<EngineContext, "logger" | "queues" | "settings">,
   { type, queue, settings: definition, limit }: AnyDefinition,

@@ -3,21 +3,20 @@ import type { Logger } from "../../ports/log.ts";
 import type { System } from "../../ports/system.ts";
 import type { Processor } from "../attempt/processor.ts";
 
-/** What is looked at of a worker. */
 interface Working {
   readonly queues: readonly string[];
   readonly processors: ReadonlyMap<string, Processor>;
 }
 
 /**
- * Says once what the workers of a process leave undone: a queue that is worked on although no definition names it, and a
- * definition whose queue no worker takes. Workers that are started together are looked at together.
+ * Warns once about a queue that a worker claims from although no definition names it, and about a definition whose queue
+ * no worker of this process claims from. Workers that start in the same turn are checked together.
  */
 export class QueueWarnings {
   readonly #logger: Logger;
   readonly #system: Pick<System, "soon">;
   readonly #workers: () => Iterable<Working>;
-  readonly #said = new Set<string>();
+  readonly #warned = new Set<string>();
   #isWaiting = false;
 
   constructor(system: Pick<System, "soon">, logger: Logger, workers: () => Iterable<Working>) {
@@ -26,7 +25,7 @@ export class QueueWarnings {
     this.#workers = workers;
   }
 
-  /** A worker was started. */
+  /** Checks all workers after the current turn. */
   look(): void {
     if (this.#isWaiting) return;
     this.#isWaiting = true;
@@ -38,28 +37,28 @@ export class QueueWarnings {
 
   #warn(): void {
     const workers = [...this.#workers()];
-    const taken = new Set(workers.flatMap(({ queues }) => queues));
+    const consumed = new Set(workers.flatMap(({ queues }) => queues));
     const definitions = workers.flatMap(({ processors }) =>
       [...processors.values()].map((one) => one.definition),
     );
     const named = new Set(definitions.map(({ queue }) => queue));
-    for (const queue of taken) {
+    for (const queue of consumed) {
       if (named.has(queue)) continue;
       const text =
         "a worker takes this queue, and no definition of its processors names it; is the name right?";
       this.#say(`queue ${queue}`, { queue }, nearestName(queue, named), text);
     }
     for (const { type, queue } of definitions) {
-      if (taken.has(queue)) continue;
+      if (consumed.has(queue)) continue;
       const text =
         "no worker of this process takes the queue of this definition; its jobs wait unless another process does";
-      this.#say(`definition ${type}`, { type, queue }, nearestName(queue, taken), text);
+      this.#say(`definition ${type}`, { type, queue }, nearestName(queue, consumed), text);
     }
   }
 
   #say(key: string, about: Record<string, string>, meant: string | undefined, text: string): void {
-    if (this.#said.has(key)) return;
-    this.#said.add(key);
+    if (this.#warned.has(key)) return;
+    this.#warned.add(key);
     this.#logger.warn({ ...about, ...(meant !== undefined && { didYouMean: meant }) }, text);
   }
 }

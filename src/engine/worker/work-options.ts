@@ -51,7 +51,7 @@ export function checkProcessors(processors: readonly Processor[]): readonly Proc
   return processors;
 }
 
-/** Attempts of a queue that run at once where nobody says how many. */
+/** Attempts of a queue that run at once, unless `work.queues` says otherwise. */
 const CONCURRENCY = 10;
 
 export function checkQueues(
@@ -103,7 +103,7 @@ export function checkMaxStuck(maxStuck: number): number {
   return maxStuck;
 }
 
-/** The time that a `close()` was told to leave to running handlers. */
+/** How many milliseconds `close()` waits for running handlers; undefined if its options do not say. */
 export function parseDrain(options: { readonly drain?: Duration }): number | undefined {
   refuseUnknownKeys(options, "close", ["drain"]);
   const { drain } = options;

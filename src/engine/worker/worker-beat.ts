@@ -10,34 +10,33 @@ import { BeatPace, BUSY_EVERY, IDLE_EVERY } from "./beat-pace.ts";
 import type { Prefetched } from "./queue-consumer.ts";
 import { WORKERS } from "./worker-record.ts";
 
-/** What the beat needs of the worker it keeps alive. */
 interface BeatHost {
   readonly id: string;
   readonly queues: readonly string[];
-  /** What the worker says of itself, beside that it lives. */
+  /** The fields of the worker's record that only the worker knows. */
   report(): { readonly [name: string]: Json };
   attempts(): Iterable<Attempt>;
   isFresh(since: number): boolean;
   heard(attempt: Attempt, answer: BeatAnswer): void;
 }
 
-/** A worker that has not beaten for this long is gone, and its record with it. */
+/** The sweep deletes the record of a worker after this long without a beat. */
 const FORGOTTEN_AFTER = 60_000;
 
 /**
- * The worker's sign of life. One record per worker says that its event loop runs, which is what most jobs need; jobs
- * whose handler beats for itself are named with their new `stallAt`. The answer tells what was taken away meanwhile.
+ * Sends the beats of a worker. One record per worker says that its event loop runs, which is enough for most jobs. For
+ * jobs whose handlers beat, the request has their new `stallAt`. The answers say which jobs the worker lost or must reload.
  */
-export class BeatLoop {
+export class WorkerBeat {
   readonly loop: Loop;
   readonly pace: BeatPace;
-  readonly #parts: EngineContext;
+  readonly #context: EngineContext;
   readonly #host: BeatHost;
 
-  constructor(parts: EngineContext, host: BeatHost) {
-    this.#parts = parts;
+  constructor(context: EngineContext, host: BeatHost) {
+    this.#context = context;
     this.#host = host;
-    const { system, logger, storeFailed } = parts;
+    const { system, logger, storeFailed } = context;
     this.loop = new Loop({
       name: "beat",
       keepAlive: true,
@@ -50,7 +49,7 @@ export class BeatLoop {
   }
 
   async #round(): Promise<number> {
-    this.pace.began(this.#parts.clock.elapsed());
+    this.pace.began(this.#context.clock.elapsed());
     const attempts = [...this.#host.attempts()].filter((attempt) => !attempt.isOver);
     for (let from = 0; from === 0 || from < attempts.length; from += BATCH_LIMIT) {
       await this.#beat(attempts.slice(from, from + BATCH_LIMIT));
@@ -59,31 +58,31 @@ export class BeatLoop {
   }
 
   async #beat(attempts: readonly Attempt[]): Promise<void> {
-    const { recorder, clock } = this.#parts;
+    const { recorder, clock } = this.#context;
     const sent = attempts.map((attempt): BeatRequest["jobs"][number] => {
       const { row } = attempt;
-      // Before the start is marked the row holds the claim's lease, which a long heartbeat must not stretch.
+      // Until the start is committed, `stallAt` is the lease of the claim. A long heartbeat must not extend it.
       const unsentStallAt = attempt.mark.isWritten ? attempt.unsentStallAt : undefined;
-      // Two revisions are fine while our own start mark is on its way: the one before it and the one after.
       const { id, fence, rev } = row;
       if (unsentStallAt === undefined) return { id, fence, rev };
       attempt.unsentStallAt = undefined;
       const records = recorder.heartbeat(row, unsentStallAt, clock.now());
       return { id, fence, rev, stallAt: unsentStallAt, ...(records && { records }) };
     });
-    const answers = await this.#parts.store.jobs.beat(this.#request(sent));
+    const answers = await this.#context.store.jobs.beat(this.#request(sent));
     for (const [index, attempt] of attempts.entries()) {
       const answer = answers[index] as BeatAnswer;
+      // Our own start mark was committed during the beat: the row changed, but not by another process.
       const isOwnMark = answer === "changed" && attempt.row.rev !== sent[index]?.rev;
       const stallAt = sent[index]?.stallAt;
       if (stallAt !== undefined && (answer === "ok" || answer === "changed"))
-        announceHeartbeat(this.#parts, attempt.row, stallAt);
+        announceHeartbeat(this.#context, attempt.row, stallAt);
       if (!isOwnMark) this.#host.heard(attempt, answer);
     }
   }
 
   #request(jobs: BeatRequest["jobs"]): BeatRequest {
-    const now = this.#parts.clock.now();
+    const now = this.#context.clock.now();
     const body = {
       seenAt: now,
       queues: [...this.#host.queues],
@@ -93,17 +92,17 @@ export class BeatLoop {
     return { now, worker: { id: this.#host.id, body, wakeAt: now + FORGOTTEN_AFTER }, jobs };
   }
 
-  /** Asks which of these claims still hold; only they may be entered. */
-  async confirm(held: readonly Prefetched[]): Promise<Prefetched[]> {
-    const jobs = held.map(({ row: { id, fence, rev } }) => ({ id, fence, rev }));
-    const sentAt = this.#parts.clock.elapsed();
-    const answers = await this.#parts.store.jobs.beat(this.#request(jobs));
-    const confirmedAt = this.#host.isFresh(sentAt) ? this.#parts.clock.elapsed() : sentAt;
-    const changed = held.filter((_, index) => answers[index] === "changed");
+  /** Returns those of these jobs whose claims still hold. Only they may be entered. */
+  async confirm(prefetched: readonly Prefetched[]): Promise<Prefetched[]> {
+    const jobs = prefetched.map(({ row: { id, fence, rev } }) => ({ id, fence, rev }));
+    const sentAt = this.#context.clock.elapsed();
+    const answers = await this.#context.store.jobs.beat(this.#request(jobs));
+    const confirmedAt = this.#host.isFresh(sentAt) ? this.#context.clock.elapsed() : sentAt;
+    const changed = prefetched.filter((_, index) => answers[index] === "changed");
     const rows =
-      changed.length === 0 ? [] : await this.#parts.store.jobs.load(changed.map(({ row }) => row.id));
+      changed.length === 0 ? [] : await this.#context.store.jobs.load(changed.map(({ row }) => row.id));
     for (const [index, entry] of changed.entries()) entry.row = rows[index] ?? entry.row;
-    return held
+    return prefetched
       .filter((_, index) => answers[index] === "ok" || answers[index] === "changed")
       .map((entry) => Object.assign(entry, { confirmedAt }));
   }
@@ -113,16 +112,16 @@ export class BeatLoop {
     return IDLE_EVERY;
   }
 
-  /** The last word of a worker that closes: its record goes, so nobody waits for its next beat. */
+  /** Stops and deletes the worker's record, so that no process waits for its next beat. */
   async close(): Promise<void> {
     await this.pace.stop();
-    const { clock, storeFailed, recorder, bus } = this.#parts;
-    // What was noted of it comes before its end.
+    const { clock, storeFailed, recorder, bus } = this.#context;
+    // Events of this worker must be recorded before its end.
     await recorder.flush();
     const at = clock.now();
     const end = { name: "worker.stopped", at, worker: this.#host.id, queues: this.#host.queues } as const;
-    const told = recorder.kept(workerEvent(end));
-    await commitUnits(this.#parts, [{ effects: [WORKERS.remove(this.#host.id), ...told] }])
+    const records = recorder.kept(workerEvent(end));
+    await commitUnits(this.#context, [{ effects: [WORKERS.remove(this.#host.id), ...records] }])
       .then(() => bus.emit(end))
       .catch((error) => storeFailed(error, "close"));
   }

@@ -15,8 +15,8 @@ interface ReporterHost {
 }
 
 /**
- * What a worker writes of itself with each beat, so that any process can say from the rows alone why a job is not
- * running. Nothing here is touched by jobs: it is made up when the beat is.
+ * What a worker writes about itself with each beat. From it, any process can say why a job does not run. It is built once
+ * per beat, so it costs nothing per job.
  */
 export class WorkerReporter {
   readonly #host: ReporterHost;

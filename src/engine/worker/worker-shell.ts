@@ -11,7 +11,7 @@ import type { EngineClock } from "../runtime/engine-clock.ts";
 import type { Loop } from "../runtime/loop.ts";
 import { LoopMonitor } from "../runtime/loop-monitor.ts";
 import type { BeatPace } from "./beat-pace.ts";
-import { Watch } from "./deadline-watch.ts";
+import { DeadlineWatch } from "./deadline-watch.ts";
 import { Sandboxes } from "./sandboxes.ts";
 import { StuckHandlers } from "./stuck-handlers.ts";
 import {
@@ -25,7 +25,7 @@ import {
   type WorkOptions,
 } from "./work-options.ts";
 
-/** One queue of a worker, as far as the worker's own life needs it. */
+/** What the shell needs from the consumer of one queue. */
 interface Consumer {
   readonly queue: string;
   readonly concurrency: number;
@@ -65,8 +65,8 @@ const UNKNOWN_TYPE_DELAY = 5_000;
 const MOST_NAMED = 100;
 
 /**
- * The life of a worker, whether its jobs come from a store or from a server: its running attempts, the watch over the
- * event loop, stuck handlers, and the shutdown. A subclass knows where jobs come from and where verdicts go.
+ * What the local and the remote worker share: running attempts, the loop monitor, stuck handlers and the shutdown. A
+ * subclass knows where jobs come from and where verdicts go.
  */
 export abstract class WorkerShell<
   One extends RunningAttempt,
@@ -81,13 +81,13 @@ export abstract class WorkerShell<
   readonly sandboxes: Sandboxes;
   readonly processors = new Map<string, Processor>();
   readonly consumers = new Map<string, Queue>();
-  /** By attempt and not by job: a job that was lost may come back while its old handler still runs. */
+  /** By attempt, not by job: a job that was lost may come back while its old handler still runs. */
   protected readonly running = new Map<One, Queue>();
-  /** The queues and the slots of each, for which the subclass makes its consumers. */
+  /** The subclass makes one consumer for each. */
   protected readonly slots: readonly (readonly [queue: string, concurrency: number])[];
   protected readonly concurrency: number;
-  protected readonly deadlines: Watch;
-  /** Questions whose answers a close() waits for. */
+  protected readonly deadlines: DeadlineWatch;
+  /** Calls that `close()` waits for. */
   protected readonly unanswered = new Set<Promise<void>>();
   protected readonly stuckHandlers: StuckHandlers;
   readonly #loopMonitor: LoopMonitor;
@@ -111,7 +111,7 @@ export abstract class WorkerShell<
     this.concurrency = this.slots.reduce((sum, [, concurrency]) => sum + concurrency, 0);
     this.stuckHandlers = new StuckHandlers(parts, id, checkMaxStuck(options.maxStuck ?? this.concurrency));
     this.sandboxes = new Sandboxes(parts, id, this.processors.values(), this.concurrency);
-    this.deadlines = new Watch(parts, () => this.attempts());
+    this.deadlines = new DeadlineWatch(parts, () => this.attempts());
     this.#loopMonitor = new LoopMonitor(
       parts.system,
       () => clock.elapsed(),
@@ -122,14 +122,14 @@ export abstract class WorkerShell<
 
   protected abstract readonly beat: Beat;
   protected abstract readonly outgoing: Outgoing;
-  /** Says in the status why a consumer gets no jobs. */
+  /** Says, for the status, that the consumer gets no jobs. */
   protected abstract failureOf(consumer: Queue): string;
-  /** Gives back a job that was not entered, to be run again after the delay. */
+  /** Releases a job that was not entered; it can run again after the delay. */
   protected abstract release(row: JobRow, delay: number): void;
   protected abstract giveBackPrefetched(consumer: Queue): void;
-  /** Called once, when the consumers have stopped and before running attempts are waited for. */
+  /** Called once, after the consumers have stopped and before the wait for running attempts. */
   protected abstract closing(): void;
-  /** Called once, when nothing of the worker is left. */
+  /** Called once, at the very end of the shutdown. */
   protected abstract closed(): void;
 
   start(): this {
@@ -138,7 +138,7 @@ export abstract class WorkerShell<
     return this;
   }
 
-  /** What the worker is doing, for readiness checks: an unready worker takes no jobs or gives them back, and says why. */
+  /** For readiness checks. A worker that is not ready takes no jobs or releases them, and says why. */
   status(): WorkerStatus {
     const failing = [...this.consumers.values()].find((consumer) => consumer.loop.isFailing);
     const reason = this.#isClosing
@@ -186,7 +186,7 @@ export abstract class WorkerShell<
   protected releaseUnknown(row: JobRow): void {
     const { bus, clock, system, logger } = this.parts;
     this.release(row, Math.round(jittered(UNKNOWN_TYPE_DELAY, system.random)));
-    logger.warn({ job: row.id, type: row.type }, "no processor for this job type; it was given back");
+    logger.warn({ job: row.id, type: row.type }, "no processor for this job type; the job was released");
     if (bus.wants("job.unknown_type")) bus.emit(bus.detail(row, "job.unknown_type", clock.now()));
   }
 
@@ -211,7 +211,7 @@ export abstract class WorkerShell<
     if (this.#onIdle.length > 0 && this.#isIdle) for (const resolve of this.#onIdle.splice(0)) resolve();
   }
 
-  /** No slot is taken, neither by a handler nor by a job that is about to be entered. */
+  /** Every slot is free: no handler runs, and no job waits for its sandbox. */
   get #isIdle(): boolean {
     for (const consumer of this.consumers.values()) if (consumer.running > 0) return false;
     return true;
@@ -233,7 +233,6 @@ export abstract class WorkerShell<
     this.deadlines.until(attempt.nextAt);
   }
 
-  /** Starts the watch over the event loop: from here on a standstill is noticed. */
   busy(): void {
     this.#loopMonitor.start();
   }
@@ -242,27 +241,27 @@ export abstract class WorkerShell<
     return this.#loopMonitor.ranSince(since);
   }
 
-  /** Looks after jobs that wait too long; returns false once nothing is prefetched or running. */
+  /** Releases jobs that waited too long. Returns false once no job is prefetched or running. */
   #tick(now: number): boolean {
     for (const consumer of this.consumers.values()) consumer.tidy(now);
-    // A job that waits for its sandbox holds a slot too, and the beat says what it waits for.
+    // A job that waits for its sandbox holds a slot too. The beat reports it.
     if (!this.#isIdle) this.beat.pace.keepUp(now);
     for (const consumer of this.consumers.values()) if (consumer.isBusy) return true;
     return false;
   }
 
-  /** The event loop stood still: says which jobs were running. A beat asks which of them this worker still holds. */
+  /** Warns that the event loop was blocked and names the jobs that ran. A beat asks which of them this worker still holds. */
   protected blocked(gap: number): void {
     const { bus, clock, logger } = this.parts;
     const running = [...this.#endedInGap.splice(0), ...this.attempts()].slice(0, MOST_NAMED);
     const jobs = running.map(({ row }) => ({ id: row.id, type: row.type }));
-    const says = "the event loop was blocked; no deadline in this process could be kept meanwhile";
-    logger.warn({ gap: Math.round(gap), jobs }, says);
+    const text = "the event loop was blocked; this process checked no deadlines during that time";
+    logger.warn({ gap: Math.round(gap), jobs }, text);
     bus.emit({ name: "worker.blocked", at: clock.now(), worker: this.id, gap: Math.round(gap), jobs });
     this.beat.loop.wake();
   }
 
-  /** Takes no more jobs, drains, aborts what is left and gives it back (SEMANTICS 5.2). Resolves when no job is held. */
+  /** Takes no more jobs, drains, then aborts and releases the jobs that still run (SEMANTICS 5.2). */
   async close(options: { readonly drain?: Duration } = {}): Promise<void> {
     const drain = parseDrain(options) ?? this.#drain;
     this.#closed ??= this.#close(drain);
@@ -271,8 +270,7 @@ export abstract class WorkerShell<
 
   async #close(drain: number): Promise<void> {
     this.#isClosing = true;
-    // A claim or fetch under way is not waited for here: a store that hangs must not delay close(). Jobs that it still
-    // brings are given back.
+    // Do not wait for a running claim or fetch: a store that hangs must not delay close(). `#finish` releases its jobs.
     const stopped = Promise.all([...this.consumers.values()].map((consumer) => consumer.loop.stop()));
     this.#giveBackAll();
     this.closing();

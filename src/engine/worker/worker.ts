@@ -1,4 +1,4 @@
-import { CLAIM_LEASE } from "../../core/job/deadlines.ts";
+import { CLAIM_LEASE, isRated } from "../../core/job/deadlines.ts";
 import { decide } from "../../core/job/decide.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import type { JobEvent } from "../../core/job/job-events.ts";
@@ -6,9 +6,9 @@ import { jittered } from "../../core/pace.ts";
 import type { Json } from "../../core/schema.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import type { BeatAnswer } from "../../ports/store.ts";
-import type { Timer } from "../../ports/system.ts";
+import { rest, type Timer } from "../../ports/system.ts";
 import { Attempt, type AttemptHost } from "../attempt/attempt.ts";
-import { AttemptWrite } from "../attempt/attempt-write.ts";
+import { AttemptWrite } from "../attempt/attempt-writes.ts";
 import type { Processor } from "../attempt/processor.ts";
 import { CommitQueue } from "../commit/commit-queue.ts";
 import { type Decided, unitOf } from "../commit/unit.ts";
@@ -17,7 +17,7 @@ import { PolicyCache } from "./policy-cache.ts";
 import { type ConsumerDeps, type Prefetched, QueueConsumer } from "./queue-consumer.ts";
 import { warnOfHolds } from "./warn-of-holds.ts";
 import type { WorkOptions } from "./work-options.ts";
-import { BeatLoop } from "./worker-beat.ts";
+import { WorkerBeat } from "./worker-beat.ts";
 import { WorkerReporter } from "./worker-report.ts";
 import { WorkerShell } from "./worker-shell.ts";
 
@@ -26,21 +26,21 @@ const MARK_AFTER = 400;
 const SHORT_LEASE = 2_000;
 const REFUSED_DELAY = 500;
 const TOO_CLOSE_WAIT = 2;
-/** A crash between a committed start and the entry of its handler is found at most this much later. */
+/** The most that a slow commit delays the deadlines of the next start. A crash before the entry is found that much later. */
 const LONGEST_START = 5_000;
 const TOO_CLOSE = { ok: false, because: "too_close" } as const;
 
-/** Claims jobs, runs their handlers, and makes sure that each attempt gets its one verdict on time. */
+/** Claims jobs from the store, runs their handlers, and gives each attempt its one verdict on time. */
 export class Worker
   extends WorkerShell<Attempt, QueueConsumer, EngineContext>
   implements AttemptHost, ConsumerDeps
 {
   readonly writer: CommitQueue;
-  protected override readonly beat: BeatLoop;
+  protected override readonly beat: WorkerBeat;
   readonly #policies: PolicyCache;
   readonly #reporter: WorkerReporter;
   readonly #onClosed: (worker: Worker) => void;
-  /** What the last commit of a start took: the limits of the next one count from when its handler will be entered. */
+  /** How long the last commit of a start took. The next start counts its limits from the expected entry of its handler. */
   #startTakes = 0;
   #markTimer: Timer | undefined;
 
@@ -53,16 +53,16 @@ export class Worker
     this.#policies = new PolicyCache(parts);
     this.#reporter = new WorkerReporter(this, this.stuckHandlers);
     this.writer = new CommitQueue(parts, { onCommitted: () => this.pumpAll() });
-    this.beat = new BeatLoop(parts, this);
+    this.beat = new WorkerBeat(parts, this);
   }
 
   override start(): this {
     super.start();
-    this.#tell("worker.started");
+    this.#announce("worker.started");
     return this;
   }
 
-  #tell(name: "worker.started" | "worker.quiet"): void {
+  #announce(name: "worker.started" | "worker.quiet"): void {
     const { bus, clock } = this.parts;
     if (bus.wants(name)) bus.emit({ name, at: clock.now(), worker: this.id, queues: this.queues });
   }
@@ -75,7 +75,6 @@ export class Worker
     return `claims from queue ${queue} are failing`;
   }
 
-  /** What it says of itself with each beat. */
   report(): { readonly [name: string]: Json } {
     return this.#reporter.body();
   }
@@ -84,12 +83,12 @@ export class Worker
     return this.concurrency + UNFLUSHED_ROOM - this.running.size - this.prefetchedCount - this.writer.backlog;
   }
 
-  /** A queue has something to claim. */
+  /** The queue has jobs to claim. */
   notify(queue: string): void {
     this.consumers.get(queue)?.notify();
   }
 
-  /** Somebody changed this job or voided its fence: ask the store at once what became of it. */
+  /** Another process changed this job or its fence. If it runs here, a beat asks the store for its state at once. */
   suspect(id: JobId): void {
     for (const attempt of this.attempts()) {
       if (attempt.row.id !== id) continue;
@@ -98,9 +97,9 @@ export class Worker
     }
   }
 
-  enter(consumer: QueueConsumer, held: Prefetched): void {
+  enter(consumer: QueueConsumer, prefetched: Prefetched): void {
     const { clock, random } = this.parts;
-    const { row } = held;
+    const { row } = prefetched;
     const processor = this.processors.get(row.type);
     const refusal = processor && this.sandboxes.refusal(processor);
     if (!processor || refusal) {
@@ -110,14 +109,19 @@ export class Worker
       return;
     }
     const policy = row.policy ?? this.#policies.of(processor, row);
-    const isMarked =
-      row.expiredClaims > 0 || (row.limitKey !== null && row.options?.limit?.rate !== undefined);
-    const anchor = clock.anchor() + (isMarked ? this.#startTakes : 0);
-    const event: JobEvent = { type: "start", policy, upper: clock.upper(), anchor };
+    const isMarked = row.expiredClaims > 0 || isRated(row) || this.#expiresBeforeMark(row);
+    // A start that is committed first counts from the entry that is expected.
+    const delay = isMarked ? this.#startTakes : 0;
+    const event: JobEvent = {
+      type: "start",
+      policy,
+      upper: clock.upper(),
+      anchor: clock.anchor() + delay,
+    };
     const now = clock.now();
-    // A start that is written down too early would be timed out too early, and its rate would forget it too early.
+    // A start that is dated too early would time out too early, and its rate limit would forget it too early.
     const decision = clock.isBehind() ? TOO_CLOSE : decide(row, event, now, random);
-    if (!decision.ok) this.#notEntered(consumer, held, decision.because);
+    if (!decision.ok) this.#notEntered(consumer, prefetched, decision.because);
     else if (decision.image.state !== "active") {
       this.#write(row, event, decision, now);
       this.free(consumer);
@@ -125,10 +129,16 @@ export class Worker
     else this.#run(consumer, new Attempt(this, processor, row, decision), row.waitAt);
   }
 
+  /** Far from the store, the sweep could take a job whose handler runs for one that waited too long. */
+  #expiresBeforeMark({ waitAt }: JobRow): boolean {
+    const { clock } = this.parts;
+    return waitAt !== null && clock.isWide && waitAt - clock.now() < SHORT_LEASE;
+  }
+
   #run(consumer: QueueConsumer, attempt: Attempt, waitAt: Instant | null): void {
     this.running.set(attempt, consumer);
     this.#markTimer ??= this.parts.system.after(MARK_AFTER, () => this.#markRunning());
-    // The sweep must hear of the start before the claim's lease, `wait` or `total` could run out on it.
+    // Commit the start before the lease of the claim, `wait` or `total` runs out: the sweep would end the job otherwise.
     const { totalAt, startedAt } = attempt.row;
     const endsAt = earlier(waitAt, totalAt) ?? Number.POSITIVE_INFINITY;
     const isShort =
@@ -137,25 +147,27 @@ export class Worker
     attempt.run();
   }
 
-  #notEntered(consumer: QueueConsumer, held: Prefetched, because: string): void {
+  #notEntered(consumer: QueueConsumer, prefetched: Prefetched, because: string): void {
     if (because === "too_close") {
-      // The slot stays taken for the moment in which it cannot be told whether the deadline has passed.
-      this.parts.system.after(TOO_CLOSE_WAIT, () => {
-        if (!this.isClosing) return consumer.putBack(held);
-        this.giveBack([held]);
-        this.free(consumer);
-      });
+      // The clock cannot say yet whether the deadline has passed. The job keeps its slot until the next try.
+      this.#awaitAtClose(
+        rest(this.parts.system, TOO_CLOSE_WAIT).then(() => {
+          if (!this.isClosing) return consumer.putBack(prefetched);
+          this.giveBack([prefetched]);
+          this.free(consumer);
+        }),
+      );
       return;
     }
-    // The lease may be over, or nearly: giving the job back spares it the wait for the sweep. A process that is unsure of
-    // the time would claim and refuse it again at once, so others go first.
-    this.release(held.row, Math.round(jittered(REFUSED_DELAY, this.parts.random)));
+    // The lease is over, or nearly. Release the job now, so that it does not wait for the sweep. The delay lets other
+    // workers claim it first: this one may be unsure of the time and would refuse it again.
+    this.release(prefetched.row, Math.round(jittered(REFUSED_DELAY, this.parts.random)));
     this.free(consumer);
   }
 
   /**
-   * A job that once took its worker down with it is entered only after its start is committed (SEMANTICS 4.3), and so is
-   * one whose start counts against a rate: a crash must not make it forgotten.
+   * Commits the start before the handler is entered. This is for a job whose claim has expired before, perhaps because it
+   * crashed its worker (SEMANTICS 4.3), and for a job whose start counts against a rate, which a crash must not lose.
    */
   #enterMarked(
     consumer: QueueConsumer,
@@ -173,7 +185,7 @@ export class Worker
       },
       done: (outcome) => {
         if (!outcome.ok) {
-          // An outsider's change leaves the claim in force, so it is given back instead of being let run out.
+          // An outsider changed the row, but the claim still holds: release it, so that it need not run out.
           if (outcome.because === "stale") this.giveBack([{ row }]);
           else this.parts.counters.add("lost");
           this.free(consumer);
@@ -184,7 +196,7 @@ export class Worker
     });
   }
 
-  /** The commit took its time: the attempt counts from its entry, or is given back unspent if it can no longer be entered. */
+  /** Enters the handler, and counts the attempt from now. Releases the job unspent if its time is up meanwhile. */
   #enterAfterMark(consumer: QueueConsumer, attempt: Attempt, sentAt: number): void {
     this.#startTakes = Math.min(Math.ceil(this.parts.clock.elapsed() - sentAt), LONGEST_START);
     attempt.mark.written();
@@ -194,7 +206,6 @@ export class Worker
     else attempt.giveBackUnentered();
   }
 
-  /** Gives back a claim that was not entered, at once or to be claimed again after a delay. */
   protected override release(row: JobRow, delay?: number): void {
     const { clock, random } = this.parts;
     const now = clock.now();
@@ -208,25 +219,30 @@ export class Worker
     queue.push(new AttemptWrite({ context, queue, row, event, decision, at }));
   }
 
-  giveBack(held: readonly Pick<Prefetched, "row">[]): void {
-    for (const { row } of held) this.release(row);
+  giveBack(jobs: readonly Pick<Prefetched, "row">[]): void {
+    for (const { row } of jobs) this.release(row);
   }
 
-  confirm(consumer: QueueConsumer, held: readonly Prefetched[]): void {
-    const asked = this.beat.confirm(held).then(
-      (valid) => consumer.confirmed(held.length, valid),
+  confirm(consumer: QueueConsumer, jobs: readonly Prefetched[]): void {
+    const confirming = this.beat.confirm(jobs).then(
+      (valid) => consumer.confirmed(jobs.length, valid),
       // The claims are not confirmed, so these jobs must not start here. Release them.
       (error) => {
         this.parts.storeFailed(error, "beat");
-        this.giveBack(held);
-        consumer.confirmed(held.length, []);
+        this.giveBack(jobs);
+        consumer.confirmed(jobs.length, []);
       },
     );
-    this.unanswered.add(asked);
-    void asked.finally(() => this.unanswered.delete(asked));
+    this.#awaitAtClose(confirming);
   }
 
-  /** What a beat learned about a running attempt. */
+  /** close() waits for this before the last jobs are given back. */
+  #awaitAtClose(work: Promise<void>): void {
+    this.unanswered.add(work);
+    void work.finally(() => this.unanswered.delete(work));
+  }
+
+  /** The store's answer to a beat about this attempt. */
   heard(attempt: Attempt, answer: BeatAnswer): void {
     if (answer === "ok") return;
     if (answer === "changed") this.changed(attempt);
@@ -256,7 +272,7 @@ export class Worker
     super.blocked(gap);
   }
 
-  /** Tells the store that attempts have started, so that a crash spends them; short ones never need it. */
+  /** Commits the starts of attempts that run for longer than `MARK_AFTER`, so that a crash spends them. */
   #markRunning(): void {
     this.#markTimer = undefined;
     for (const attempt of this.attempts()) attempt.mark.write();
@@ -269,7 +285,7 @@ export class Worker
   }
 
   protected override closing(): void {
-    this.#tell("worker.quiet");
+    this.#announce("worker.quiet");
   }
 
   protected override closed(): void {

@@ -10,7 +10,7 @@ function nameOf({ state }: WorkflowRecord): WorkflowEventName {
   return state === "running" ? "workflow.started" : `workflow.${state}`;
 }
 
-/** What becomes of a workflow, as effects of the unit that commits it: none while events are off. */
+/** The event of a workflow's state, for the commit that stores it; none while recording is off. */
 export function workflowEvents(
   recorder: EventRecorder,
   workflow: string,
@@ -30,8 +30,8 @@ export function workflowEvents(
   return recorder.effects(nameOf(record), { at, subject: workflow, data });
 }
 
-/** Tells what became of a workflow, once that is committed. */
-export function tellWorkflow(bus: EventBus, workflow: string, record: WorkflowRecord, at: Instant): void {
+/** Announces the state of a workflow after its commit. */
+export function announceWorkflow(bus: EventBus, workflow: string, record: WorkflowRecord, at: Instant): void {
   const { kind, name: title, total, startedAt, endedAt, failure } = record;
   const name = nameOf(record);
   if (!bus.wants(name)) return;

@@ -8,30 +8,31 @@ import type { EngineContext } from "../context.ts";
 import { pagesOf, type StoredWorkflow, WORKFLOWS } from "./workflow-records.ts";
 
 /**
- * Cancels what is still live of these jobs of a workflow, those that come last first: so none of them wakes another
- * that is about to be cancelled too. A process that is interrupted in it can do it again.
- *
- * It stops if the workflow has changed since `stored` was read: then another process went on from there. Steps that a
- * decision was about may be gone, and what is live now may be a callback on its way or a step that was retried by hand.
+ * Cancels the live jobs among these jobs of a workflow, the last ones first, so that none wakes a job that is cancelled
+ * next. It can be repeated after a crash. It stops if the workflow changed since `stored` was read: then another
+ * process went on, and a live job may be a callback or a step that was retried by hand.
  */
 export async function halt(
-  parts: EngineContext,
+  context: EngineContext,
   stored: StoredWorkflow,
   ids: readonly JobId[],
 ): Promise<void> {
   for (const page of pagesOf(ids.toReversed())) {
     let left = page;
     for (let tries = 0; left.length > 0 && tries < STALE_TRIES; tries++) {
-      const rows = await parts.store.jobs.load(left);
+      const rows = await context.store.jobs.load(left);
       // Read after the rows, so the rows are no newer than the version that is compared. Their commit names revisions.
-      const current = await WORKFLOWS.load(parts.store, stored.name);
+      const current = await WORKFLOWS.load(context.store, stored.name);
       if (current?.version !== stored.version) return;
-      left = await haltRows(parts, rows.filter((row) => row !== null && !isTerminal(row.state)) as JobRow[]);
+      left = await haltRows(
+        context,
+        rows.filter((row) => row !== null && !isTerminal(row.state)) as JobRow[],
+      );
     }
   }
 }
 
-/** Returns the jobs that changed meanwhile. */
+/** Returns the jobs that changed since they were read. */
 async function haltRows(context: EngineContext, rows: readonly JobRow[]): Promise<JobId[]> {
   const at = context.clock.now();
   const jobs = rows.map(
@@ -41,7 +42,7 @@ async function haltRows(context: EngineContext, rows: readonly JobRow[]): Promis
   return rows.flatMap(({ id }, index) => (outcomes[index]?.ok ? [] : [id]));
 }
 
-/** Ends a job in the name of its workflow. A bookkeeping job leaves nothing behind, and no events. */
+/** Ends a job for its workflow. A bookkeeping job is deleted, without events. */
 export function haltingDecision(
   { random }: Pick<EngineContext, "random">,
   row: JobRow,

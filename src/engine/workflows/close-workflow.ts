@@ -6,7 +6,7 @@ import type { StepCounts, WorkflowFailure, WorkflowRecord } from "../../core/wor
 import type { Store } from "../../ports/store.ts";
 import { commitJobs } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
-import { tellWorkflow, workflowEvents } from "./announce-workflow.ts";
+import { announceWorkflow, workflowEvents } from "./announce-workflow.ts";
 import { haltingDecision } from "./cancel-steps.ts";
 import { RESULTS, rowsOf, type StoredWorkflow, WORKFLOWS } from "./workflow-records.ts";
 
@@ -16,12 +16,12 @@ interface Ended {
   readonly failed: JobRow | undefined;
 }
 
-/** All steps have ended: fixes the state of the workflow, and its result. `row` is the job that waited for that. */
-export async function closeWorkflow(parts: EngineContext, row: JobRow, plan: Plan): Promise<void> {
-  const { store, clock, bus, documentLimit } = parts;
+/** Fixes the state and the result of a workflow whose steps have all ended. `row` is the job that waits for this. */
+export async function closeWorkflow(context: EngineContext, row: JobRow, plan: Plan): Promise<void> {
+  const { store, clock, bus, documentLimit } = context;
   const stored = await WORKFLOWS.load(store, row.workflow as string);
   if (stored?.body.state !== "running") return;
-  const ended = await readEnds(parts, plan);
+  const ended = await readEnds(context, plan);
   const now = clock.now();
   const isDone = isCompleted(plan.root, ended.ends);
   const value = isDone ? resultOf(plan.root, ended.ends) : null;
@@ -39,30 +39,30 @@ export async function closeWorkflow(parts: EngineContext, row: JobRow, plan: Pla
   const effects = [
     WORKFLOWS.put(id, record, now),
     ...(isKept ? [RESULTS.put(id, value, null)] : []),
-    ...workflowEvents(parts.recorder, id, record, now),
+    ...workflowEvents(context.recorder, id, record, now),
   ];
-  // Waiters wait for `row`, the end of the workflow, so announcing its end wakes them.
-  const decision = haltingDecision(parts, row, now);
+  // Callers of `result()` wait for `row`, so announcing its end wakes them.
+  const decision = haltingDecision(context, row, now);
   const when = [WORKFLOWS.guard(id, version)];
-  const [outcome] = await commitJobs(parts, [{ row, decision, at: now, by: "outsider", when, effects }]);
-  if (outcome?.ok) tellWorkflow(bus, id, record, now);
+  const [outcome] = await commitJobs(context, [{ row, decision, at: now, by: "outsider", when, effects }]);
+  if (outcome?.ok) announceWorkflow(bus, id, record, now);
 }
 
-/** How the steps of a workflow ended; results are read of those alone whose results are the workflow's. */
+/** Reads how the steps ended, and the results of those steps that make up the workflow's result. */
 async function readEnds({ store }: EngineContext, { root }: Plan): Promise<Ended> {
   const finals = new Set(finalsOf(root));
   const ends = new Map<JobId, Pick<JobRow, "state" | "result">>();
   let failed: JobRow | undefined;
   for await (const row of rowsOf(store, stepsOf(root))) {
     ends.set(row.id, { state: row.state, result: finals.has(row.id) ? row.result : null });
-    // One that was cancelled may only have followed from another's failure.
+    // A cancelled step may only be a consequence of another step's failure.
     if (row.state === "discarded" && failed?.state !== "discarded") failed = row;
     else if (row.state === "cancelled") failed ??= row;
   }
   return { ends, counts: countsOf(ends.values()), failed };
 }
 
-/** How many of these jobs have ended, and how. */
+/** Counts the ended jobs among these, by state. */
 export async function countSteps(store: Store, ids: readonly JobId[]): Promise<StepCounts> {
   const states: Pick<JobRow, "state">[] = [];
   for await (const { state } of rowsOf(store, ids)) states.push({ state });

@@ -7,21 +7,21 @@ import { parentOf } from "../attempt/attempt-scope.ts";
 import type { AttemptContext } from "../attempt/processor.ts";
 
 export interface WorkflowOptions {
-  /** A UUID of the caller's own; starting it again gives the old workflow as a duplicate. */
+  /** A UUID from the caller. Starting the same id again returns the existing workflow as a duplicate. */
   readonly id?: string;
-  /** For people: what it is called in lists and events. */
+  /** The name that people see in lists and events. */
   readonly name?: string;
-  /** The limit for the whole workflow, from now on: no step gets more time than is left of it. */
+  /** The limit for the whole workflow, from its start: it cuts the time of every step. */
   readonly timeout?: Duration;
-  /** How long it can be looked at after its end; its jobs have retentions of their own. */
+  /** How long the workflow can be read after its end. Its jobs have their own retentions. */
   readonly retention?: Duration;
   readonly meta?: { readonly [key: string]: Json };
   /**
-   * The context of the handler that starts it: the workflow inherits what is left of that job's total budget, as jobs do
+   * The context of the handler that starts it. The workflow inherits the rest of that job's total budget, like jobs
    * that a handler enqueues (SEMANTICS 4.7).
    */
   readonly parent?: Pick<AttemptContext, "id">;
-  /** The caller's own transaction: the workflow exists if and only if that transaction commits. */
+  /** The caller's transaction: the workflow exists if and only if it commits. */
   readonly tx?: unknown;
 }
 
@@ -31,7 +31,7 @@ export interface ParsedOptions {
   readonly timeout: number | null;
   readonly retention: WorkflowRecord["retention"];
   readonly meta: WorkflowRecord["meta"];
-  /** The end of the job that starts it; null if it has none, or nobody's handler starts it. */
+  /** The `total` deadline of the job that starts it; null if there is none. */
   readonly inheritedAt: Instant | null;
   readonly tx: unknown;
 }
@@ -41,18 +41,20 @@ const NAME_LIMIT = 255;
 
 export function parseOptions(options: WorkflowOptions): ParsedOptions {
   refuseUnknownKeys(options, "options", ["id", "name", "timeout", "retention", "meta", "parent", "tx"]);
-  const { id, name, timeout, retention, meta, parent, tx } = options;
+  const { id, name, timeout, meta, parent, tx } = options;
   if (id !== undefined && (typeof id !== "string" || !UUID.test(id)))
     throw refuse("invalid_option", "options.id", id, "use a lower-case UUID, or leave it out");
   if (name !== undefined && (typeof name !== "string" || name === "" || name.length > NAME_LIMIT))
     throw refuse("invalid_option", "options.name", name, `use a text of 1 to ${NAME_LIMIT} characters`);
-  const kept =
-    retention === undefined ? undefined : parseDuration(retention, "options.retention", { zero: true });
+  const retention =
+    options.retention === undefined
+      ? undefined
+      : parseDuration(options.retention, "options.retention", { zero: true });
   return {
     id,
     name: name ?? null,
     timeout: timeout === undefined ? null : parseDuration(timeout, "options.timeout"),
-    retention: { completed: kept ?? DAY, other: kept ?? 14 * DAY },
+    retention: { completed: retention ?? DAY, other: retention ?? 14 * DAY },
     meta: meta === undefined ? null : copyMeta(meta),
     inheritedAt: parentOf(parent, "options.parent")?.totalAt ?? null,
     tx,

@@ -15,7 +15,6 @@ import { summaryOf } from "./workflow-view.ts";
 
 const BACKOFF = { first: 25, factor: 4, most: 400 };
 
-/** A workflow that is ready to be stored. */
 export interface NewWorkflow {
   readonly id: string;
   readonly record: WorkflowRecord;
@@ -24,17 +23,17 @@ export interface NewWorkflow {
 }
 
 /**
- * Stores workflows, each with all its jobs or not at all. It commits units itself: a workflow is created within the
- * caller's `tx`, and after a lost reply it must recognise its own record.
+ * Stores workflows, each with all its jobs or not at all. No changeRecord: a workflow may be created in the caller's
+ * `tx`, and after a lost reply it must recognise its own record.
  */
 export class WorkflowIntake {
-  readonly #parts: EngineContext;
+  readonly #context: EngineContext;
 
-  constructor(parts: EngineContext) {
-    this.#parts = parts;
+  constructor(context: EngineContext) {
+    this.#context = context;
   }
 
-  /** False if there is another workflow of this id. */
+  /** False if a workflow with this id exists. */
   async store(workflow: NewWorkflow, tx: unknown): Promise<boolean> {
     return workflow.plan.start === undefined
       ? this.#storeAtOnce(workflow, tx)
@@ -43,21 +42,21 @@ export class WorkflowIntake {
 
   #storeAtOnce({ id, record, plan, jobs }: NewWorkflow, tx: unknown): Promise<boolean> {
     const effects = jobs.map((job): Effect => ({ enqueue: job }));
-    const told = workflowEvents(this.#parts.recorder, id, record, record.startedAt);
+    const events = workflowEvents(this.#context.recorder, id, record, record.startedAt);
     return this.#create(
       id,
       plan,
-      [...told, WORKFLOWS.put(id, record, null), PLANS.put(id, plan, null), ...effects],
+      [...events, WORKFLOWS.put(id, record, null), PLANS.put(id, plan, null), ...effects],
       tx,
     );
   }
 
   /**
-   * More than one commit takes: the record says that it is not there yet, and its jobs wait, the first ones too. The
-   * last commit makes it valid, and lets the first ones in. What is interrupted before is taken away by the keeper.
+   * Stores a workflow that needs several commits. Its record is in phase "starting", and all its jobs wait. The last
+   * commit makes it valid and unblocks the first steps. The cleanup deletes what an interrupted start left.
    */
   async #storeInPieces({ id, record, plan, jobs }: NewWorkflow): Promise<boolean> {
-    const { clock } = this.#parts;
+    const { clock } = this.#context;
     const wakeAt = clock.now() + STARTS_WITHIN;
     const starting = WORKFLOWS.put(id, { ...record, phase: "starting" }, wakeAt);
     if (!(await this.#create(id, plan, [starting, PLANS.put(id, plan, null)], undefined))) return false;
@@ -65,33 +64,37 @@ export class WorkflowIntake {
       if (clock.now() >= wakeAt - STARTS_WITHIN / 2) throw notStored(id);
       await this.#enqueue(id, page);
     }
-    const stored = await this.#repeat(id, () => WORKFLOWS.load(this.#parts.store, id));
+    const stored = await this.#repeat(id, () => WORKFLOWS.load(this.#context.store, id));
     if (stored?.body.phase !== "starting") throw notStored(id);
     await this.#validate(stored, record, plan);
     return true;
   }
 
   async #enqueue(id: string, page: readonly NewJob[]): Promise<void> {
-    const { store, clock, random } = this.#parts;
+    const { store, clock, random } = this.#context;
     let jobs = page;
     await this.#repeat(id, () => {
-      const asked = store.jobs.enqueue(jobs, { now: clock.now() });
-      // What is asked for again may be there already.
+      const answers = store.jobs.enqueue(jobs, { now: clock.now() });
+      // A repeated enqueue may find its own jobs.
       jobs = page.map((job) => foundOr(job, random));
-      return asked;
+      return answers;
     });
   }
 
   async #validate(stored: StoredWorkflow, record: WorkflowRecord, plan: Plan): Promise<void> {
     const { name: id, version } = stored;
-    const told = workflowEvents(this.#parts.recorder, id, record, record.startedAt);
-    const effects: Effect[] = [...told, WORKFLOWS.put(id, record, null), { countdown: plan.start as string }];
+    const events = workflowEvents(this.#context.recorder, id, record, record.startedAt);
+    const effects: Effect[] = [
+      ...events,
+      WORKFLOWS.put(id, record, null),
+      { countdown: plan.start as string },
+    ];
     const unit: Unit = { when: [WORKFLOWS.guard(id, version)], effects };
     const isValid = await this.#repeat(id, async () => {
-      const [outcome] = await commitUnits(this.#parts, [unit]);
+      const [outcome] = await commitUnits(this.#context, [unit]);
       if (outcome?.ok) return true;
-      // A lost reply looks like a conflict with oneself.
-      const now = await WORKFLOWS.load(this.#parts.store, id);
+      // After a lost reply, the repeated commit conflicts with the first one.
+      const now = await WORKFLOWS.load(this.#context.store, id);
       return now !== null && summaryOf(now) !== null;
     });
     if (!isValid) throw notStored(id);
@@ -100,21 +103,21 @@ export class WorkflowIntake {
   #create(id: string, plan: Plan, effects: readonly Effect[], tx: unknown): Promise<boolean> {
     const unit: Unit = { when: [WORKFLOWS.guard(id, 0)], effects };
     const commit = async () => {
-      const [outcome] = await commitUnits(this.#parts, [unit], tx === undefined ? {} : { tx });
+      const [outcome] = await commitUnits(this.#context, [unit], tx === undefined ? {} : { tx });
       if (outcome?.ok) return true;
-      const found = tx === undefined ? await WORKFLOWS.load(this.#parts.store, id) : null;
-      if (found?.body.end === plan.end) return true;
-      if (found && !summaryOf(found)) throw inPieces(id);
+      const existing = tx === undefined ? await WORKFLOWS.load(this.#context.store, id) : null;
+      if (existing?.body.end === plan.end) return true;
+      if (existing && !summaryOf(existing)) throw stillStarting(id);
       return false;
     };
     return tx === undefined ? this.#repeat(id, commit) : commit();
   }
 
-  async #repeat<Answer>(id: string, ask: () => Promise<Answer>): Promise<Answer> {
-    const { system, storeFailed } = this.#parts;
+  async #repeat<Answer>(id: string, call: () => Promise<Answer>): Promise<Answer> {
+    const { system, storeFailed } = this.#context;
     for (let tries = 1; ; tries++) {
       try {
-        return await ask();
+        return await call();
       } catch (error) {
         if (error instanceof CurfewError && error.code !== "store_failed") throw error;
         storeFailed(error, "workflow");
@@ -125,18 +128,18 @@ export class WorkflowIntake {
   }
 }
 
-/** Another start of the same id is under way, or was interrupted; what that has left is taken away after a while. */
-function inPieces(id: string): CurfewError {
+/** The workflow with this id is being stored, or its start was interrupted. The cleanup deletes it later. */
+function stillStarting(id: string): CurfewError {
   return new CurfewError(
     "invalid_state",
-    `workflow ${id} is being stored, or its start was interrupted and nothing of it will run; use another id`,
+    `start: workflow ${id} is being stored, or its start was interrupted and it will never run; use another id`,
   );
 }
 
 function notStored(id: string, cause?: unknown): CurfewError {
   return new CurfewError(
     "store_failed",
-    `the store did not confirm workflow ${id}; look whether it is there, and start it again if not`,
+    `start: the store did not confirm workflow ${id}; load it, and start it again if it is not there`,
     cause === undefined ? {} : { cause },
   );
 }

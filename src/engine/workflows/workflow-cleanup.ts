@@ -17,45 +17,45 @@ const BIG = 500;
 const AT_ONCE = 8;
 
 /**
- * Looks after the records of workflows: lets go of the jobs of those that have ended, finishes a cancellation that was
- * interrupted, takes away what an interrupted start has left, and forgets what need not be kept.
+ * Cleans up after workflows: releases the jobs of ended ones, finishes interrupted cancellations, and deletes
+ * interrupted starts and workflows whose retention is over.
  */
 export class WorkflowCleanup {
-  readonly #parts: EngineContext;
-  readonly #underWay = new Map<string, Promise<void>>();
+  readonly #context: EngineContext;
+  readonly #running = new Map<string, Promise<void>>();
 
-  constructor(parts: EngineContext) {
-    this.#parts = parts;
+  constructor(context: EngineContext) {
+    this.#context = context;
   }
 
   async clean(records: readonly RecordRow[]): Promise<void> {
-    const due = records.map(WORKFLOWS.read).filter(({ name }) => !this.#underWay.has(name));
-    await runLimited(due, AT_ONCE, (stored) => this.#look(stored));
+    const due = records.map(WORKFLOWS.read).filter(({ name }) => !this.#running.has(name));
+    await runLimited(due, AT_ONCE, (stored) => this.#start(stored));
   }
 
   async flushed(): Promise<void> {
-    await Promise.all(this.#underWay.values());
+    await Promise.all(this.#running.values());
   }
 
-  async #look(stored: StoredWorkflow): Promise<void> {
-    const { storeFailed } = this.#parts;
-    const work = this.#keep(stored)
+  async #start(stored: StoredWorkflow): Promise<void> {
+    const { storeFailed } = this.#context;
+    const work = this.#clean(stored)
       .catch((error) => storeFailed(error, "workflow"))
-      .finally(() => this.#underWay.delete(stored.name));
+      .finally(() => this.#running.delete(stored.name));
     if (stored.body.total < BIG) await work;
-    else this.#underWay.set(stored.name, work);
+    else this.#running.set(stored.name, work);
   }
 
-  async #keep(stored: StoredWorkflow): Promise<void> {
+  async #clean(stored: StoredWorkflow): Promise<void> {
     const { phase } = stored.body;
     if (phase === "ending") await this.finish(stored);
     else if (phase === "kept") await this.#forget(stored);
     else if (phase === "starting" || phase === "abandoned") await this.#abandon(stored);
   }
 
-  /** Brings a workflow whose state stands to its rest: nothing of it is live, counted on or held any more. */
+  /** Finishes a workflow whose state is final: ends its live jobs, counts its steps and releases its jobs. */
   async finish(stored: StoredWorkflow): Promise<void> {
-    const plan = await loadPlan(this.#parts.store, stored.name);
+    const plan = await loadPlan(this.#context.store, stored.name);
     if (!plan) return this.#forget(stored);
     const counted = stored.body.counts === null ? await this.#haltAll(stored, plan) : stored;
     if (!counted) return;
@@ -64,26 +64,26 @@ export class WorkflowCleanup {
     await this.#put(counted, record, forgetAt(record));
   }
 
-  /** The rest of a cancelled workflow. How its steps ended is written down before any of them may go. */
+  /** Cancels the rest of a workflow. The counts of its steps are stored before any step may be deleted. */
   async #haltAll(stored: StoredWorkflow, plan: Plan): Promise<StoredWorkflow | null> {
-    const { store } = this.#parts;
-    await halt(this.#parts, stored, [plan.end]);
-    await halt(this.#parts, stored, allOf(plan));
+    const { store } = this.#context;
+    await halt(this.#context, stored, [plan.end]);
+    await halt(this.#context, stored, allOf(plan));
     const counted = { ...stored.body, counts: await countSteps(store, stepsOf(plan.root)) };
-    if (!(await this.#put(stored, counted, this.#parts.clock.now()))) return null;
+    if (!(await this.#put(stored, counted, this.#context.clock.now()))) return null;
     return WORKFLOWS.load(store, stored.name);
   }
 
-  /** No changeRecord: if the workflow changed since it was read, another process went on from there. */
+  /** No changeRecord: if the workflow changed since it was read, another process has taken over. */
   async #put({ name, version }: StoredWorkflow, record: WorkflowRecord, wakeAt: Instant): Promise<boolean> {
     const unit = { when: [WORKFLOWS.guard(name, version)], effects: [WORKFLOWS.put(name, record, wakeAt)] };
-    const [outcome] = await commitUnits(this.#parts, [unit]);
-    if (outcome?.ok) this.#parts.wakeSweepAt(wakeAt);
+    const [outcome] = await commitUnits(this.#context, [unit]);
+    if (outcome?.ok) this.#context.wakeSweepAt(wakeAt);
     return outcome?.ok ?? false;
   }
 
   async #letGo({ root }: Plan): Promise<void> {
-    const { store, clock } = this.#parts;
+    const { store, clock } = this.#context;
     for (const page of pagesOf(jobsOf(root))) {
       let isDone = false;
       for (let tries = 0; !isDone && tries < STALE_TRIES; tries++) {
@@ -93,22 +93,19 @@ export class WorkflowCleanup {
           const decision = row && letGo(row, at);
           return decision ? [{ row, decision, at, by: "outsider" }] : [];
         });
-        isDone = (await commitJobs(this.#parts, jobs)).every(({ ok }) => ok);
+        isDone = (await commitJobs(this.#context, jobs)).every(({ ok }) => ok);
       }
     }
   }
 
   async #forget({ name, version }: StoredWorkflow): Promise<void> {
     const effects = [WORKFLOWS, PLANS, RESULTS].map((kind) => kind.remove(name));
-    await commitUnits(this.#parts, [{ when: [WORKFLOWS.guard(name, version)], effects }]);
+    await commitUnits(this.#context, [{ when: [WORKFLOWS.guard(name, version)], effects }]);
   }
 
-  /**
-   * Deletes what an interrupted start left. Runs twice, ten minutes apart: a slow process may store more jobs after the
-   * first run.
-   */
+  /** Deletes an interrupted start. Runs twice, ten minutes apart: a slow process may store jobs after the first run. */
   async #abandon(stored: StoredWorkflow): Promise<void> {
-    const { store, clock } = this.#parts;
+    const { store, clock } = this.#context;
     const isFirst = stored.body.phase === "starting";
     const record: WorkflowRecord = { ...stored.body, phase: "abandoned" };
     if (isFirst && !(await this.#put(stored, record, clock.now() + STARTS_WITHIN))) return;
@@ -117,7 +114,7 @@ export class WorkflowCleanup {
       for (const page of pagesOf(allOf(plan))) {
         const rows = (await store.jobs.load(page)).filter((row) => row !== null);
         await commitUnits(
-          this.#parts,
+          this.#context,
           rows.map((row) => removalOf(row)),
         );
       }

@@ -1,5 +1,5 @@
 import { type By, parseBy } from "../../core/audit/audit-entry.ts";
-import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { CurfewError, checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { type Job, jobView } from "../../core/job/job-view.ts";
 import { type Duration, formatDuration, type Instant, parseDuration } from "../../core/time.ts";
@@ -9,7 +9,7 @@ import { BATCH_LIMIT, type Store } from "../../ports/store.ts";
 import { changeRecord, type RecordChange } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
-import { tellWorkflow, workflowEvents } from "./announce-workflow.ts";
+import { announceWorkflow, workflowEvents } from "./announce-workflow.ts";
 import { countSteps } from "./close-workflow.ts";
 import type { WorkflowCleanup } from "./workflow-cleanup.ts";
 import { loadPlan, RESULTS, WORKFLOWS } from "./workflow-records.ts";
@@ -17,7 +17,6 @@ import { summaryOf, type WorkflowSummary, type WorkflowView } from "./workflow-v
 
 const POLL = 1_000;
 
-/** The workflow ended without success; `failure` says why. */
 export class WorkflowFailedError extends CurfewError {
   override readonly name = "WorkflowFailedError";
   readonly state: WorkflowState;
@@ -36,24 +35,24 @@ export class WorkflowFailedError extends CurfewError {
   }
 }
 
-/** A workflow that was started, or found by its id. */
+/** A workflow that was started, or named by its id. */
 export class WorkflowHandle<Result = unknown> {
   readonly id: string;
-  /** The id was known already: this is the old workflow, and nothing was added. */
+  /** A workflow with this id existed: this handle names it, and nothing was added. */
   readonly duplicate: boolean;
-  readonly #parts: EngineContext;
+  readonly #context: EngineContext;
   readonly #cleanup: WorkflowCleanup;
 
-  constructor(parts: EngineContext, keeper: WorkflowCleanup, id: string, duplicate: boolean) {
-    this.#parts = parts;
+  constructor(context: EngineContext, keeper: WorkflowCleanup, id: string, duplicate: boolean) {
+    this.#context = context;
     this.#cleanup = keeper;
     this.id = id;
     this.duplicate = duplicate;
   }
 
-  /** The workflow as it stands, with how many of its steps have ended and how; null if there is none. */
+  /** The workflow with the counts of its ended steps; null if it is not in the store. */
   async view(): Promise<WorkflowView | null> {
-    const stored = await WORKFLOWS.load(this.#parts.store, this.id);
+    const stored = await WORKFLOWS.load(this.#context.store, this.id);
     const summary = stored && summaryOf(stored);
     if (!stored || !summary) return null;
     const counts = stored.body.counts ?? (await this.#count());
@@ -61,34 +60,34 @@ export class WorkflowHandle<Result = unknown> {
   }
 
   async #count() {
-    const { store } = this.#parts;
+    const { store } = this.#context;
     const plan = await loadPlan(store, this.id);
     return countSteps(store, plan ? stepsOf(plan.root) : []);
   }
 
-  /** The jobs of its steps in the order in which they were written; null for one that was not kept. */
+  /** The jobs of its steps in the order in which they were written; null for a job that is not in the store. */
   async steps(page: StepsPage = {}): Promise<(Job | null)[]> {
-    return (await stepRows(this.#parts.store, this.id, page)).map((row) => row && jobView(row));
+    return (await stepRows(this.#context.store, this.id, page)).map((row) => row && jobView(row));
   }
 
-  /** Ends what is left of it: what runs is cancelled, and what waits never starts. Refused once it has ended. */
+  /** Cancels its running steps and its waiting ones. Refused if it has ended. */
   async cancel(by?: By): Promise<WorkflowSummary> {
-    const { store, bus, waiters, wakeSweepAt } = this.#parts;
-    const changed = await changeRecord(this.#parts, "cancel", WORKFLOWS, this.id, (before, now) =>
+    const { store, bus, waiters, wakeSweepAt } = this.#context;
+    const changed = await changeRecord(this.#context, "cancel", WORKFLOWS, this.id, (before, now) =>
       this.#cancelled(before, now, by),
     );
     const record = changed?.body as WorkflowRecord;
     const endedAt = record.endedAt as Instant;
-    tellWorkflow(bus, this.id, record, endedAt);
+    announceWorkflow(bus, this.id, record, endedAt);
     waiters.hint(record.end);
-    const marked = await WORKFLOWS.load(store, this.id);
-    if (marked?.body.phase === "ending") await this.#cleanup.finish(marked);
+    const stored = await WORKFLOWS.load(store, this.id);
+    if (stored?.body.phase === "ending") await this.#cleanup.finish(stored);
     wakeSweepAt(endedAt);
     return summaryOf({ name: this.id, body: record }) as WorkflowSummary;
   }
 
   #cancelled(before: WorkflowRecord | null, now: Instant, by: By | undefined): RecordChange<WorkflowRecord> {
-    const running = this.#there("cancel", before);
+    const running = this.#assertFound("cancel", before);
     if (running.state !== "running")
       throw new CurfewError(
         "invalid_state",
@@ -97,52 +96,58 @@ export class WorkflowHandle<Result = unknown> {
     const body: WorkflowRecord = { ...running, state: "cancelled", phase: "ending", endedAt: now };
     const about = { details: { workflow: this.id } };
     const effects = [
-      ...workflowEvents(this.#parts.recorder, this.id, body, now),
-      ...auditEffects(this.#parts, by && parseBy(by), "workflow.cancel", about, now),
+      ...workflowEvents(this.#context.recorder, this.id, body, now),
+      ...auditEffects(this.#context, by && parseBy(by), "workflow.cancel", about, now),
     ];
-    // Due at once: if this process dies now, another one goes on with it.
+    // Due at once: if this process dies, another one finishes it.
     return { body, wakeAt: now, effects };
   }
 
-  async #load(doing: string): Promise<WorkflowRecord> {
-    const stored = await WORKFLOWS.load(this.#parts.store, this.id);
-    return this.#there(doing, stored?.body ?? null);
+  async #load(call: string): Promise<WorkflowRecord> {
+    const stored = await WORKFLOWS.load(this.#context.store, this.id);
+    return this.#assertFound(call, stored?.body ?? null);
   }
 
-  #there(doing: string, body: WorkflowRecord | null): WorkflowRecord {
+  #assertFound(call: string, body: WorkflowRecord | null): WorkflowRecord {
     if (body && summaryOf({ name: this.id, body })) return body;
-    throw new CurfewError("not_found", `${doing}: there is no workflow ${this.id}`);
+    throw new CurfewError(
+      "not_found",
+      `${call}: there is no workflow ${this.id}; the id is wrong, or its retention is over`,
+    );
   }
 
   /**
-   * What the workflow gives: the result of a step, of the last node of a chain, or a list for a group or batch. It
-   * rejects with a WorkflowFailedError if the workflow ended without success, with `result_gone` if nothing was kept of
-   * it, and with `result_timeout` when `within` is over; the workflow itself goes on.
+   * The result of the workflow: of its step, of the last node of its chain, or a list for a group or batch. Rejects
+   * with a WorkflowFailedError if it ended without success, with `result_gone` if the result is not stored, and with
+   * `result_timeout` after `within`; the workflow itself goes on.
    */
   async result(options: { readonly within?: Duration; readonly signal?: AbortSignal } = {}): Promise<Result> {
     refuseUnknownKeys(options, "result", ["within", "signal"]);
     const within = options.within === undefined ? undefined : parseDuration(options.within, "result.within");
-    const { system } = this.#parts;
+    const { system } = this.#context;
     const startedAt = system.monotonic();
     for (;;) {
       options.signal?.throwIfAborted();
       const record = await this.#load("result");
       if (record.state !== "running") return this.#resultOf(record);
-      if (this.#parts.waiters.isClosed)
-        throw new CurfewError("closed", `the engine was closed before workflow ${this.id} ended; it goes on`);
+      if (this.#context.waiters.isClosed)
+        throw new CurfewError(
+          "closed",
+          `result: the engine was closed before workflow ${this.id} ended; the workflow goes on`,
+        );
       const left = within === undefined ? POLL : within - (system.monotonic() - startedAt);
       if (left <= 0)
         throw new CurfewError(
           "result_timeout",
-          `workflow ${this.id} did not end within ${formatDuration(within as number)}; it goes on`,
+          `result: workflow ${this.id} did not end within ${formatDuration(within as number)}; it goes on: ask again, or allow more time`,
         );
-      await this.#nap(record.end, Math.min(left, POLL), options.signal);
+      await this.#waitForHint(record.end, Math.min(left, POLL), options.signal);
     }
   }
 
-  /** Until somebody says that the workflow may have ended, and not longer than this. */
-  #nap(end: string, delay: number, signal: AbortSignal | undefined): Promise<void> {
-    const { system, waiters } = this.#parts;
+  /** Waits for a hint that the workflow may have ended, at most for `delay`. */
+  #waitForHint(end: string, delay: number, signal: AbortSignal | undefined): Promise<void> {
+    const { system, waiters } = this.#context;
     return new Promise((resolve) => {
       const wake = () => {
         timer.cancel();
@@ -158,29 +163,28 @@ export class WorkflowHandle<Result = unknown> {
 
   async #resultOf(record: WorkflowRecord): Promise<Result> {
     if (record.state !== "completed") throw new WorkflowFailedError(this.id, record);
-    const result = record.isResultKept ? await RESULTS.load(this.#parts.store, this.id) : null;
+    const result = record.isResultKept ? await RESULTS.load(this.#context.store, this.id) : null;
     if (result) return result.body as Result;
     throw new CurfewError(
       "result_gone",
-      `workflow ${this.id} is completed, and its result was too large to be kept: look at its steps()`,
+      `result: the result of workflow ${this.id} was too large to store; read the results of its steps()`,
     );
   }
 }
 
-/** Which steps of a workflow are meant: `limit` of them, 100 by default, from number `from` on. */
+/** `limit` steps, 100 by default, from index `from` on. */
 interface StepsPage {
   readonly from?: number;
   readonly limit?: number;
 }
 
-/** The steps of a workflow as they are stored, in the order in which they were written. */
+/** The rows of a workflow's steps, in the order in which they were written. */
 export async function stepRows(store: Store, id: string, page: StepsPage): Promise<(JobRow | null)[]> {
   refuseUnknownKeys(page, "page", ["from", "limit"]);
   const { from = 0, limit = 100 } = page;
   if (!Number.isInteger(from) || from < 0)
-    throw refuse("invalid_limit", "page.from", from, "use a whole number from 0 on");
-  if (!Number.isInteger(limit) || limit < 1 || limit > BATCH_LIMIT)
-    throw refuse("invalid_limit", "page.limit", limit, `use a whole number from 1 to ${BATCH_LIMIT}`);
+    throw refuse("invalid_limit", "page.from", from, "use a whole number of at least 0");
+  checkCount(limit, "page.limit", BATCH_LIMIT);
   const plan = await loadPlan(store, id);
   const ids = plan ? stepsOf(plan.root).slice(from, from + limit) : [];
   return ids.length === 0 ? [] : store.jobs.load(ids);

@@ -21,7 +21,7 @@ import type { PlannedJob } from "../../core/workflow/plan.ts";
 
 const BOOKKEEPING = { queue: BOOKKEEPING_QUEUE, type: "curfew.workflow" } as const;
 
-/** What is the same for all jobs of one workflow. */
+/** What all jobs of one workflow share. */
 export interface WorkflowContext {
   readonly id: string;
   readonly endsAt: Instant | null;
@@ -37,7 +37,7 @@ export function leavesOf(node: AnyNode): StepNode[] {
   return [...members, ...[onSuccess, onFailure, onComplete].filter((callback) => callback !== undefined)];
 }
 
-/** The payloads of all steps as text, each checked. A step that stands in two places is checked once. */
+/** Checks the payloads of all steps and returns their texts. A step object that is used twice is checked once. */
 export async function preparePayloads(
   leaves: readonly StepNode[],
   limit: number,
@@ -48,7 +48,6 @@ export async function preparePayloads(
   return texts;
 }
 
-/** A job of a workflow as it is stored. */
 export function workflowJob(
   planned: PlannedJob,
   context: WorkflowContext,
@@ -65,7 +64,7 @@ export function workflowJob(
     ...(isStarter && { parent: { id: context.id, totalAt: context.endsAt } }),
   });
   refuseTooLate(template, context);
-  // Uniqueness does not hold for steps: one that is left out would never end.
+  // Steps are never unique: a step that is dropped as a duplicate would never end.
   const { uniqueKey: _uniqueKey, ...job } = stamp(
     template,
     texts.get(node) as string,
@@ -76,29 +75,29 @@ export function workflowJob(
     return { ...job, workflow: context.id, options: { ...job.options, step: { wakes: planned.wakes } } };
   const options: JobOptions = {
     ...job.options,
-    step: { wakes: planned.wakes, waitsFor: turnOf(planned, node, context) },
+    step: { wakes: planned.wakes, waitsFor: dependenciesOf(planned, node, context) },
   };
   // Its enqueue is recorded when the step becomes ready.
-  const { records: _tells, ...waiting } = job;
+  const { records: _records, ...waiting } = job;
   return {
     ...waiting,
     workflow: context.id,
-    // Its limit must not admit it before the step scheduler decides on it, which counts down the last one.
+    // One more than its dependencies: its limit must not admit it before the step scheduler counts down the last one.
     needs: job.limitKey === undefined ? needs : needs + 1,
     image: pendingImage(job.image),
     options,
   };
 }
 
-/** A first step that would start when all is over could never run. */
+/** Refuses a first step that would start after the workflow's deadline. */
 function refuseTooLate({ image, createdAt }: JobTemplate, { endsAt }: WorkflowContext): void {
   const dueAt = dueAtOf(image.rank);
   if (endsAt === null || dueAt < endsAt) return;
-  const fix = `a step starts ${formatDuration(dueAt - createdAt)} from now: lengthen it, or start the step earlier`;
+  const fix = `a step starts ${formatDuration(dueAt - createdAt)} from now: use a longer timeout, or start the step earlier`;
   throw refuse("never_runs", "options.timeout", formatDuration(endsAt - createdAt), fix);
 }
 
-function turnOf(
+function dependenciesOf(
   { role, after }: PlannedJob,
   { options }: StepNode,
   { endsAt }: WorkflowContext,
@@ -109,12 +108,12 @@ function turnOf(
     ...(options.delay !== undefined && {
       delay: parseDuration(options.delay, "options.delay", { zero: true }),
     }),
-    // Callbacks tell of the end, so they are not bound by it.
+    // Callbacks run at the end, so the deadline does not apply to them.
     ...(endsAt !== null && role === "step" && { endsAt }),
   };
 }
 
-/** What waits for its turn has no limits yet: they count from then on. */
+/** A step that is not ready has no deadlines: they count from when it is ready. */
 function pendingImage(image: JobImage): JobImage {
   return { ...image, state: "pending", wake: "decide", wakeAt: null, waitAt: null, totalAt: null };
 }

@@ -5,10 +5,10 @@ import type { WorkflowRecord } from "../../core/workflow/workflow-record.ts";
 import type { Store } from "../../ports/store.ts";
 import { recordKind, type StoredRecord } from "../commit/records.ts";
 
-/** One call reads or writes at most this many jobs of a workflow: payloads come with them. */
+/** One call reads or writes at most this many jobs of a workflow, because rows contain payloads. */
 const PAGE = 500;
 
-/** All three are named by the id of their workflow. */
+/** Each is named by the id of its workflow. */
 export const WORKFLOWS = recordKind<WorkflowRecord>("workflow");
 export const PLANS = recordKind<Plan>("workflow.plan");
 export const RESULTS = recordKind<Json>("workflow.result");
@@ -26,7 +26,7 @@ export function pagesOf<Item>(items: readonly Item[], size = PAGE): Item[][] {
   return pages;
 }
 
-/** Rows of jobs, page by page; those that are gone are left out. */
+/** The rows of these jobs, page by page; deleted jobs are left out. */
 export async function* rowsOf(store: Store, ids: readonly JobId[]): AsyncGenerator<JobRow, void, undefined> {
   for (const page of pagesOf(ids)) for (const row of await store.jobs.load(page)) if (row !== null) yield row;
 }

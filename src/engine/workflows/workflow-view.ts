@@ -3,30 +3,29 @@ import type { Instant } from "../../core/time.ts";
 import type { StepCounts, WorkflowFailure, WorkflowState } from "../../core/workflow/workflow-record.ts";
 import type { StoredWorkflow } from "./workflow-records.ts";
 
-/** A workflow as it stands. */
 export interface WorkflowSummary {
   readonly id: string;
-  /** What its outermost node is. */
+  /** The kind of its outermost node. */
   readonly kind: "step" | "chain" | "group" | "batch";
   readonly name: string | null;
   readonly meta: { readonly [key: string]: Json };
   readonly state: WorkflowState;
   readonly startedAt: Instant;
   readonly endedAt: Instant | null;
-  /** When its `timeout` is over. */
+  /** When its `timeout` ends. */
   readonly deadline: Instant | null;
-  /** How many steps it has, callbacks of batches not counted. */
+  /** The number of its steps, without the callbacks of batches. */
   readonly total: number;
   /** Why it failed. */
   readonly failure: WorkflowFailure | null;
 }
 
-/** A workflow and how far it is. */
+/** A workflow with its progress. */
 export interface WorkflowView extends WorkflowSummary {
   readonly progress: StepCounts & { readonly total: number };
 }
 
-/** Null for one that is not there yet, or was never completely stored. */
+/** Null for a workflow that is not completely stored. */
 export function summaryOf({
   name: id,
   body: record,

@@ -1,5 +1,5 @@
 import type { By } from "../../core/audit/audit-entry.ts";
-import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { CurfewError, checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { startOf } from "../../core/job/budgets.ts";
 import type { EnqueueContext, NewJob } from "../../core/job/envelope.ts";
 import { earlier, type Instant } from "../../core/time.ts";
@@ -7,8 +7,9 @@ import { type AnyNode, assertNode, type StepNode, type WorkflowNode } from "../.
 import { layOut } from "../../core/workflow/plan.ts";
 import type { WorkflowRecord } from "../../core/workflow/workflow-record.ts";
 import { BATCH_LIMIT } from "../../ports/store.ts";
+import { checkTx } from "../commit/check-tx.ts";
 import type { EngineContext } from "../context.ts";
-import { tellWorkflow } from "./announce-workflow.ts";
+import { announceWorkflow } from "./announce-workflow.ts";
 import { type ParsedOptions, parseOptions, type WorkflowOptions } from "./start-options.ts";
 import { type NewWorkflow, WorkflowIntake } from "./store-workflow.ts";
 import type { WorkflowCleanup } from "./workflow-cleanup.ts";
@@ -19,31 +20,31 @@ import { summaryOf, type WorkflowSummary } from "./workflow-view.ts";
 
 /** The most steps and callbacks of one workflow. */
 const MOST_STEPS = 10_000;
-/** The most that one commit stores: jobs, with the turnstiles between them, and characters of payloads. */
+/** At most this many jobs, barrier jobs included, and characters of payloads in one commit. */
 const AT_ONCE = { jobs: BATCH_LIMIT, text: 4_000_000 } as const;
 
-/** What workflows need of their engine. */
 export interface WorkflowsHost {
   assertOpen(): void;
   context(): EnqueueContext;
-  /** Announces jobs that are durable now. */
   notice(jobs: readonly NewJob[]): void;
   readonly cleanup: WorkflowCleanup;
 }
 
-/** Workflows: jobs that follow each other, or run side by side, as one thing that can be watched and cancelled. */
+/** Workflows: jobs in chains, groups and batches that are watched and cancelled as one. */
 export class Workflows {
-  readonly #parts: EngineContext;
+  readonly #context: EngineContext;
   readonly #host: WorkflowsHost;
   readonly #intake: WorkflowIntake;
 
-  constructor(parts: EngineContext, host: WorkflowsHost) {
-    this.#parts = parts;
+  constructor(context: EngineContext, host: WorkflowsHost) {
+    this.#context = context;
     this.#host = host;
-    this.#intake = new WorkflowIntake(parts);
+    this.#intake = new WorkflowIntake(context);
   }
 
-  /** Stores all jobs of a workflow, or none of them; resolves when they are durable. A known id gives the old workflow. */
+  /**
+   * Stores all jobs of a workflow or none; resolves once they are durable. A known id returns the existing workflow.
+   */
   async start<Result>(
     node: WorkflowNode<Result>,
     options: WorkflowOptions = {},
@@ -51,22 +52,15 @@ export class Workflows {
     this.#host.assertOpen();
     assertNode(node, "workflow");
     const parsed = parseOptions(options);
-    this.#checkTransaction(parsed.tx);
+    checkTx(this.#context.store, parsed.tx);
     const leaves = leavesOf(node);
     if (leaves.length > MOST_STEPS)
       throw refuse("invalid_workflow", "workflow", `${leaves.length} steps`, `use at most ${MOST_STEPS}`);
-    const texts = await preparePayloads(leaves, this.#parts.documentLimit);
+    const texts = await preparePayloads(leaves, this.#context.documentLimit);
     const workflow = this.#prepare(node, parsed, leaves, texts);
     const isNew = await this.#intake.store(workflow, parsed.tx);
-    if (isNew && parsed.tx === undefined) this.#tell(workflow);
-    return new WorkflowHandle(this.#parts, this.#host.cleanup, workflow.id, !isNew);
-  }
-
-  #checkTransaction(tx: unknown): void {
-    const { name, tx: hasTransactions } = this.#parts.store.capabilities;
-    if (tx === undefined || hasTransactions) return;
-    const fix = `the ${name} store has no transactions to join: leave it out`;
-    throw refuse("invalid_option", "options.tx", typeof tx, fix);
+    if (isNew && parsed.tx === undefined) this.#announce(workflow);
+    return new WorkflowHandle(this.#context, this.#host.cleanup, workflow.id, !isNew);
   }
 
   #prepare(
@@ -75,10 +69,10 @@ export class Workflows {
     leaves: readonly StepNode[],
     texts: ReadonlyMap<StepNode, string>,
   ): NewWorkflow {
-    const { nextId } = this.#parts;
+    const { nextId } = this.#context;
     const id = parsed.id ?? nextId();
     const text = leaves.reduce((sum, leaf) => sum + (texts.get(leaf)?.length ?? 0), 0);
-    // A turnstile stands before a node, so there are never more of them than steps.
+    // At most one barrier job per step.
     const isLarge = 2 * leaves.length + 1 > AT_ONCE.jobs || text > AT_ONCE.text;
     if (isLarge && parsed.tx !== undefined) {
       const fix = `with tx it must fit into one commit: at most ${AT_ONCE.jobs / 2 - 1} steps and ${AT_ONCE.text} characters of payloads`;
@@ -99,44 +93,51 @@ export class Workflows {
     };
   }
 
-  #tell({ id, record, plan, jobs }: NewWorkflow): void {
+  #announce({ id, record, plan, jobs }: NewWorkflow): void {
     this.#host.notice(jobs.filter(({ needs = 0 }) => needs === 0));
-    tellWorkflow(this.#parts.bus, id, record, record.startedAt);
-    if (plan.start !== undefined) this.#parts.wakeSweepAt(this.#parts.clock.now());
+    announceWorkflow(this.#context.bus, id, record, record.startedAt);
+    if (plan.start !== undefined) this.#context.wakeSweepAt(this.#context.clock.now());
   }
 
-  /** A handle on a workflow that was started elsewhere or earlier. */
+  /** A handle on a workflow by its id. */
   get<Result = unknown>(id: string): WorkflowHandle<Result> {
-    return new WorkflowHandle(this.#parts, this.#host.cleanup, id, false);
+    return new WorkflowHandle(this.#context, this.#host.cleanup, id, false);
   }
 
-  /** Workflows in the order in which they were started; `after` is the last id of the page before. */
+  /** Workflows in the order of their start; `after` is the last id of the page before. */
   async list(page: { readonly after?: string; readonly limit?: number } = {}): Promise<WorkflowSummary[]> {
     refuseUnknownKeys(page, "page", ["after", "limit"]);
     const { after = null, limit = 100 } = page;
-    if (!Number.isInteger(limit) || limit < 1 || limit > BATCH_LIMIT)
-      throw refuse("invalid_limit", "page.limit", limit, `use a whole number from 1 to ${BATCH_LIMIT}`);
-    const found: WorkflowSummary[] = [];
-    for (let from = after; found.length < limit; ) {
-      const page: StoredWorkflow[] = await WORKFLOWS.list(this.#parts.store, from, limit - found.length);
+    checkCount(limit, "page.limit", BATCH_LIMIT);
+    const summaries: WorkflowSummary[] = [];
+    for (let from = after; summaries.length < limit; ) {
+      const page: StoredWorkflow[] = await WORKFLOWS.list(
+        this.#context.store,
+        from,
+        limit - summaries.length,
+      );
       if (page.length === 0) break;
       from = page.at(-1)?.name ?? null;
       for (const stored of page) {
         const summary = summaryOf(stored);
-        if (summary) found.push(summary);
+        if (summary) summaries.push(summary);
       }
     }
-    return found;
+    return summaries;
   }
 
-  /** Ends what is left of a workflow: what runs is cancelled, and what waits never starts. */
+  /** Cancels the running and the waiting steps of a workflow. */
   async cancel(id: string, by?: By): Promise<WorkflowSummary> {
-    if (typeof id !== "string") throw new CurfewError("not_found", `cancel: there is no workflow ${id}`);
+    if (typeof id !== "string")
+      throw new CurfewError("not_found", `cancel: there is no workflow ${id}; use the id of a workflow`);
     return this.get(id).cancel(by);
   }
 }
 
-/** An inherited end cuts, and never refuses: what is to start after it is nobody's business before it (SEMANTICS 4.7). */
+/**
+ * The inherited deadline, or null if a step would start after it: an inherited deadline cuts time and never refuses a
+ * workflow (SEMANTICS 4.7).
+ */
 function inheritedEnd(
   inheritedAt: Instant | null,
   leaves: readonly StepNode[],

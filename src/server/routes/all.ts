@@ -6,6 +6,7 @@ import { adminSagaRoutes } from "./admin-sagas.ts";
 import { adminStatsRoutes } from "./admin-stats.ts";
 import { adminSystemRoutes } from "./admin-system.ts";
 import { adminTimeoutRoutes } from "./admin-timeouts.ts";
+import { adminTransferRoutes } from "./admin-transfer.ts";
 import { adminWorkerRoutes } from "./admin-workers.ts";
 import { cronRoutes } from "./crons.ts";
 import { deadLetterRoutes } from "./dead-letter.ts";
@@ -58,6 +59,7 @@ export const ROUTES: readonly Route[] = [
   ...rateLimitRoutes,
   ...uniqueJobRoutes,
   ...adminSystemRoutes,
+  ...adminTransferRoutes,
   ...whyRoutes,
   ...STREAM_ROUTES,
 ];

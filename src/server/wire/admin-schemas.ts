@@ -44,6 +44,24 @@ const filterFields = {
 
 export const deadLettersQuery = z.looseObject({ ...pageFields, ...filterFields });
 
+/** A cursor of an export may hold a unique key. */
+export const exportQuery = z.looseObject({
+  ...filterFields,
+  state: state.optional(),
+  dead_letter: flag.optional(),
+  per_page: perPage.optional(),
+  cursor: longCursor.optional(),
+  ended: flag
+    .optional()
+    .meta({ description: "Also jobs that have ended; dead letters are exported in any case." }),
+});
+
+export const importSchema = z.looseObject({
+  lines: z.array(z.looseObject({})).min(1).max(1_000),
+  dry_run: optional(z.boolean()),
+  reason: optional(z.string()),
+});
+
 export const adminJobsQuery = z.looseObject({
   ...pageFields,
   ...filterFields,

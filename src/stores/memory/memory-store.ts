@@ -153,6 +153,11 @@ function createInspector({ jobs, records, events }: Tables, assertOpen: () => vo
       checkLimit(limit);
       return jobs.holders(after, limit);
     },
+    async uniqueKeys(ids) {
+      assertOpen();
+      checkBatch(ids, "ids");
+      return ids.map((id) => jobs.get(id)?.uniqueKey ?? null);
+    },
     async limitKeys(after, limit) {
       assertOpen();
       checkLimit(limit);

@@ -15,6 +15,14 @@ select unique_key, id from curfew.jobs
  order by unique_key limit $2::bigint`,
 };
 
+/** The unique keys of live and finished jobs. $1 ids. Returns id and key. */
+export const UNIQUE_KEYS: Statement = {
+  text: `
+select id, unique_key from curfew.jobs where id = any($1::uuid[]) and unique_key is not null
+union all
+select id, unique_key from curfew.done where id = any($1::uuid[]) and unique_key is not null`,
+};
+
 /** The statements of scans for one direction. Unnamed, so that each step is planned for its filter. */
 interface ScanStatements {
   /** $1 the id after which a range starts or null, $2 its length less one. Returns its last id, if it is that long. */

@@ -3,10 +3,11 @@ import { type JobState, noJobs } from "../../core/job/job.ts";
 import type { Json } from "../../core/schema.ts";
 import { BATCH_LIMIT, type EventPage, type Inspector, LIVE_LIMIT, LOG_LIMIT } from "../../ports/store.ts";
 import { rest, type System } from "../../ports/system.ts";
-import { checkLimit } from "../check-batch.ts";
+import { checkBatch, checkLimit } from "../check-batch.ts";
 import { pathOf } from "../scan-cursor.ts";
 import { type EventRow, FIRST_ROWS, moreRows, PageBuilder, splitCursor } from "../sql/event-pack.ts";
 import { decodeJob, type SqlRow, STATE_CODES, stateOf } from "../sql/row-codec.ts";
+import { idArray } from "./array-literal.ts";
 import type { Runner } from "./connection.ts";
 import {
   COUNT_LIVE,
@@ -15,6 +16,7 @@ import {
   LATEST_EVENTS,
   READ_EVENTS,
   READ_LINES,
+  UNIQUE_KEYS,
 } from "./inspect-statements.ts";
 import { limitRow } from "./key-limits.ts";
 import { DEPTHS, LIMIT_JOBS, LIMIT_KEYS } from "./limit-statements.ts";
@@ -28,6 +30,12 @@ export function createInspector(runner: Runner, system: Pick<System, "after">): 
       checkLimit(limit);
       const rows = await runner.run(HOLDERS, [after, limit]);
       return rows.map(([key, job]) => ({ key: key as string, job: job as string }));
+    },
+    async uniqueKeys(ids) {
+      checkBatch(ids, "ids");
+      if (ids.length === 0) return [];
+      const keys = new Map((await runner.run(UNIQUE_KEYS, [idArray(ids)])) as [string, string][]);
+      return ids.map((id) => keys.get(id) ?? null);
     },
     async limitKeys(after, limit) {
       checkLimit(limit);

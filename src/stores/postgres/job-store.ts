@@ -108,10 +108,10 @@ async function enqueueInTransaction(
 }
 
 async function claim(connections: ConnectionGroup, request: ClaimRequest): Promise<JobRow[]> {
-  const { queue, now, limit, salt, from, worker, lease, most } = request;
+  const { queue, now, limit, salt, from, worker, lease, shortest = 0, most } = request;
   const rows =
     most === undefined
-      ? await connections.run(CLAIM, [queue, now, limit, salt, from, worker, lease])
+      ? await connections.run(CLAIM, [queue, now, limit, salt, from, worker, lease, shortest])
       : await claimLimited(connections, request, most);
   return rows.map((row) => decodeClaimed(row, request)).sort(byRank);
 }

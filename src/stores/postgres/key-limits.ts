@@ -137,10 +137,11 @@ export function claimLimited(
   request: ClaimRequest,
   most: number,
 ): Promise<SqlRow[]> {
-  const { queue, now, limit, salt, from, worker, lease } = request;
+  const { queue, now, limit, salt, from, worker, lease, shortest = 0 } = request;
   return connections.transaction(async (session) => {
     await session.run(TAKE_ADVISORY_LOCK, [`claim ${queue}`]);
-    return session.run(CLAIM_LIMITED, [queue, now, limit, salt, from, worker, lease, most, queueMark(queue)]);
+    const values = [queue, now, limit, salt, from, worker, lease, most, queueMark(queue), shortest];
+    return session.run(CLAIM_LIMITED, values);
   });
 }
 

@@ -1,6 +1,6 @@
 import { START_KIND } from "../../ports/store.ts";
 import { STATE_CODES } from "../sql/row-codec.ts";
-import { CLAIMED, LIVE, SET_CLAIMED, type Statement, texts } from "./statements.ts";
+import { CLAIMED, LIVE, type Statement, setClaimed, texts } from "./statements.ts";
 
 const PENDING = STATE_CODES.pending;
 const AVAILABLE = STATE_CODES.available;
@@ -74,14 +74,14 @@ select id from curfew.jobs where limit_key = $1::text and limit_key is not null 
 };
 
 /**
- * CLAIM for a queue with at most $8 active jobs. $9 is the limit key for jobs that have none. Run it only under the
+ * CLAIM for a queue with at most $8 active jobs. $9 is the limit key for jobs that have none, $10 shortest. Run it only under the
  * advisory lock of the queue, or the count is wrong.
  */
 export const CLAIM_LIMITED: Statement = {
   name: "claim_limited",
   text: `
 update curfew.jobs j
-   set ${SET_CLAIMED}, limit_key = coalesce(j.limit_key, $9::text)
+   set ${setClaimed(10)}, limit_key = coalesce(j.limit_key, $9::text)
  where j.id = any(array(
          select id from curfew.jobs
           where queue = $1::text and state = ${AVAILABLE} and rank >= $5::bigint

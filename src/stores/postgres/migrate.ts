@@ -1,6 +1,12 @@
 import { CurfewError, refuse } from "../../core/errors.ts";
 import type { Instant } from "../../core/time.ts";
-import { type AppliedMigration, checksumOf, type Migration, pendingMigrations } from "../sql/migrator.ts";
+import {
+  type AppliedMigration,
+  checksumOf,
+  type Migration,
+  type MigrationPlan,
+  pendingMigrations,
+} from "../sql/migrator.ts";
 import { type ConnectionGroup, type Runner, type Session, sqlState } from "./connection.ts";
 import { MIGRATIONS } from "./migrations.ts";
 import { ADD_MIGRATION, CLOCK, DURABILITY } from "./statements.ts";
@@ -56,6 +62,12 @@ async function apply(session: Session, migration: Migration, now: Instant): Prom
   await session.execute(migration.sql);
   const { version, name } = migration;
   await session.run(ADD_MIGRATION, [version, name, checksumOf(migration), now]);
+}
+
+/** Reads what is applied and what is pending, and changes nothing. */
+export async function planIn(runner: Runner, schema: string): Promise<MigrationPlan> {
+  const applied = (await readApplied(runner, schema)) ?? [];
+  return { applied, pending: pendingMigrations(MIGRATIONS, applied) };
 }
 
 /** The applied migrations; undefined if the schema has no tables yet. */

@@ -10,6 +10,7 @@ import { createInspector } from "./inspector.ts";
 import { createJobStore } from "./job-store.ts";
 import { checkDurability, migrate } from "./migrate.ts";
 import { createRecordStore } from "./record-store.ts";
+import { checkSchemaName } from "./schema-name.ts";
 import { CLOCK } from "./statements.ts";
 import { createTimeoutStore } from "./timeout-store.ts";
 import { createTransactions } from "./transactions.ts";
@@ -26,15 +27,10 @@ export interface PostgresStoreOptions {
   readonly system: Pick<System, "after">;
 }
 
-const SCHEMA = /^[a-z_][a-z0-9_]{0,62}$/;
-
 /** Opens a store in a PostgreSQL database (15 or newer), and applies pending migrations. */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
   const { connection, schema = "curfew", system } = options;
-  if (typeof schema !== "string" || !SCHEMA.test(schema) || schema.startsWith("pg_")) {
-    const fix = 'use at most 63 lower-case letters, digits and "_", not beginning with a digit or with pg_';
-    throw refuse("invalid_name", "schema", schema, fix);
-  }
+  checkSchemaName(schema);
   checkPool(connection);
   const pool = typeof connection === "string" ? poolOf(connection) : connection;
   const bind = bindSchema(schema);

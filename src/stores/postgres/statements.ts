@@ -50,26 +50,28 @@ select $${at}::bigint, '{"heads":' || $${shared}::text || ',"items":[' || string
 having count(*) > 0`;
 }
 
-/** `claimedRow`, core/job/store-formulas.ts. $2 now, $4 salt, $6 worker, $7 lease. */
-export const SET_CLAIMED = `
+/** `claimedRow`, core/job/store-formulas.ts. $2 now, $4 salt, $6 worker, $7 lease; `shortest` is the last parameter. */
+export function setClaimed(shortest: number): string {
+  const endsAt = `$2::bigint + least(greatest(coalesce(j.heartbeat, $7::bigint), $${shortest}::bigint), $7::bigint)`;
+  return `
        state = ${ACTIVE}, wake = 0, rev = j.rev + 1, fence = (((j.fence >> 21) + 1) << 21) | $4::bigint,
        claimed_at = $2::bigint, worker = $6::text,
-       stall_at = $2::bigint + least(coalesce(j.heartbeat, $7::bigint), $7::bigint),
-       wake_at = least($2::bigint + least(coalesce(j.heartbeat, $7::bigint), $7::bigint), j.wait_at, j.total_at)`;
+       stall_at = ${endsAt}, wake_at = least(${endsAt}, j.wait_at, j.total_at)`;
+}
 
 /** `availableRow`, core/job/store-formulas.ts. */
 const SET_AVAILABLE = `state = ${AVAILABLE}, wake = 0, wake_at = least(wait_at, total_at), rev = rev + 1`;
 
 /**
  * Claims the best available jobs of a queue. $1 queue, $2 now, $3 limit, $4 salt, $5 lowest rank, $6 worker, $7
- * lease. Returns CLAIMED of the rows, unordered. No two claims get the same job. A paused queue gives none. The fence
+ * lease, $8 shortest. Returns CLAIMED of the rows, unordered. No two claims get the same job. A paused queue gives none. The fence
  * counter grows by one, and the salt becomes its low 21 bits.
  */
 export const CLAIM: Statement = {
   name: "claim",
   text: `
 update curfew.jobs j
-   set ${SET_CLAIMED}
+   set ${setClaimed(8)}
  where j.id = any(array(
          select id from curfew.jobs
           where queue = $1::text and state = ${AVAILABLE} and rank >= $5::bigint

@@ -154,10 +154,11 @@ export const CLAIMED_COLUMNS = [
  * A job from a row of `CLAIMED_COLUMNS` and its claim. Each value on the wire costs time on both sides, so a count of
  * zero may be null. The rest is `claimedRow` of core/job/store-formulas.ts.
  */
-export function decodeClaimed(row: SqlRow, { queue, now, worker, lease }: ClaimRequest): JobRow {
+export function decodeClaimed(row: SqlRow, request: ClaimRequest): JobRow {
+  const { queue, now, worker } = request;
   const [waitAt, totalAt] = [row[19] as Maybe<number>, row[20] as Maybe<number>];
   const heartbeat = row[24] as Maybe<number>;
-  const stallAt = claimEndsAt(heartbeat, now, lease);
+  const stallAt = claimEndsAt(heartbeat, request);
   return {
     id: row[0] as string,
     queue,

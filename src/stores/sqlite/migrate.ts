@@ -1,6 +1,12 @@
 import { CurfewError } from "../../core/errors.ts";
 import type { System } from "../../ports/system.ts";
-import { type AppliedMigration, checksumOf, type Migration, pendingMigrations } from "../sql/migrator.ts";
+import {
+  type AppliedMigration,
+  checksumOf,
+  type Migration,
+  type MigrationPlan,
+  pendingMigrations,
+} from "../sql/migrator.ts";
 import type { Connection } from "./connection.ts";
 import { MIGRATIONS } from "./migrations.ts";
 import type { Session } from "./session.ts";
@@ -25,6 +31,14 @@ export async function migrate(
       const { version, name } = migration;
       session.run(ADD_MIGRATION, [version, name, checksumOf(migration), Math.floor(system.wall())]);
     }
+  });
+}
+
+/** Reads what is applied and what is pending, and changes nothing. */
+export function planIn(connection: Connection): Promise<MigrationPlan> {
+  return connection.read((session) => {
+    const applied = readApplied(session);
+    return { applied, pending: pendingIn(connection, applied, MIGRATIONS) };
   });
 }
 

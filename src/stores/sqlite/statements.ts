@@ -176,6 +176,12 @@ export const HOLDER = "select id from curfew_jobs where unique_key = ?";
 export const HOLDERS = `
 select unique_key, id from curfew_jobs where unique_key is not null and unique_key > ? order by unique_key limit ?`;
 
+/** The unique keys of live and finished jobs. Takes a JSON array of ids, twice. Returns id and key. */
+export const UNIQUE_KEYS = `
+select j.id, j.unique_key from json_each(?) s cross join curfew_jobs j on j.id = s.value where j.unique_key is not null
+union all
+select j.id, j.unique_key from json_each(?) s cross join curfew_done j on j.id = s.value where j.unique_key is not null`;
+
 const LOCATION = "j.id, j.rowid, j.state, j.fence, j.rev, j.queue, octet_length(j.payload)";
 
 /** The positions of live jobs. Takes a JSON array of ids. Returns LOCATION; nothing for other ids. */

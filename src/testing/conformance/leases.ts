@@ -33,6 +33,24 @@ const expiredClaims: ConformanceCase[] = [
     },
   },
   {
+    name: "a short heartbeat cuts a claim, but not below what the worker asks for",
+    async run(bed) {
+      const most = { most: 10 };
+      for (const request of [{}, most]) {
+        for (const [shortest, lasts] of [
+          [undefined, 3_000],
+          [5_000, 5_000],
+          [LEASE + 1, LEASE],
+        ] as const) {
+          await bed.add({ heartbeat: 3_000 });
+          const claimed = await bed.claimOne({ ...request, ...(shortest && { shortest }) });
+          assert.equal(claimed.stallAt, bed.now + lasts);
+          assert.deepEqual(await bed.load(claimed.id), claimed);
+        }
+      }
+    },
+  },
+  {
     name: "an attempt that started and fell silent is spent",
     async run(bed) {
       await bed.add();

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import {
   type ErrorRecord,
+  JOB_STATES,
   type JobDocuments,
   type JobImage,
   type JobRow,
@@ -228,15 +229,7 @@ async function addRandom(bed: TestBed, count: number): Promise<JobRow[]> {
   return rows.map(found);
 }
 
-const STATES = [
-  "scheduled",
-  "available",
-  "pending",
-  "active",
-  "retryable",
-  "completed",
-  "discarded",
-] as const;
+const STATES = JOB_STATES.filter((state) => state !== "cancelled");
 
 function randomImage({ random, now }: TestBed, priority: number): JobImage {
   const maybe = () => (random() < 0.5 ? null : now + randomInt(random, 10 ** 12));

@@ -6,6 +6,7 @@ import type { JobRow } from "../../../src/core/job/job.ts";
 import { seededRandom } from "../../../src/core/random.ts";
 import type { Engine } from "../../../src/index.ts";
 import { withEntriesFile } from "../support/entries-file.ts";
+import { killChild } from "../support/kill-child.ts";
 import { EventCheck } from "./event-check.ts";
 import { ATTEMPTS, type CrashPayload, type CrashResult, crashJob } from "./jobs.ts";
 
@@ -110,17 +111,10 @@ class CrashRun {
     while (!isOver()) {
       await wait(300 + this.#random() * 900);
       const index = Math.floor(this.#random() * this.#children.length);
-      await this.#killChild(this.#children[index] as ChildProcess);
+      await killChild(this.#children[index] as ChildProcess);
       this.#kills += 1;
       this.#children[index] = this.#spawn();
     }
-  }
-
-  async #killChild(child: ChildProcess): Promise<void> {
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    const ended = once(child, "exit");
-    child.kill("SIGKILL");
-    await ended;
   }
 
   /** Longer than the claim's lease and the heartbeat: when it goes on, everything it held belongs to others. */
@@ -135,7 +129,7 @@ class CrashRun {
       await wait(12_000);
       child.kill("SIGCONT");
       await wait(1_500);
-      await this.#killChild(child);
+      await killChild(child);
     }
   }
 
@@ -198,7 +192,7 @@ class CrashRun {
   }
 
   async end(): Promise<void> {
-    await Promise.all(this.#children.map((child) => this.#killChild(child)));
+    await Promise.all(this.#children.map(killChild));
   }
 }
 

@@ -147,7 +147,7 @@ describe("the context inside", () => {
     const stage = await openStage({ concurrency: 1, kind });
     const row = await stage.play("reportFlood", 50_000, { timeouts: { attempt: "20s" } });
     expect(row).toMatchObject({ state: "completed", progress: '{"value":1,"note":50000}' });
-    expect((await stage.lines(row.id)).at(-1)).toContain("logged as much as is kept");
+    expect((await stage.lines(row.id)).at(-1)).toContain("The log of this attempt is full");
     await stage.told("job.completed", row.id);
     expect(stage.events.filter(({ name }) => name === "job.progress").length).toBeLessThan(10_000);
   });

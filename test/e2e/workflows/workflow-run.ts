@@ -1,5 +1,4 @@
 import { type ChildProcess, fork } from "node:child_process";
-import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { setTimeout as wait } from "node:timers/promises";
 import { seededRandom } from "../../../src/core/random.ts";
@@ -15,6 +14,7 @@ import {
   type WorkflowView,
 } from "../../../src/index.ts";
 import { withEntriesFile } from "../support/entries-file.ts";
+import { killChild } from "../support/kill-child.ts";
 import { crashStep, type StepOutcome } from "./jobs.ts";
 
 export interface RunOptions {
@@ -238,11 +238,4 @@ function checkOrder(nth: number, shape: Shape, own: readonly Entry[]): string[] 
     const isRight = known.length === after.length && known.every((one) => shall.includes(one));
     return isSame && isRight ? [] : [`${nth} (${shape}): step ${index} was given ${given}, not ${shall}`];
   });
-}
-
-async function killChild(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const ended = once(child, "exit");
-  child.kill("SIGKILL");
-  await ended;
 }

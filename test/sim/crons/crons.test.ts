@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Store, Unit } from "../../../src/ports/store.ts";
 import type { Dice } from "../dice.ts";
-import { loadingAsCompleted } from "../mutants.ts";
-import { rulesBroken } from "../world.ts";
+import { loadingAsCompleted, withUnits } from "../mutants.ts";
+import { batchStarts, rulesBroken, runTwice } from "../world.ts";
 import { simulateCrons } from "./simulate-crons.ts";
 
 const BATCHES = 3;
@@ -10,7 +10,7 @@ const SEEDS_PER_BATCH = 40;
 const MOST_SEEDS = 60;
 
 describe("crons and unique jobs under virtual time and faults", () => {
-  it.each(Array.from({ length: BATCHES }, (_, batch) => 1 + batch * SEEDS_PER_BATCH))(
+  it.each(batchStarts(BATCHES * SEEDS_PER_BATCH, SEEDS_PER_BATCH))(
     `all their rules hold from seed %i on for ${SEEDS_PER_BATCH} seeds`,
     async (from) => {
       const seen = { fired: 0, unique: 0 };
@@ -26,8 +26,7 @@ describe("crons and unique jobs under virtual time and faults", () => {
   );
 
   it("the same seed gives the same run twice", async () => {
-    const first = await simulateCrons({ seed: 7, isTraced: true });
-    const second = await simulateCrons({ seed: 7, isTraced: true });
+    const [first, second] = await runTwice(simulateCrons, 7);
     expect(first.trace.lines.length).toBeGreaterThan(50);
     expect(second.trace.hash()).toBe(first.trace.hash());
   });
@@ -36,20 +35,16 @@ describe("crons and unique jobs under virtual time and faults", () => {
 const isCronUnit = ({ effects = [] }: Unit) =>
   effects.some((effect) => "put" in effect && effect.put[0] === "cron");
 
-function changed(store: Store, change: (unit: Unit) => Unit): Store {
-  return { ...store, commit: (units, options) => store.commit(units.map(change), options) };
-}
-
 /** Defects planted on purpose: each must be caught by the rule that is meant for it. */
 const MUTANTS: Record<string, { caughtBy: RegExp; mutate: (store: Store, dice: Dice) => Store }> = {
   "does not look at the version of a cron": {
     caughtBy: /one firing per instant|overlap/,
-    mutate: (store) => changed(store, (unit) => (isCronUnit(unit) ? { ...unit, when: [] } : unit)),
+    mutate: (store) => withUnits(store, (unit) => (isCronUnit(unit) ? { ...unit, when: [] } : unit)),
   },
   "moves a cron on and forgets its job now and then": {
     caughtBy: /no instant is lost/,
     mutate: (store, dice) =>
-      changed(store, (unit) =>
+      withUnits(store, (unit) =>
         isCronUnit(unit) && !unit.job && dice.chance(0.2)
           ? { ...unit, effects: unit.effects?.filter((effect) => !("enqueue" in effect)) ?? [] }
           : unit,
@@ -66,7 +61,7 @@ const MUTANTS: Record<string, { caughtBy: RegExp; mutate: (store: Store, dice: D
   "does not look at the version of a unique key": {
     caughtBy: /one job per unique key/,
     mutate: (store) =>
-      changed(store, (unit) =>
+      withUnits(store, (unit) =>
         unit.when?.some((guard) => "record" in guard && guard.record[0] === "unique")
           ? { ...unit, when: [] }
           : unit,

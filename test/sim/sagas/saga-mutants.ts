@@ -1,16 +1,5 @@
-import type { Effect, Store, Unit } from "../../../src/ports/store.ts";
-import type { Dice } from "../dice.ts";
-
-/** Defects planted on purpose: each must be caught, and by the rule that is meant for it. */
-export interface SagaMutant {
-  readonly name: string;
-  readonly caughtBy: RegExp;
-  readonly mutate: (store: Store, dice: Dice) => Store;
-}
-
-function withUnits(store: Store, change: (unit: Unit) => Unit): Store {
-  return { ...store, commit: (units, options) => store.commit(units.map(change), options) };
-}
+import type { Effect, Store } from "../../../src/ports/store.ts";
+import { type StoreMutant, withUnits } from "../mutants.ts";
 
 function withoutEffects(store: Store, isDropped: (effect: Effect) => boolean): Store {
   return withUnits(store, (unit) =>
@@ -24,7 +13,7 @@ function withTimeouts(store: Store, timeouts: Partial<Store["timeouts"]>): Store
 
 const isTimeout = (effect: Effect) => "request" in effect && effect.request.saga?.[0] === "saga";
 
-export const SAGA_MUTANTS: readonly SagaMutant[] = [
+export const SAGA_MUTANTS: readonly StoreMutant[] = [
   {
     name: "a store that does not compare the version of a saga",
     caughtBy: /no step is lost|nothing is handled twice|record names/,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { rulesBroken } from "../world.ts";
+import { batchStarts, FAULTS, rulesBroken, runTraced, runTwice } from "../world.ts";
 import { SAGA_MUTANTS } from "./saga-mutants.ts";
 import { simulateSagas } from "./simulate-sagas.ts";
 
@@ -9,7 +9,7 @@ const PER_BATCH = 20;
 const MOST_SEEDS = 60;
 
 describe("sagas under virtual time and faults", () => {
-  it.each(Array.from({ length: Math.ceil(SEEDS / PER_BATCH) }, (_, batch) => 1 + batch * PER_BATCH))(
+  it.each(batchStarts(SEEDS, PER_BATCH))(
     `all rules hold from seed %i on for ${PER_BATCH} seeds`,
     async (from) => {
       for (let seed = from; seed < from + PER_BATCH; seed++) {
@@ -20,35 +20,17 @@ describe("sagas under virtual time and faults", () => {
   );
 
   it.each([3, 17])("seed %i gives the same run twice", async (seed) => {
-    const first = await simulateSagas({ seed, isTraced: true });
-    const second = await simulateSagas({ seed, isTraced: true });
+    const [first, second] = await runTwice(simulateSagas, seed);
     expect(first.steps).toBeGreaterThan(10);
     expect(second.trace.hash()).toBe(first.trace.hash());
     expect(second.events).toBe(first.events);
   });
 
-  it("worlds are not all alike: crashes, lost replies, tries, conflicts and revokes are met with", async () => {
-    let text = "";
-    const totals = { steps: 0, timeouts: 0 };
-    for (let seed = 1; seed <= 30; seed++) {
-      const report = await simulateSagas({ seed, isTraced: true });
-      text += report.trace.lines.join("\n");
-      totals.steps += report.steps;
-      totals.timeouts += report.timeouts;
-    }
-    for (const word of [
-      "crashes",
-      "stands still",
-      "dropped",
-      "unanswered",
-      "slow by",
-      "try 2",
-      "try 10",
-      "handled",
-    ])
-      expect(text).toContain(word);
-    expect(totals.steps).toBeGreaterThan(1_000);
-    expect(totals.timeouts).toBeGreaterThan(300);
+  it("the traces of 30 seeds have every kind of fault, retries and handled messages", async () => {
+    const { reports, text } = await runTraced(simulateSagas, 30);
+    for (const word of [...FAULTS, "try 2", "try 10", "handled"]) expect(text).toContain(word);
+    expect(reports.reduce((sum, { steps }) => sum + steps, 0)).toBeGreaterThan(1_000);
+    expect(reports.reduce((sum, { timeouts }) => sum + timeouts, 0)).toBeGreaterThan(300);
   });
 });
 

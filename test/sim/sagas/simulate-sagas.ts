@@ -1,15 +1,13 @@
 import { CurfewError } from "../../../src/core/errors.ts";
-import { Engine } from "../../../src/engine/engine.ts";
-import { silentLogger } from "../../../src/ports/log.ts";
+import type { Engine } from "../../../src/engine/engine.ts";
 import type { Store } from "../../../src/ports/store.ts";
 import { Dice, subSeed } from "../dice.ts";
-import { MILD, type Place, scatter, scatterFaults, startFleet, troubledNetwork } from "../fleet.ts";
+import { MILD, type Place, scatterFaults } from "../fleet.ts";
+import { FleetWorld } from "../fleet-world.ts";
 import type { Machine } from "../machine.ts";
-import type { Network } from "../network.ts";
 import { NO_FAULTS } from "../plan.ts";
-import { EPOCH, type Scheduler } from "../scheduler.ts";
-import type { Trace } from "../trace.ts";
-import { createWorld, runUntilSettled, type World, type WorldOptions, type WorldReport } from "../world.ts";
+import { EPOCH } from "../scheduler.ts";
+import { runUntilSettled, type WorldOptions, type WorldReport } from "../world.ts";
 import { SagaChecker } from "./saga-checker.ts";
 import { KEYS, Scripts, type SimSaga, simSaga } from "./sim-saga.ts";
 
@@ -33,15 +31,9 @@ interface SagaPlace extends Place {
   saga?: SimSaga | undefined;
 }
 
-class SagaWorld {
-  readonly #world: World;
-  readonly #scheduler: Scheduler;
-  readonly #dice: Dice;
-  readonly #trace: Trace;
+class SagaWorld extends FleetWorld {
   readonly #checker: SagaChecker;
-  readonly #memory: Store;
-  readonly #store: Store;
-  readonly #network: Network;
+  protected override readonly store: Store;
   readonly #scripts: Scripts;
   readonly #places: SagaPlace[];
   readonly #retention: "0s" | "3s" | "1d";
@@ -50,57 +42,34 @@ class SagaWorld {
   #orders = 0;
 
   constructor(options: WorldOptions) {
-    const { seed } = options;
-    const world = createWorld("sagas", options);
-    const { scheduler, memory } = world;
-    this.#world = world;
-    this.#scheduler = scheduler;
-    this.#dice = world.dice;
-    this.#trace = world.trace;
+    super("sagas", options, MILD);
+    const { seed, scheduler, trace, memory } = this.world;
     this.#events = seed % 2 === 0 ? "durable" : "off";
-    this.#checker = new SagaChecker(() => scheduler.now, this.#trace);
-    this.#memory = memory;
-    const watched = this.#checker.watch(this.#memory);
-    this.#store = world.mutated(watched);
-    const { network, isTroubled } = troubledNetwork(world, MILD);
-    this.#network = network;
+    this.#checker = new SagaChecker(() => scheduler.now, trace);
+    this.store = this.world.mutated(this.#checker.watch(memory));
     this.#scripts = new Scripts(new Dice(subSeed(seed, "scripts")));
-    this.#retention = this.#dice.pick(["0s", "3s", "1d"] as const);
-    const open = (place: Place, machine: Machine) => this.#open(place, machine);
-    this.#places = startFleet({ ...world, downFor: [50, 4_000], open });
-    if (isTroubled) scatterFaults(world, this.#places, { span: 30_000, crashes: 4 });
-  }
-
-  async #open(place: SagaPlace, machine: Machine): Promise<void> {
-    const store = this.#network.connect(machine, this.#store);
-    try {
-      const engine = await Engine.open({
-        store,
-        system: machine,
-        logger: silentLogger,
-        timeoutLease: LEASE,
-        events: this.#events,
-      });
-      if (machine.isDead) return;
-      place.saga = simSaga(machine, this.#checker, this.#retention);
-      engine.host([place.saga]);
-      place.engine = engine;
-      this.#trace.add(machine.name, "is up");
-    } catch (error) {
-      if (!machine.isDead) machine.crash(`cannot start: ${(error as Error).message}`);
-    }
+    this.#retention = this.dice.pick(["0s", "3s", "1d"] as const);
+    this.#places = this.startProcesses<SagaPlace>(
+      [50, 4_000],
+      (engine, machine, place) => {
+        place.saga = simSaga(machine, this.#checker, this.#retention);
+        engine.host([place.saga]);
+        this.trace.add(machine.name, "is up");
+      },
+      { timeoutLease: LEASE, events: this.#events },
+    );
+    if (this.isTroubled) scatterFaults(this.world, this.#places, { span: 30_000, crashes: 4 });
   }
 
   #schedule(): void {
-    scatter(this.#world, this.#places, 30_000, 30 + this.#dice.int(40), (place: SagaPlace) => {
-      const { engine, machine, saga } = place;
-      if (!engine || !saga || machine.isDead) return;
-      this.#scheduler.after(0, machine, () => void this.#operate(engine, machine, saga));
+    const times = 30 + this.dice.int(40);
+    this.operateOften(this.#places, 30_000, times, async (engine, machine, { saga }) => {
+      if (saga) await this.#operate(engine, machine, saga);
     });
   }
 
   async #operate(engine: Engine, machine: Machine, saga: SimSaga): Promise<void> {
-    const dice = this.#dice;
+    const dice = this.dice;
     const id = dice.pick(SAGAS);
     try {
       if (dice.chance(0.07)) await engine.saga(saga, id).revoke(dice.pick(KEYS));
@@ -123,25 +92,25 @@ class SagaWorld {
   }
 
   async run(): Promise<SagaSimReport> {
-    const scheduler = this.#scheduler;
+    const scheduler = this.scheduler;
     const isOver = () => this.#checker.violations.length > 0;
     this.#schedule();
     await scheduler.runUntil(isOver, EPOCH + 31_000);
-    this.#network.rates = NO_FAULTS;
-    const left = await runUntilSettled(this.#world, isOver, SETTLES_WITHIN, () => this.#left());
+    this.network.rates = NO_FAULTS;
+    const left = await runUntilSettled(this.world, isOver, SETTLES_WITHIN, () => this.#left());
     if (!isOver()) {
       for (const what of left) this.#checker.report("everything settles", what);
-      const { events } = await this.#memory.inspect.events(null, 100_000);
+      const { events } = await this.memory.inspect.events(null, 100_000);
       if (this.#events === "durable") this.#checker.checkEvents(events);
       else if (events.length > 0)
         this.#checker.report("nothing is recorded unless asked for", `${events.length} events`);
     }
     const { violations, steps, requested } = this.#checker;
-    return { violations, steps, trace: this.#trace, timeouts: requested.size, events: scheduler.happened };
+    return { violations, steps, trace: this.trace, timeouts: requested.size, events: scheduler.happened };
   }
 
   async #left(): Promise<string[]> {
-    const rows = await this.#memory.timeouts.list({ isDead: true }, null, 1_000);
+    const rows = await this.memory.timeouts.list({ isDead: true }, null, 1_000);
     const dead = new Set(
       rows.map(({ payload }) => (JSON.parse(payload as string) as { script: { n: number } }).script.n),
     );

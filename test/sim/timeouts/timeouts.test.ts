@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Store } from "../../../src/ports/store.ts";
 import type { TimeoutStore } from "../../../src/ports/timeouts.ts";
 import type { Dice } from "../dice.ts";
-import { rulesBroken } from "../world.ts";
+import { batchStarts, rulesBroken, runTwice } from "../world.ts";
 import { simulateTimeouts } from "./simulate-timeouts.ts";
 
 const BATCHES = 4;
@@ -10,7 +10,7 @@ const SEEDS_PER_BATCH = 50;
 const MOST_SEEDS = 60;
 
 describe("dispatchers under virtual time and faults", () => {
-  it.each(Array.from({ length: BATCHES }, (_, batch) => 1 + batch * SEEDS_PER_BATCH))(
+  it.each(batchStarts(BATCHES * SEEDS_PER_BATCH, SEEDS_PER_BATCH))(
     `all rules of timeouts hold from seed %i on for ${SEEDS_PER_BATCH} seeds`,
     async (from) => {
       let handled = 0;
@@ -24,8 +24,7 @@ describe("dispatchers under virtual time and faults", () => {
   );
 
   it("the same seed gives the same run twice", async () => {
-    const first = await simulateTimeouts({ seed: 7, isTraced: true });
-    const second = await simulateTimeouts({ seed: 7, isTraced: true });
+    const [first, second] = await runTwice(simulateTimeouts, 7);
     expect(first.trace.lines.length).toBeGreaterThan(100);
     expect(second.trace.hash()).toBe(first.trace.hash());
   });

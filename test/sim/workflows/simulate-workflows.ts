@@ -1,18 +1,16 @@
 import { CurfewError } from "../../../src/core/errors.ts";
 import { processor } from "../../../src/engine/attempt/processor.ts";
-import { Engine } from "../../../src/engine/engine.ts";
+import type { Engine } from "../../../src/engine/engine.ts";
 import { RESULTS } from "../../../src/engine/workflows/workflow-records.ts";
-import { silentLogger } from "../../../src/ports/log.ts";
 import type { Store } from "../../../src/ports/store.ts";
 import { depthOf, jobsOf } from "../../../src/testing/read-store.ts";
 import { Dice, subSeed } from "../dice.ts";
-import { MILD, type Place, scatter, scatterFaults, startFleet, troubledNetwork } from "../fleet.ts";
+import { MILD, type Place, scatterFaults } from "../fleet.ts";
+import { FleetWorld } from "../fleet-world.ts";
 import type { Machine } from "../machine.ts";
-import type { Network } from "../network.ts";
 import { NO_FAULTS } from "../plan.ts";
-import { EPOCH, type Scheduler } from "../scheduler.ts";
-import type { Trace } from "../trace.ts";
-import { createWorld, runUntilSettled, type World, type WorldOptions, type WorldReport } from "../world.ts";
+import { EPOCH } from "../scheduler.ts";
+import { runUntilSettled, type WorldOptions, type WorldReport } from "../world.ts";
 import { built, Specs, simSteps } from "./sim-workflow.ts";
 import { type Started, WorkflowChecker } from "./workflow-checker.ts";
 
@@ -33,74 +31,47 @@ export async function simulateWorkflows(options: WorldOptions): Promise<Workflow
   return new WorkflowWorld(options).run();
 }
 
-/** A place in which a process runs; whenever it dies, it is started again as a new process. */
-class WorkflowWorld {
-  readonly #world: World;
-  readonly #scheduler: Scheduler;
-  readonly #dice: Dice;
-  readonly #trace: Trace;
+class WorkflowWorld extends FleetWorld {
   readonly #checker: WorkflowChecker;
-  readonly #memory: Store;
-  readonly #store: Store;
-  readonly #network: Network;
+  protected override readonly store: Store;
   readonly #specs: Specs;
   readonly #places: Place[];
 
   constructor(options: WorldOptions) {
-    const { seed } = options;
-    const world = createWorld("workflows", options);
-    const { scheduler, memory } = world;
-    this.#world = world;
-    this.#scheduler = scheduler;
-    this.#dice = world.dice;
-    this.#trace = world.trace;
-    this.#checker = new WorkflowChecker(() => scheduler.now, this.#trace);
-    this.#memory = memory;
-    const watched = this.#checker.watch(this.#memory);
-    this.#store = world.mutated(watched);
-    const { network, isTroubled } = troubledNetwork(world, MILD);
-    this.#network = network;
+    super("workflows", options, MILD);
+    const { seed, scheduler, trace, memory } = this.world;
+    this.#checker = new WorkflowChecker(() => scheduler.now, trace);
+    this.store = this.world.mutated(this.#checker.watch(memory));
     this.#specs = new Specs(new Dice(subSeed(seed, "specs")));
-    const open = (place: Place, machine: Machine) => this.#open(place, machine);
-    this.#places = startFleet({ ...world, downFor: [50, 4_000], open });
-    if (isTroubled) scatterFaults(world, this.#places, { span: BUSY, crashes: 6 });
+    this.#places = this.startProcesses([50, 4_000], (engine, machine) => this.#work(engine, machine));
+    if (this.isTroubled) scatterFaults(this.world, this.#places, { span: BUSY, crashes: 6 });
   }
 
-  async #open(place: Place, machine: Machine): Promise<void> {
-    const store = this.#network.connect(machine, this.#store);
-    try {
-      const engine = await Engine.open({ store, system: machine, logger: silentLogger });
-      if (machine.isDead) return;
-      for (const name of ENDS)
-        engine.on(name, ({ workflow }) => !machine.isDead && this.#checker.told(name, workflow));
-      engine.work({
-        queues: { default: { concurrency: 1 + this.#dice.int(8) } },
-        processors: simSteps.map((simStep) =>
-          processor(simStep, async ({ id, payload, parentResults, attempt }) => {
-            if (machine.isDead) return { n: payload.n };
-            this.#checker.enters(machine, id, payload, parentResults);
-            await machine.sleep(payload.takes);
-            if (attempt <= payload.fails) throw new Error(`fails as told: ${payload.n}`);
-            return { n: payload.n };
-          }),
-        ),
-      });
-      place.engine = engine;
-      this.#trace.add(machine.name, "is up");
-    } catch (error) {
-      if (!machine.isDead) machine.crash(`cannot start: ${(error as Error).message}`);
-    }
+  #work(engine: Engine, machine: Machine): void {
+    for (const name of ENDS)
+      engine.on(name, ({ workflow }) => !machine.isDead && this.#checker.told(name, workflow));
+    engine.work({
+      queues: { default: { concurrency: 1 + this.dice.int(8) } },
+      processors: simSteps.map((simStep) =>
+        processor(simStep, async ({ id, payload, parentResults, attempt }) => {
+          if (machine.isDead) return { n: payload.n };
+          this.#checker.enters(machine, id, payload, parentResults);
+          await machine.sleep(payload.takes);
+          if (attempt <= payload.fails) throw new Error(`fails as told: ${payload.n}`);
+          return { n: payload.n };
+        }),
+      ),
+    });
+    this.trace.add(machine.name, "is up");
   }
 
   #schedule(): void {
-    scatter(this.#world, this.#places, BUSY, 12 + this.#dice.int(20), ({ engine, machine }) => {
-      if (!engine || machine.isDead) return;
-      this.#scheduler.after(0, machine, () => void this.#operate(engine, machine));
-    });
+    const times = 12 + this.dice.int(20);
+    this.operateOften(this.#places, BUSY, times, (engine, machine) => this.#operate(engine, machine));
   }
 
   async #operate(engine: Engine, machine: Machine): Promise<void> {
-    const dice = this.#dice;
+    const dice = this.dice;
     const known = [...this.#checker.workflows.values()];
     try {
       const what = dice.random();
@@ -118,7 +89,7 @@ class WorkflowWorld {
   }
 
   async #start(engine: Engine, machine: Machine): Promise<void> {
-    const dice = this.#dice;
+    const dice = this.dice;
     const spec = this.#specs.draw();
     const hasTimeout = dice.chance(0.15);
     const id = `00000000-0000-7000-8000-${String(this.#checker.workflows.size).padStart(12, "0")}`;
@@ -137,7 +108,7 @@ class WorkflowWorld {
   async #cancelJob(engine: Engine): Promise<void> {
     const jobs = [...this.#checker.jobs];
     if (jobs.length === 0) return;
-    const [n, id] = this.#dice.pick(jobs);
+    const [n, id] = this.dice.pick(jobs);
     this.#checker.cancelledByHand.add(n);
     await engine.cancel(id);
   }
@@ -146,7 +117,7 @@ class WorkflowWorld {
   async #retryJob(engine: Engine): Promise<void> {
     const failed = [...this.#checker.ends].filter(([, end]) => end === "discarded");
     if (failed.length === 0) return;
-    const [n] = this.#dice.pick(failed);
+    const [n] = this.dice.pick(failed);
     const id = this.#checker.jobs.get(n) as string;
     if (this.#checker.retried.has(id)) return;
     // From before the call on: its reply may be lost.
@@ -164,12 +135,12 @@ class WorkflowWorld {
   }
 
   async run(): Promise<WorkflowSimReport> {
-    const scheduler = this.#scheduler;
+    const scheduler = this.scheduler;
     const isOver = () => this.#checker.violations.length > 0;
     this.#schedule();
     await scheduler.runUntil(isOver, EPOCH + BUSY + 1_000);
-    this.#network.rates = NO_FAULTS;
-    const left = await runUntilSettled(this.#world, isOver, SETTLES_WITHIN, async () => [
+    this.network.rates = NO_FAULTS;
+    const left = await runUntilSettled(this.world, isOver, SETTLES_WITHIN, async () => [
       ...this.#checker.unsettled(),
       ...(await this.#liveJobs()),
     ]);
@@ -181,17 +152,17 @@ class WorkflowWorld {
   }
 
   async #liveJobs(): Promise<string[]> {
-    const depth = await depthOf(this.#memory);
+    const depth = await depthOf(this.memory);
     const live = depth.available + depth.active + depth.pending + depth.retryable + depth.scheduled;
     return live === 0 ? [] : [`${live} jobs are live`];
   }
 
   async #check(): Promise<void> {
     for (const workflow of this.#checker.workflows.values()) {
-      const [row] = await this.#memory.records.load([RESULTS.key(workflow.id)]);
+      const [row] = await this.memory.records.load([RESULTS.key(workflow.id)]);
       this.#checker.check(workflow, row?.body);
     }
-    for (const row of await jobsOf(this.#memory)) {
+    for (const row of await jobsOf(this.memory)) {
       if (row.options?.step) this.#checker.report("nothing is held for ever", `${row.id} is ${row.state}`);
       if (row.workflow !== null && !this.#checker.workflows.get(row.workflow)?.record)
         this.#checker.report("a workflow is stored whole", `${row.id} belongs to none`);
@@ -207,11 +178,11 @@ class WorkflowWorld {
     }
     return {
       violations,
-      trace: this.#trace,
+      trace: this.trace,
       workflows: workflows.size,
       ends,
       entries: entered,
-      events: this.#scheduler.happened,
+      events: this.scheduler.happened,
     };
   }
 }

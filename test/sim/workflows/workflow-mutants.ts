@@ -1,18 +1,6 @@
 import { isTerminal } from "../../../src/core/job/lifecycle.ts";
-import type { Effect, JobWrite, Store, Unit } from "../../../src/ports/store.ts";
-import type { Dice } from "../dice.ts";
-import { loadingAsCompleted } from "../mutants.ts";
-
-/** Defects planted on purpose: each must be caught, and by a rule that is meant for it. */
-export interface WorkflowMutant {
-  readonly name: string;
-  readonly caughtBy: RegExp;
-  readonly mutate: (store: Store, dice: Dice) => Store;
-}
-
-function withUnits(store: Store, change: (unit: Unit) => Unit): Store {
-  return { ...store, commit: (units, options) => store.commit(units.map(change), options) };
-}
+import type { Effect, JobWrite, Store } from "../../../src/ports/store.ts";
+import { loadingAsCompleted, type StoreMutant, withUnits } from "../mutants.ts";
 
 function withEffects(store: Store, change: (effect: Effect) => readonly Effect[]): Store {
   return withUnits(store, (unit) =>
@@ -31,7 +19,7 @@ function unheld(job: JobWrite): JobWrite {
   return { ...job, drop: true };
 }
 
-export const WORKFLOW_MUTANTS: readonly WorkflowMutant[] = [
+export const WORKFLOW_MUTANTS: readonly StoreMutant[] = [
   {
     name: "a store that forgets some countdowns",
     caughtBy: /everything settles/,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { WORKFLOW_REGRESSION_SEEDS } from "../regression-seeds.ts";
-import { rulesBroken } from "../world.ts";
+import { batchStarts, FAULTS, rulesBroken, runTraced, runTwice } from "../world.ts";
 import { simulateWorkflows } from "./simulate-workflows.ts";
 import { WORKFLOW_MUTANTS } from "./workflow-mutants.ts";
 
@@ -10,7 +10,7 @@ const PER_BATCH = 20;
 const MOST_SEEDS = 60;
 
 describe("workflows under virtual time and faults", () => {
-  it.each(Array.from({ length: Math.ceil(SEEDS / PER_BATCH) }, (_, batch) => 1 + batch * PER_BATCH))(
+  it.each(batchStarts(SEEDS, PER_BATCH))(
     `all rules hold from seed %i on for ${PER_BATCH} seeds`,
     { timeout: 60_000 },
     async (from) => {
@@ -26,34 +26,19 @@ describe("workflows under virtual time and faults", () => {
   });
 
   it.each([3, 17])("seed %i gives the same run twice", async (seed) => {
-    const first = await simulateWorkflows({ seed, isTraced: true });
-    const second = await simulateWorkflows({ seed, isTraced: true });
+    const [first, second] = await runTwice(simulateWorkflows, seed);
     expect(first.entries).toBeGreaterThan(10);
     expect(second.trace.hash()).toBe(first.trace.hash());
     expect(second.events).toBe(first.events);
   });
 
-  it("worlds are not all alike: every end of a workflow, crashes, lost replies and retries are met with", async () => {
-    let text = "";
-    const ends: Record<string, number> = {};
-    for (let seed = 1; seed <= 30; seed++) {
-      const report = await simulateWorkflows({ seed, isTraced: true });
-      text += report.trace.lines.join("\n");
-      for (const [name, count] of Object.entries(report.ends)) ends[name] = (ends[name] ?? 0) + count;
-    }
-    for (const word of [
-      "crashes",
-      "stands still",
-      "dropped",
-      "unanswered",
-      "slow by",
-      "time 3",
-      '"order" is full',
-    ])
-      expect(text).toContain(word);
-    expect(ends.completed).toBeGreaterThan(100);
-    expect(ends.failed).toBeGreaterThan(50);
-    expect(ends.cancelled).toBeGreaterThan(5);
+  it("the traces of 30 seeds have every kind of fault, retries and every end of a workflow", async () => {
+    const { reports, text } = await runTraced(simulateWorkflows, 30);
+    const count = (end: string) => reports.reduce((sum, { ends }) => sum + (ends[end] ?? 0), 0);
+    for (const word of [...FAULTS, "time 3", '"order" is full']) expect(text).toContain(word);
+    expect(count("completed")).toBeGreaterThan(100);
+    expect(count("failed")).toBeGreaterThan(50);
+    expect(count("cancelled")).toBeGreaterThan(5);
   });
 });
 

@@ -15,8 +15,8 @@ function refusing(store: Store, result: string): Store {
   };
 }
 
-describe("a write that the store cannot take", () => {
-  it("holds up no other, and is given up in the end; its job is left to its deadlines", async () => {
+describe("a write that the store always refuses", () => {
+  it("does not delay other writes, is given up in the end, and the sweep ends its job", async () => {
     const stage = await openOver((store) => refusing(store, '"bad"'));
     const { definition, processors } = jobWith(({ payload }) => payload, {
       timeouts: { attempt: "2m", grace: "0s" },
@@ -33,7 +33,7 @@ describe("a write that the store cannot take", () => {
     expect(await stage.load(jobs[17] as { id: string })).toMatchObject({ state: "discarded" });
   });
 
-  it("is not given up while the store fails altogether", async () => {
+  it("is not given up while the store fails every call", async () => {
     let isDown = false;
     let runs = 0;
     const stage = await openOver((store) => {
@@ -63,7 +63,7 @@ async function statesOf(stage: Stage, jobs: readonly { id: string }[]): Promise<
 }
 
 describe("3.8 a report under a lost fence", () => {
-  it("tells the handler at once, before its next beat, and counts once", async () => {
+  it("aborts the handler at once, before its next beat, and counts once", async () => {
     const pair = await openPair();
     const reasons: unknown[] = [];
     let report: () => void = () => {};
