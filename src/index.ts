@@ -106,10 +106,18 @@ export type { WorkflowOptions } from "./engine/workflows/start-options.ts";
 export { WorkflowFailedError, type WorkflowHandle } from "./engine/workflows/workflow-handle.ts";
 export type { WorkflowSummary, WorkflowView } from "./engine/workflows/workflow-view.ts";
 export { type CloudEvent, toCloudEvent } from "./ojs/cloud-event.ts";
-export { backupSqlite, type OpenOptions, openEngine, openPostgresStore, restoreSqlite } from "./open.ts";
+export {
+  backupSqlite,
+  type OpenOptions,
+  openEngine,
+  openPostgresStore,
+  openSqliteStore,
+  restoreSqlite,
+} from "./open.ts";
 export { type Logger, silentLogger } from "./ports/log.ts";
 export type { SandboxedProcessor } from "./ports/sandbox.ts";
 export type { Store } from "./ports/store.ts";
 export { type SandboxOptions, sandboxed } from "./sandbox/sandboxed.ts";
 export { createMemoryStore } from "./stores/memory/memory-store.ts";
 export type { BackupResult, RestoreResult } from "./stores/sqlite/backup.ts";
+export type { SqliteDatabase } from "./stores/sqlite/own-database.ts";

@@ -16,6 +16,7 @@ import type { PostgresStoreOptions } from "./stores/postgres/postgres-store.ts";
 import type { MigrationPlan } from "./stores/sql/migrator.ts";
 import type { BackupResult, RestoreResult } from "./stores/sqlite/backup.ts";
 import { machineClock } from "./stores/sqlite/machine-clock.ts";
+import type { FileOptions } from "./stores/sqlite/open-file.ts";
 
 /** For the command line, which opens engines through this file alone. */
 export { processor } from "./engine/attempt/processor.ts";
@@ -65,6 +66,7 @@ const KEYS = keysOf<OpenOptions>({
   retry: true,
   retention: true,
 });
+const SQLITE_KEYS = ["path", "database", "system"];
 export const OPEN_WITHIN = 30_000;
 const BACKOFF = { first: 100, factor: 2, most: 2_000 };
 
@@ -102,7 +104,6 @@ export function onThisMachine(): System {
 export async function openStore(address: string, system: System): Promise<Store> {
   if (address === "memory:") return createMemoryStore({ clock: monotonicWall(system) });
   if (address.startsWith("sqlite:")) {
-    const { openSqliteStore } = await import("./stores/sqlite/sqlite-store.ts");
     return openSqliteStore({ path: address.slice("sqlite:".length), system });
   }
   if (/^postgres(ql)?:\/\//.test(address)) return openPostgresStore({ connection: address, system });
@@ -111,6 +112,13 @@ export async function openStore(address: string, system: System): Promise<Store>
     throw refuse("unknown_store", "store", hidePassword(address), fix);
   }
   throw unknownStore(address);
+}
+
+/** Opens a SQLite store with what an address cannot say: a database of one's own, whose copy of SQLite it shares. */
+export async function openSqliteStore(options: FileOptions & { readonly system?: System }): Promise<Store> {
+  refuseUnknownKeys(options, "options", SQLITE_KEYS);
+  const sqlite = await import("./stores/sqlite/sqlite-store.ts");
+  return sqlite.openSqliteStore({ system: onThisMachine(), ...options });
 }
 
 /** Opens a PostgreSQL store with options that an address cannot express, such as your own pool or another schema. */

@@ -64,7 +64,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       return (await connections.write.run(CLOCK))[0]?.[0] as number;
     },
     async commit(units, { now, tx, relaxed }) {
-      checkUnits(units);
+      checkUnits(units, now);
       return transactions.run(
         tx,
         (session, hints) => commitUnits(transactionScope(session), units, now, hints),
