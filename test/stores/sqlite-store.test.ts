@@ -75,7 +75,7 @@ describe("opening a SQLite file", () => {
     expect(statSync(path).mode & 0o777).toBe(0o640);
   });
 
-  it("is done by many at once", async () => {
+  it("eight handles open the same new file at once", async () => {
     const many = await Promise.all(Array.from({ length: 8 }, () => open()));
     await Promise.all(many.map((store) => store.jobs.enqueue(jobs(1), { now: NOW })));
     expect((await depthOf(many[0] as Store)).available).toBe(8);
