@@ -12,6 +12,7 @@ export type { EnqueueOptions } from "./core/job/envelope.ts";
 export type { Explanation } from "./core/job/explain.ts";
 export type { Backoff, ErrorRecord, JobState } from "./core/job/job.ts";
 export { defineJob, type JobDefinition, unchecked } from "./core/job/job-definition.ts";
+export type { JobLine } from "./core/job/job-line.ts";
 export type { Job } from "./core/job/job-view.ts";
 export type { PolicyOptions, TimeoutOptions } from "./core/job/policy.ts";
 export {
@@ -70,7 +71,14 @@ export type { EngineEvent, EngineEventName, EngineEvents } from "./engine/events
 export type { JournalPage } from "./engine/events/event-journal.ts";
 export type { BulkOptions, BulkResult } from "./engine/operations/bulk.ts";
 export type { DeadLetterQuery } from "./engine/operations/dead-letters.ts";
+export type {
+  ExportLine,
+  ExportPage,
+  ExportPageOptions,
+  UniqueLine,
+} from "./engine/operations/export-jobs.ts";
 export type { JobPage, PageOptions } from "./engine/operations/find-jobs.ts";
+export type { ImportedLine, ImportOptions } from "./engine/operations/import-jobs.ts";
 export { JobFailedError } from "./engine/operations/job-failed-error.ts";
 export type { JobHandle, JobProgress, LogPage } from "./engine/operations/job-handle.ts";
 export type { JobQuery } from "./engine/operations/job-query.ts";
@@ -95,9 +103,18 @@ export { WorkflowFailedError } from "./engine/workflows/workflow-failed-error.ts
 export type { WorkflowHandle } from "./engine/workflows/workflow-handle.ts";
 export type { WorkflowSummary, WorkflowView } from "./engine/workflows/workflow-view.ts";
 export { type CloudEvent, toCloudEvent } from "./ojs/cloud-event.ts";
-export { type OpenOptions, openEngine, openPostgresStore } from "./open.ts";
+export {
+  backupSqlite,
+  type OpenOptions,
+  openEngine,
+  openPostgresStore,
+  openSqliteStore,
+  restoreSqlite,
+} from "./open.ts";
 export { type Logger, silentLogger } from "./ports/log.ts";
 export type { SandboxedProcessor } from "./ports/sandbox.ts";
 export type { Store } from "./ports/store.ts";
 export { type SandboxOptions, sandboxed } from "./sandbox/sandboxed.ts";
 export { createMemoryStore } from "./stores/memory/memory-store.ts";
+export type { BackupResult, RestoreResult } from "./stores/sqlite/backup.ts";
+export type { SqliteDatabase } from "./stores/sqlite/own-database.ts";

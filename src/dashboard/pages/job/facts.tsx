@@ -13,6 +13,14 @@ interface FactsProps {
   readonly explanation: Explanation | undefined;
 }
 
+function IdLink({ id, to }: { readonly id: string; readonly to: string }) {
+  return (
+    <a class="mono" href={to} title={id}>
+      {shortId(id)}
+    </a>
+  );
+}
+
 export function JobFacts({ job, events, explanation }: FactsProps) {
   const field = (name: string) => explanation?.fields.find((one) => one.field === name)?.value;
   const worker = runsOf(job, events).at(-1)?.worker;
@@ -51,15 +59,11 @@ export function JobFacts({ job, events, explanation }: FactsProps) {
                 </>
               ),
             ],
+            ["Worker", worker && <IdLink id={worker} to={href("workers", { worker })} />],
             [
-              "Worker",
-              worker && (
-                <span class="mono" title={worker}>
-                  {shortId(worker)}
-                </span>
-              ),
+              "Workflow",
+              job.workflow_id && <IdLink id={job.workflow_id} to={href(`workflows/${job.workflow_id}`)} />,
             ],
-            ["Workflow", job.workflow_id && <span class="mono">{shortId(job.workflow_id)}</span>],
             [
               "Tags",
               job.tags && job.tags.length > 0 && (
