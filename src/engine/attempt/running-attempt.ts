@@ -6,12 +6,13 @@ import { BUILT_IN_GRACE } from "../../core/job/policy.ts";
 import { type AbortReason, SHUTDOWN, StopError, TimeoutError } from "../../core/job/reasons.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
+import { isInstance, isThenable } from "../../core/user-values.ts";
 import { type SandboxRunner, SandboxUnavailable } from "../../ports/sandbox.ts";
 import type { AttemptParts } from "../context.ts";
 import { AttemptScope, type ScopedAttempt } from "./attempt-scope.ts";
 import { CleanupHooks } from "./cleanup-hooks.ts";
 import { classified, verdictOfReturn, verdictOfThrow } from "./handler-verdict.ts";
-import { isThenable, runPipeline } from "./middleware.ts";
+import { runPipeline } from "./middleware.ts";
 import type { Handler, Middleware, Processor } from "./processor.ts";
 import { SandboxedRun } from "./sandboxed-run.ts";
 
@@ -221,14 +222,21 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
   /** The state of our own signal decides the verdict, not the class of the error (SEMANTICS 3.5). */
   #fail(error: unknown): void {
     if (this.#reason instanceof StopError && this.#reason.kind === "shutdown") this.release();
-    else if (error instanceof SandboxUnavailable && !this.#isTimedOut)
+    else if (isInstance(error, SandboxUnavailable) && !this.#isTimedOut)
       this.#settle({ type: "release", delay: error.delay });
     else this.#settle(verdictOfThrow(error, this.#isTimedOut));
   }
 
   /** Gives the one verdict. Nothing that the handler does later changes it. */
   #settle(verdict: Verdict): void {
-    if (!this.#isLost) this.submit(verdict);
+    try {
+      if (!this.#isLost) this.submit(verdict);
+    } catch (error) {
+      this.parts.logger.error(
+        { job: this.row.id, verdict: verdict.type, error },
+        "the verdict could not be written; the sweep will end the attempt",
+      );
+    }
     this.#over();
   }
 

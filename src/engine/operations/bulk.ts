@@ -8,6 +8,7 @@ import { isTerminal } from "../../core/job/lifecycle.ts";
 import { keysOf } from "../../core/option-keys.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
+import { callSafely } from "../../core/user-values.ts";
 import type { Unit } from "../../ports/store.ts";
 import { announce } from "../commit/announce.ts";
 import { commitJobs } from "../commit/commit.ts";
@@ -383,11 +384,10 @@ class BulkRun {
   }
 
   #reportProgress(): void {
-    try {
-      this.#options.onProgress?.(this.#progress());
-    } catch (error) {
-      this.#context.logger.error({ error }, "onProgress of a bulk action threw");
-    }
+    callSafely(
+      () => this.#options.onProgress?.(this.#progress()),
+      (error) => this.#context.logger.error({ error }, "onProgress of a bulk action threw"),
+    );
   }
 
   #result(cursor: string | null, isComplete: boolean): BulkResult {

@@ -60,7 +60,8 @@ export interface ShellDeps<Parts extends AttemptParts> {
 
 const DEFAULT_DRAIN = 25_000;
 const SHUTDOWN_GRACE = 5_000;
-const UNKNOWN_TYPE_DELAY = 5_000;
+/** How long a job that this worker cannot enter waits, so that another worker claims it first. */
+export const UNKNOWN_TYPE_DELAY = 5_000;
 /** A warning about a blocked event loop names at most this many jobs. */
 const MOST_NAMED = 100;
 

@@ -19,7 +19,7 @@ import { warnOfHolds } from "./warn-of-holds.ts";
 import type { WorkOptions } from "./work-options.ts";
 import { WorkerBeat } from "./worker-beat.ts";
 import { WorkerReporter } from "./worker-report.ts";
-import { WorkerShell } from "./worker-shell.ts";
+import { UNKNOWN_TYPE_DELAY, WorkerShell } from "./worker-shell.ts";
 
 const UNFLUSHED_ROOM = 600;
 const MARK_AFTER = 400;
@@ -127,6 +127,20 @@ export class Worker
       this.free(consumer);
     } else if (isMarked) this.#enterMarked(consumer, processor, row, decision, now);
     else this.#run(consumer, new Attempt(this, processor, row, decision), row.waitAt);
+  }
+
+  /**
+   * Handlers and middleware cannot cause this: what they throw fails their attempt. The job is released and comes back
+   * after a delay, so that it neither holds its slot nor stops its queue.
+   */
+  entryThrew(consumer: QueueConsumer, { row }: Prefetched, error: unknown): void {
+    this.parts.logger.error({ job: row.id, error }, "a job could not be entered; it was released");
+    const entered = [...this.attempts()].find((one) => one.row.id === row.id && one.row.fence === row.fence);
+    if (entered) entered.giveBackUnentered();
+    else {
+      this.release(row, Math.round(jittered(UNKNOWN_TYPE_DELAY, this.parts.random)));
+      this.free(consumer);
+    }
   }
 
   /** Far from the store, the sweep could take a job whose handler runs for one that waited too long. */
