@@ -145,7 +145,7 @@ describe("4.3 crashes, stalls and expiredClaims", () => {
     });
   });
 
-  it("expiredClaims add up until an attempt has failed by itself", () => {
+  it("expiredClaims add up, and neither a failure, a stall nor a snooze forgets them", () => {
     let row = enqueued();
     for (let nth = 0; nth < 3; nth++) {
       row = step(step(row, RECLAIM, at("0s")), { type: "wake" }, at("10s"));
@@ -153,7 +153,12 @@ describe("4.3 crashes, stalls and expiredClaims", () => {
     expect(row.expiredClaims).toBe(3);
     const started = step(step(row, RECLAIM, at("10s")), startEvent({}, at("11s")), at("11s"));
     expect(started.expiredClaims).toBe(3);
-    expect(step(started, failEvent(), at("12s")).expiredClaims).toBe(0);
+    expect(step(started, failEvent(), at("12s")).expiredClaims).toBe(3);
+    expect(step(started, { type: "snooze", dueAt: at("1m") }, at("12s")).expiredClaims).toBe(3);
+    expect(step(started, { type: "wake", seenAt: null }, at("2m"))).toMatchObject({
+      state: "retryable",
+      expiredClaims: 3,
+    });
   });
 
   it("onStall discard forbids a second run after a crash, also when the sweep comes late", () => {

@@ -367,8 +367,9 @@ function takeBack(job: JobRow, policy: Policy, now: Instant, random: Random): De
     attempt: job.attempt,
     at: now,
   };
-  if (job.attempt >= policy.retry.attempts || isExcepted(policy.retry.except, record.type)) {
-    return settleFailure(job, record, now, random, { first: "job.visibility_timeout" });
+  const isForbidden = policy.retry.onStall === "discard";
+  if (isForbidden || job.attempt >= policy.retry.attempts || isExcepted(policy.retry.except, record.type)) {
+    return settleFailure(job, record, now, random, { first: "job.visibility_timeout", final: isForbidden });
   }
   return {
     ok: true,
@@ -447,7 +448,6 @@ function snooze(job: JobRow, dueAt: Instant, now: Instant, random: Random): Deci
       dueAt,
       attempt: job.attempt - 1,
       returns: job.returns + 1,
-      expiredClaims: 0,
     }),
     documents: job.policy ? { policy: job.policy, progress: null } : { progress: null },
     events: [{ name: "job.snoozed", dueAt }],

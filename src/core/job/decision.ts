@@ -313,7 +313,7 @@ export function settleFailure(
   events.push({ name: "job.retrying", error: record, dueAt });
   return {
     ok: true,
-    image: waitingImage(job, "retryable", { dueAt, expiredClaims: 0 }),
+    image: waitingImage(job, "retryable", { dueAt }),
     documents: { errors, policy, progress: null },
     events,
   };

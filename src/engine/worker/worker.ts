@@ -1,4 +1,4 @@
-import { CLAIM_LEASE, isRated } from "../../core/job/deadlines.ts";
+import { CLAIM_LEASE, startsCommitted } from "../../core/job/deadlines.ts";
 import { decide } from "../../core/job/decide.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import type { JobEvent } from "../../core/job/job-events.ts";
@@ -109,7 +109,7 @@ export class Worker
       return;
     }
     const policy = row.policy ?? this.#policies.of(processor, row);
-    const isMarked = row.expiredClaims > 0 || isRated(row) || this.#expiresBeforeMark(row);
+    const isMarked = startsCommitted(row, policy) || this.#expiresBeforeMark(row);
     // A start that is committed first counts from the entry that is expected.
     const delay = isMarked ? this.#startTakes : 0;
     const event: JobEvent = {
@@ -180,8 +180,7 @@ export class Worker
   }
 
   /**
-   * Commits the start before the handler is entered. This is for a job whose claim has expired before, perhaps because it
-   * crashed its worker (SEMANTICS 4.3), and for a job whose start counts against a rate, which a crash must not lose.
+   * Commits the start before the handler is entered: see `startsCommitted` (SEMANTICS 4.3).
    */
   #enterMarked(
     consumer: QueueConsumer,
