@@ -15,11 +15,11 @@ interface Problem {
   readonly says: string;
 }
 
-/** Whether the start is committed before the entry: after an expired claim, under a rate, and with onStall discard. */
+/** Whether the start is committed before the entry: after an expired claim or old progress, under a rate, or with onStall discard. */
 function isMarkedFirst({ claim, job }: Run): boolean {
-  const { expiredClaims, limitKey, options } = claim.row;
+  const { expiredClaims, limitKey, options, progress } = claim.row;
   const isRated = limitKey !== null && options?.limit?.rate !== undefined;
-  return expiredClaims > 0 || isRated || job.expected.onStall === "discard";
+  return expiredClaims > 0 || progress !== null || isRated || job.expected.onStall === "discard";
 }
 
 /**

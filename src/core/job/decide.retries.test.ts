@@ -62,11 +62,18 @@ describe("4.1 the retry policy", () => {
 });
 
 describe("8.2 what an attempt leaves behind", () => {
-  it("the checkpoint is kept for the next attempt, the progress is not", () => {
+  it("the checkpoint and the progress are kept until the next attempt, which begins without progress", () => {
     const row: JobRow = { ...running(), progress: "0.5", checkpoint: '"page 7"' };
     const backs = [failEvent(), { type: "release" }, { type: "snooze", dueAt: at("1m") }] as const;
     for (const event of backs) {
-      expect(step(row, event, at("1s"))).toMatchObject({ progress: null, checkpoint: '"page 7"' });
+      const back = step(row, event, at("1s"));
+      expect(back).toMatchObject({ progress: "0.5", checkpoint: '"page 7"' });
+      const again = step(
+        step({ ...back, state: "available" }, RECLAIM, at("2m")),
+        startEvent({}, at("2m")),
+        at("2m"),
+      );
+      expect(again).toMatchObject({ progress: null, checkpoint: '"page 7"' });
     }
   });
 });

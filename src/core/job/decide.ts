@@ -250,9 +250,9 @@ function start(job: JobRow, event: EventOf<"start">, now: Instant): Decision {
     pruneAt: null,
     deadLetter: false,
   };
-  return job.policy === policy
-    ? { ok: true, image, events: STARTED }
-    : { ok: true, image, documents: { policy }, events: STARTED };
+  if (job.policy === policy && job.progress === null) return { ok: true, image, events: STARTED };
+  // The progress of the attempt before is kept until here (SEMANTICS 8.2).
+  return { ok: true, image, documents: { policy, progress: null }, events: STARTED };
 }
 
 const COMPLETED: readonly LifecycleEvent[] = [{ name: "job.completed" }];
@@ -374,7 +374,7 @@ function takeBack(job: JobRow, policy: Policy, now: Instant, random: Random): De
   return {
     ok: true,
     image: waitingImage(job, stateBack(job), { dueAt: now }),
-    documents: { errors: withError(job, record), policy, progress: null },
+    documents: { errors: withError(job, record), policy },
     fence: nextFence(job.fence, fenceSalt(random)),
     events: [{ name: "job.visibility_timeout", error: record }],
   };
@@ -449,7 +449,7 @@ function snooze(job: JobRow, dueAt: Instant, now: Instant, random: Random): Deci
       attempt: job.attempt - 1,
       returns: job.returns + 1,
     }),
-    documents: job.policy ? { policy: job.policy, progress: null } : { progress: null },
+    ...(job.policy && { documents: { policy: job.policy } }),
     events: [{ name: "job.snoozed", dueAt }],
   };
 }
@@ -473,7 +473,7 @@ function release(job: JobRow, event: EventOf<"release">, now: Instant, random: R
     ...((record || hasStarted) && {
       documents: {
         ...(record && { errors: withError(job, record) }),
-        ...(hasStarted && job.policy && { policy: job.policy, progress: null }),
+        ...(hasStarted && job.policy && { policy: job.policy }),
       },
     }),
     events: [{ name: "job.released", ...(record && { error: record }) }],
