@@ -22,6 +22,8 @@ export interface MachineClock {
  * the whole engine runs under virtual time in tests and in the simulator.
  */
 export interface System {
+  /** Time passes only when a test lets it pass, so what runs outside this process cannot keep up with it. */
+  readonly isVirtual?: true;
   /** Milliseconds that never decrease, with fractions. Changes of the wall clock do not affect them. */
   monotonic(): number;
   /**

@@ -78,7 +78,16 @@ export function sandboxed(
     handler: () => {
       throw new Error(`the processor of "${definition.type}" runs only in a sandbox`);
     },
-    sandbox: (host: SandboxHost): SandboxRunner => new Pool(host, settings),
+    sandbox: (host: SandboxHost): SandboxRunner => {
+      if (host.system.isVirtual)
+        throw refuse(
+          "invalid_option",
+          "work.processors",
+          `the sandboxed "${definition.type}"`,
+          "use openEngine, or pass processor(definition, handler) with the module's handler: a sandbox needs real time",
+        );
+      return new Pool(host, settings);
+    },
   };
 }
 

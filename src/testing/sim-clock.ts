@@ -27,6 +27,7 @@ export function createSimSystem(options: { readonly seed: number; readonly start
 }
 
 class Simulation implements SimSystem {
+  readonly isVirtual = true;
   readonly random: Random;
   /** Virtual time is exact. Tests count its milliseconds. */
   readonly drift = 0;

@@ -42,6 +42,7 @@ import type { EventOf, JobEvent } from "./job-events.ts";
 import { ALLOWED, type JobEventName } from "./lifecycle.ts";
 import { extend, prioritise, retryByHand } from "./operator-rules.ts";
 import { LOCAL_WORKER, policyFor } from "./policy.ts";
+import { SHUTDOWN } from "./reasons.ts";
 import { isExcepted } from "./retry.ts";
 import { unblock } from "./step-rules.ts";
 import { claimEndsAt, claimWakeAt } from "./store-formulas.ts";
@@ -405,8 +406,7 @@ function voided(decision: Decision, fence: number): Decision {
 /** A claim whose handler was never entered. It spends no attempt and adds an expired claim (SEMANTICS 4.3). */
 function wakeUnstarted(job: JobRow, now: Instant, random: Random): Decision {
   const fence = nextFence(job.fence, fenceSalt(random));
-  // The holder may have entered the handler in time, while its start is still on the way. It checks both limits
-  // itself.
+  // The holder may have entered in time, while its start is still on the way. It checks both limits itself.
   const endsAt = earlier(job.waitAt, job.totalAt);
   const decidedAt = endsAt === null ? null : endsAt + SWEEP_MARGIN;
   const isLeased = job.stallAt !== null && now < job.stallAt;
@@ -457,9 +457,9 @@ function snooze(job: JobRow, dueAt: Instant, now: Instant, random: Random): Deci
 /** Gives a job back. A started attempt is not spent. A claim that was not started was never counted. */
 function release(job: JobRow, event: EventOf<"release">, now: Instant, random: Random): Decision {
   const hasStarted = job.startedAt !== null;
-  // Past the hard deadline the verdict is a timeout.
-  if (hasStarted && job.hardAt !== null && now >= job.hardAt)
-    return expire(job, { type: "expire" }, now, random);
+  // Past the hard deadline the verdict is a timeout. At the deadline itself a shutdown comes first (SEMANTICS 3.3).
+  const isLate = job.hardAt !== null && now >= job.hardAt + (event.error?.type === SHUTDOWN.type ? 1 : 0);
+  if (hasStarted && isLate) return expire(job, { type: "expire" }, now, random);
   if (hasStarted && job.returns >= MOST_RETURNS) return tooManyReturns(job, now);
   const state = event.delay === undefined ? stateBack(job) : "scheduled";
   const record = event.error && { ...event.error, attempt: job.attempt, at: now };

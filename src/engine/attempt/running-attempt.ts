@@ -5,7 +5,7 @@ import type { EventOf } from "../../core/job/job-events.ts";
 import { BUILT_IN_GRACE } from "../../core/job/policy.ts";
 import { type AbortReason, SHUTDOWN, StopError, TimeoutError } from "../../core/job/reasons.ts";
 import type { Json } from "../../core/schema.ts";
-import type { Instant } from "../../core/time.ts";
+import { earlier, type Instant } from "../../core/time.ts";
 import { isInstance, isThenable } from "../../core/user-values.ts";
 import { type SandboxRunner, SandboxUnavailable } from "../../ports/sandbox.ts";
 import type { AttemptParts } from "../context.ts";
@@ -37,6 +37,8 @@ export interface RunHost {
   stuck(attempt: RunningAttempt): void;
   unstuck(attempt: RunningAttempt): void;
   watch(attempt: RunningAttempt): void;
+  /** When running attempts are aborted for shutdown, and until when this one must stop then; null if none is due. */
+  shutdownOf(attempt: RunningAttempt): { readonly at: Instant; readonly deadline: Instant } | null;
 }
 
 /** Takes what an attempt reports before its verdict. */
@@ -264,6 +266,7 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
 
   tick(now: Instant): void {
     if (this.#isOver || this.#isForced) return;
+    this.#shutDownFirst(now);
     const { softAt, hardAt } = this.row;
     const stallAt = this.#stallAt;
     if (stallAt !== null && this.#isStalled(now, stallAt)) {
@@ -274,6 +277,14 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
     if (this.#isTimedOut && hardAt !== null && now >= hardAt) this.#force(now, hardAt);
     else if (this.#stopAt !== undefined && now >= this.#stopAt) this.#over();
     this.#schedule();
+  }
+
+  /** At one instant a shutdown comes before total, stalled and execution, whichever timer fires first (SEMANTICS 3.3). */
+  #shutDownFirst(now: Instant): void {
+    const shutdown = this.#reason === undefined ? this.host.shutdownOf(this) : null;
+    if (!shutdown || now < shutdown.at) return;
+    const timerAt = earlier(this.row.softAt, this.#stallAt);
+    if (timerAt === null || shutdown.at <= timerAt) this.shutDown(shutdown.deadline);
   }
 
   /** Whether the stall comes before the soft deadline. At one instant, total > stalled > execution (SEMANTICS 3.3). */

@@ -127,10 +127,21 @@ export class Bulk {
     return this.#act("retry", query, { state: "discarded" }, options, keys, decided);
   }
 
-  /** Deletes ended jobs with their logs. Live jobs are skipped: cancel them first. */
+  /** Deletes ended jobs with their logs. Live jobs are counted as skipped: cancel them first. */
   async delete(query: JobQuery, options: BulkOptions = {}): Promise<BulkResult> {
     const decided: Decide = (row) => (isTerminal(row.state) ? "delete" : null);
-    return this.#act("delete", query, { isLive: false }, options, OPTION_KEYS, decided);
+    const result = await this.#act("delete", query, { isLive: false }, options, OPTION_KEYS, decided);
+    const live = await this.#countLive(query, options.signal);
+    return { ...result, matched: result.matched + live, skipped: result.skipped + live };
+  }
+
+  /** The jobs of a query that wait or run. Counted, not read: there may be millions. */
+  async #countLive(query: JobQuery, signal: AbortSignal | undefined): Promise<number> {
+    const parsed = parseQuery(query, "query");
+    const { isLive, deadLetter } = parsed.filter;
+    if (signal?.aborted || isLive !== undefined || deadLetter) return 0;
+    const filter = { ...parsed.filter, isLive: true } as ParsedQuery["filter"];
+    return countJobs(this.#context.store, { ...parsed, filter }, signal);
   }
 
   /** Changes the priority of waiting jobs. */
