@@ -3,6 +3,7 @@ import type { PortableDefinition, PortableOptions } from "../core/job/portable.t
 import { type AbortReason, Discard, Snooze, StopError, TimeoutError } from "../core/job/reasons.ts";
 import type { Json } from "../core/schema.ts";
 import { type Duration, type InstantInput, parseDuration, parseInstant } from "../core/time.ts";
+import { describeError, ownKeys, readKey } from "../core/user-values.ts";
 import type { SandboxJob } from "../ports/sandbox.ts";
 import { shapeProblem } from "./shape.ts";
 
@@ -102,18 +103,19 @@ const DEEPEST_CAUSE = 5;
 const OWN_ALREADY = new Set(["name", "message", "stack", "cause"]);
 
 export function encodeError(thrown: unknown, depth = 0): ErrorText {
-  if (!(thrown instanceof Error)) return { name: "NotAnError", message: "", thrown: jsonOr(thrown) };
+  const error = describeError(thrown);
+  if (!error) return { name: "NotAnError", message: "", thrown: jsonOr(thrown) };
   const fields: Record<string, Json> = {};
-  for (const key of Object.keys(thrown)) {
+  for (const key of ownKeys(thrown as Error)) {
     if (OWN_ALREADY.has(key) || key === "__proto__") continue;
-    const value = jsonOr((thrown as unknown as Record<string, unknown>)[key]);
+    const value = jsonOr(readKey(thrown, key));
     if (value !== null) fields[key] = value;
   }
-  const { cause } = thrown;
+  const { name, message, stack, cause } = error;
   return {
-    name: String(thrown.name).slice(0, 255),
-    message: String(thrown.message).slice(0, TEXT_LIMIT),
-    ...(typeof thrown.stack === "string" && { stack: thrown.stack.slice(0, STACK_LIMIT) }),
+    name: name.slice(0, 255),
+    message: message.slice(0, TEXT_LIMIT),
+    ...(stack !== undefined && { stack: stack.slice(0, STACK_LIMIT) }),
     ...(cause !== undefined && depth < DEEPEST_CAUSE && { cause: encodeError(cause, depth + 1) }),
     ...(Object.keys(fields).length > 0 && { fields }),
   };

@@ -93,6 +93,13 @@ export function sandboxed(
       throw new Error(`the processor of "${definition.type}" runs only in a sandbox`);
     },
     sandbox: (host: SandboxHost): SandboxRunner => {
+      if (host.system.isVirtual)
+        throw refuse(
+          "invalid_option",
+          "work.processors",
+          `the sandboxed "${definition.type}"`,
+          "use openEngine, or pass processor(definition, handler) with the module's handler: a sandbox needs real time",
+        );
       if (settings.reaps && options.debugSignal !== true) ignoreDebugSignal(host.logger);
       return new Pool(host, settings);
     },

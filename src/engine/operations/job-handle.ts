@@ -15,7 +15,7 @@ import { type Duration, formatDuration, parseDuration } from "../../core/time.ts
 import { LOG_LIMIT } from "../../ports/store.ts";
 import type { Timer } from "../../ports/system.ts";
 import type { LogLine } from "../attempt/attempt-notes.ts";
-import { commitJobs } from "../commit/commit.ts";
+import { commitJobs, STALE_TRIES } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { writeCheckpoint } from "./checkpoints.ts";
 import { JobFailedError } from "./job-failed-error.ts";
@@ -175,7 +175,7 @@ export class JobHandle<Result = unknown> {
           reject(
             new CurfewError(
               "result_gone",
-              `result: there is no job ${this.id}; the id is wrong, or it ended and its retention is over: set a longer retention, or ask before it ends`,
+              `result: job ${this.id} is not in the store: it ended and its retention is over ("0s" deletes it at once), or the id is wrong; set a longer retention, or call result() before it ends`,
             ),
           );
         else if (row.state === "completed")
@@ -229,10 +229,13 @@ class ResultWait {
     if (this.#isLooking || this.#isClosed) return;
     this.#isLooking = true;
     try {
-      const [row] = await this.#context.store.jobs.load([this.#id]);
-      if (!row) this.#end(null);
-      else if (isTerminal(row.state)) this.#end(row);
-      else await this.#markAwaited(row);
+      // A claim or a start may change the row before the mark. Then the job may end within milliseconds: ask again at once.
+      for (let tries = 0; tries < STALE_TRIES && !this.#isClosed; tries++) {
+        const [row] = await this.#context.store.jobs.load([this.#id]);
+        if (!row) this.#end(null);
+        else if (isTerminal(row.state)) this.#end(row);
+        else if (await this.#isMarked(row)) break;
+      }
     } catch (error) {
       this.#context.storeFailed(error, "load");
     }
@@ -242,13 +245,18 @@ class ResultWait {
       this.#poll = this.#context.system.after(POLL, () => void this.#look(), { keepAlive: true });
   }
 
-  /** A job with retention 0 would be deleted when it settles: the mark keeps it for a minute (SEMANTICS 9). */
-  async #markAwaited(row: JobRow): Promise<void> {
+  /**
+   * A job with retention 0 would be deleted when it settles: the mark keeps it for a minute (SEMANTICS 9). False if the
+   * row changed before the mark.
+   */
+  async #isMarked(row: JobRow): Promise<boolean> {
     const retention = row.policy?.retention ?? row.options?.retention;
-    if (row.options?.awaited || !retention || !Object.values(retention).includes(0)) return;
+    if (row.options?.awaited || !retention || !Object.values(retention).includes(0)) return true;
     const documents = { options: { ...row.options, awaited: true as const } };
     const decision = { ok: true, image: rereadImage(row), documents, events: [] } as const;
-    await commitJobs(this.#context, [{ row, decision, at: this.#context.clock.now(), by: "outsider" }]);
+    const at = this.#context.clock.now();
+    const [outcome] = await commitJobs(this.#context, [{ row, decision, at, by: "outsider" }]);
+    return outcome?.ok === true;
   }
 
   #end(row: JobRow | null | "closed"): void {
