@@ -27,6 +27,26 @@ export function JobFacts({ job, events, explanation }: FactsProps) {
   const end = endedAt(job);
   const said = (name: string, value: string | undefined) =>
     value && value !== "nothing" ? ([name, value] as const) : ([name, undefined] as const);
+  // A job that ends at once does not note the rules of its worker.
+  const isKnown = explanation?.fixed === true || end === null || job.attempt === 0;
+  const attempts =
+    field("attempts") === "1" ? "none: 1 attempt" : `${field("attempts")} attempts, ${field("backoff")}`;
+  const rules = [
+    ["Retries", field("backoff") && attempts] as const,
+    said("Except", field("except")),
+    ["On timeout", field("mode") === "discard" ? "discarded at once" : "fails, then retries"] as const,
+    [
+      "In the end",
+      field("onExhausted") === "dead-letter" ? "becomes a dead letter" : "is discarded",
+    ] as const,
+    [
+      "Kept",
+      job.state !== "discarded" &&
+        job.state !== "cancelled" &&
+        field("retention") &&
+        `${field("retention")} after it completes`,
+    ] as const,
+  ];
   return (
     <Card title="Job">
       <div class="body">
@@ -74,11 +94,7 @@ export function JobFacts({ job, events, explanation }: FactsProps) {
                 </span>
               ),
             ],
-            ["Retries", field("backoff") && `${field("attempts")} attempts, ${field("backoff")}`],
-            said("Except", field("except")),
-            ["On timeout", field("mode") === "discard" ? "discarded at once" : "fails, then retries"],
-            ["In the end", field("onExhausted") === "dead-letter" ? "becomes a dead letter" : "is discarded"],
-            ["Kept", field("retention") && `${field("retention")} after it completes`],
+            ...(isKnown ? rules : []),
           ]}
         />
       </div>
