@@ -24,6 +24,7 @@ describe("3.2 cleanup hooks", () => {
       expect(lines).toMatchObject([
         { message: "exported hook of anything", fields: { kind: "execution", attempt: 1 } },
         { message: "registered hook" },
+        { message: expect.stringMatching(/^Timed out after/) },
       ]);
       const failed = await stage.told("job.cleanup_failed", row.id);
       expect(failed.error).toMatchObject({ type: "Error", message: "nothing is left to clean" });
