@@ -10,6 +10,7 @@ const postgres = ["test/postgres-setup.ts"];
  * their project share processes, because loading the modules again for each file took a third of the whole run.
  */
 const ALONE = [
+  "test/server/attack.test.ts",
   "test/server/conformance.test.ts",
   "test/server/fuzz.test.ts",
   "test/server/timeouts-suite.test.ts",

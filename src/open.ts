@@ -4,7 +4,7 @@ import { refuseOldNode } from "./core/node-version.ts";
 import { keysOf } from "./core/option-keys.ts";
 import { backoff } from "./core/pace.ts";
 import { type Duration, parseDuration } from "./core/time.ts";
-import { Engine } from "./engine/engine.ts";
+import type { Engine } from "./engine/engine.ts";
 import { consoleLogger } from "./engine/runtime/console-logger.ts";
 import { realSystem } from "./engine/runtime/real-system.ts";
 import type { Logger } from "./ports/log.ts";
@@ -13,7 +13,13 @@ import { rest, type System } from "./ports/system.ts";
 import type { Tracing } from "./ports/trace.ts";
 import { createMemoryStore } from "./stores/memory/memory-store.ts";
 import type { PostgresStoreOptions } from "./stores/postgres/postgres-store.ts";
+import type { MigrationPlan } from "./stores/sql/migrator.ts";
+import type { BackupResult, RestoreResult } from "./stores/sqlite/backup.ts";
 import { machineClock } from "./stores/sqlite/machine-clock.ts";
+import type { FileOptions } from "./stores/sqlite/open-file.ts";
+
+/** For the command line, which opens engines through this file alone. */
+export { processor } from "./engine/attempt/processor.ts";
 
 export interface OpenOptions extends PolicyOptions {
   /** `"sqlite:curfew.db"`, `"postgres://…"`, `"memory:"`, or a store that you opened. */
@@ -60,6 +66,7 @@ const KEYS = keysOf<OpenOptions>({
   retry: true,
   retention: true,
 });
+const SQLITE_KEYS = ["path", "database", "system"];
 export const OPEN_WITHIN = 30_000;
 const BACKOFF = { first: 100, factor: 2, most: 2_000 };
 
@@ -71,6 +78,7 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
   const { store: address, openWithin, system = onThisMachine(), logger = consoleLogger(), ...rest } = options;
   if (typeof address !== "string") {
     if (typeof address !== "object" || address === null) throw unknownStore(address);
+    const { Engine } = await engineModule();
     return Engine.open({ ...rest, store: address, system, logger, zoneData });
   }
   const within =
@@ -78,6 +86,7 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
   const open = async () => {
     const store = await openStore(address, system);
     try {
+      const { Engine } = await engineModule();
       return await Engine.open({ ...rest, store, system, logger, zoneData });
     } catch (error) {
       await store.close();
@@ -86,6 +95,9 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
   };
   return retryUnreachable(open, within, system, logger);
 }
+
+/** Loaded when an engine opens, so that a program that only defines jobs, such as a sandbox, starts faster. */
+const engineModule = () => import("./engine/engine.ts");
 
 /** The real system, with the clock that all processes of this machine share, if there is one. */
 export function onThisMachine(): System {
@@ -97,7 +109,6 @@ export function onThisMachine(): System {
 export async function openStore(address: string, system: System): Promise<Store> {
   if (address === "memory:") return createMemoryStore({ clock: monotonicWall(system) });
   if (address.startsWith("sqlite:")) {
-    const { openSqliteStore } = await import("./stores/sqlite/sqlite-store.ts");
     return openSqliteStore({ path: address.slice("sqlite:".length), system });
   }
   if (/^postgres(ql)?:\/\//.test(address)) return openPostgresStore({ connection: address, system });
@@ -108,12 +119,52 @@ export async function openStore(address: string, system: System): Promise<Store>
   throw unknownStore(address);
 }
 
+/** Opens a SQLite store with what an address cannot say: a database of one's own, whose copy of SQLite it shares. */
+export async function openSqliteStore(options: FileOptions & { readonly system?: System }): Promise<Store> {
+  refuseUnknownKeys(options, "options", SQLITE_KEYS);
+  const sqlite = await import("./stores/sqlite/sqlite-store.ts");
+  return sqlite.openSqliteStore({ system: onThisMachine(), ...options });
+}
+
 /** Opens a PostgreSQL store with options that an address cannot express, such as your own pool or another schema. */
 export async function openPostgresStore(
   options: Omit<PostgresStoreOptions, "system"> & { readonly system?: System },
 ): Promise<Store> {
   const postgres = await import("./stores/postgres/postgres-store.ts");
   return postgres.openPostgresStore({ system: realSystem, ...options });
+}
+
+/**
+ * Copies a SQLite file as it is at one moment into a new file, while engines work on it. Pass the engine if it runs in
+ * this process, else the path or the address of the file.
+ */
+export async function backupSqlite(from: Engine | Store | string, to: string): Promise<BackupResult> {
+  const { Engine } = await engineModule();
+  const { backup } = await import("./stores/sqlite/backup.ts");
+  return backup(from instanceof Engine ? from.store : from, to, onThisMachine());
+}
+
+/**
+ * Puts a backup in the place of a SQLite file, which no process may have open. The file that was there is kept under
+ * another name, which is returned.
+ */
+export async function restoreSqlite(from: string, to: string): Promise<RestoreResult> {
+  const { restore } = await import("./stores/sqlite/backup.ts");
+  return restore(from, to, onThisMachine());
+}
+
+/** Reads which migrations a store still needs, and changes nothing. `schema` is for PostgreSQL. */
+export async function planMigrations(
+  address: string,
+  { schema }: { readonly schema?: string | undefined } = {},
+): Promise<MigrationPlan> {
+  if (address.startsWith("sqlite:")) {
+    const { planSqliteMigrations } = await import("./stores/sqlite/plan-migrations.ts");
+    return planSqliteMigrations(address.slice("sqlite:".length), onThisMachine());
+  }
+  if (!/^postgres(ql)?:\/\//.test(address)) throw unknownStore(address);
+  const { planPostgresMigrations } = await import("./stores/postgres/plan-migrations.ts");
+  return planPostgresMigrations(address, onThisMachine(), schema);
 }
 
 /** Retries while a database is unreachable. Other errors, such as a wrong password or a newer schema, are final. */
@@ -136,7 +187,7 @@ export async function retryUnreachable<Value>(
   }
 }
 
-/** Codes of the network, and of a PostgreSQL that is starting, stopping or full. */
+/** Codes of the network, and of a PostgreSQL that is starting, stopping, full, or still a standby. */
 const UNREACHABLE = new Set([
   "ECONNREFUSED",
   "ECONNRESET",
@@ -151,6 +202,7 @@ const UNREACHABLE = new Set([
   "57P02",
   "57P03",
   "53300",
+  "25006",
 ]);
 
 function isUnreachable(error: unknown): boolean {
@@ -175,7 +227,10 @@ export function unknownStore(address: unknown): CurfewError {
   return refuse("unknown_store", "store", shown, 'write "memory:", "sqlite:path" or "postgres://…"');
 }
 
-/** An address without its password. */
+/**
+ * An address as it may be shown. Everything up to the last `@` is masked, because a password may hold `@`, `/` and `?`, and
+ * so are passwords in the query.
+ */
 export function hidePassword(address: string): string {
-  return address.replace(/\/\/[^@/]*@/, "//***@");
+  return address.replace(/([?&](?:ssl)?pass(?:word|wd)?=)[^&#]*/gi, "$1***").replace(/\/\/.*@/s, "//***@");
 }

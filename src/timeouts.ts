@@ -149,7 +149,8 @@ async function opened(
   const clock = await EngineClock.open(system, store);
   const listeners = new Set<(dueAt: Instant) => void>();
   const listening = await store.listen?.((hint) => {
-    if ("timeouts" in hint) for (const listener of listeners) listener(hint.timeouts);
+    const dueAt = "timeouts" in hint ? hint.timeouts : "missed" in hint ? clock.now() : undefined;
+    if (dueAt !== undefined) for (const listener of listeners) listener(dueAt);
   });
   const deps: DueDeps = {
     timeouts: store.timeouts,

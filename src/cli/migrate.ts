@@ -5,30 +5,70 @@ import {
   onThisMachine,
   openPostgresStore,
   openStore,
+  planMigrations,
   retryUnreachable,
 } from "../open.ts";
 import { createLogOutput, type LogOutputOptions } from "./output/log.ts";
+import { createOutput } from "./output/output.ts";
+import { dim } from "./output/paint.ts";
+import { unopened } from "./target.ts";
 
 export interface MigrateOptions extends LogOutputOptions {
   readonly store: string;
   readonly schema?: string;
+  readonly plan?: boolean;
 }
 
-/** Brings the tables of a store up to date, for a role that may do what those of the workers may not. */
-export async function migrate({ store: address, schema, ...rest }: MigrateOptions): Promise<void> {
+/** Applies pending migrations. For setups in which the role of the workers may not alter tables. */
+export async function migrate({
+  store: address,
+  schema,
+  plan: _plan,
+  ...rest
+}: MigrateOptions): Promise<void> {
   const output = createLogOutput(rest);
   const system = onThisMachine();
-  const isPostgres = /^postgres(ql)?:/.test(address);
-  if (schema !== undefined && !isPostgres)
-    throw refuse("invalid_option", "--schema", schema, "only PostgreSQL has schemas: leave it out");
-  if (address === "memory:")
-    throw refuse("invalid_option", "--store", address, "a store in memory has no tables: name another");
+  checkSchemaOption(address, schema);
   const open = () =>
     schema === undefined
       ? openStore(address, system)
       : openPostgresStore({ connection: address, schema, system });
   const store = await retryUnreachable(open, OPEN_WITHIN, system, output.logger);
   await store.close();
-  const place = hidePassword(address) + (schema === undefined ? "" : `, schema ${schema}`);
+  const place = placeOf(address, schema);
   output.say(`${place} is up to date`, { store: place }, "the store is up to date");
+}
+
+function checkSchemaOption(address: string, schema: string | undefined): void {
+  if (schema !== undefined && !/^postgres(ql)?:/.test(address))
+    throw refuse("invalid_option", "--schema", schema, "only PostgreSQL has schemas: leave it out");
+  if (address === "memory:")
+    throw refuse("invalid_option", "--store", address, "a store in memory has no tables: name another");
+}
+
+const placeOf = (address: string, schema: string | undefined) =>
+  hidePassword(address) + (schema === undefined ? "" : `, schema ${schema}`);
+
+/** Prints the SQL of pending migrations, and changes nothing. */
+export async function plan({ store: address, schema, json }: MigrateOptions): Promise<void> {
+  checkSchemaOption(address, schema);
+  const output = createOutput(json === true);
+  const { applied, pending } = await output
+    .during("reading", () => planMigrations(address, { schema }))
+    .catch((error: unknown) => {
+      throw unopened(hidePassword(address), error);
+    });
+  const store = placeOf(address, schema);
+  const current = Math.max(0, ...applied.map(({ version }) => version));
+  const newest = Math.max(current, ...pending.map(({ version }) => version));
+  const steps = pending.map(({ version, name, sql }) => ({ version, name, sql: sql.trim() }));
+  output.answer({ store, current, newest, pending: steps }, () =>
+    steps.map(({ version, name, sql }) => `${dim(`-- Migration ${version}: ${name}`)}\n${sql}\n`).join("\n"),
+  );
+  const from = current === 0 ? "has no tables of curfew" : `has version ${current}`;
+  output.note(
+    steps.length === 0
+      ? `${store} is up to date: version ${current}. Nothing would run.`
+      : `${store} ${from}; ${steps.length} ${steps.length === 1 ? "migration" : "migrations"} would bring it to version ${newest}. Nothing was changed. Run them with curfew migrate, which also records that they ran.`,
+  );
 }

@@ -10,16 +10,16 @@ import type { System } from "../ports/system.ts";
 import type { Fetch } from "./transport.ts";
 
 export interface ClientOptions {
-  /** Where the server is: `"https://jobs.example.com"`, or wherever it is mounted. */
+  /** The address of the server, such as `"https://jobs.example.com"`, with the path where it is mounted. */
   readonly url: string;
-  /** One of the server's keys; it is shown in no log and no error. */
+  /** One of the server's keys. No log and no error shows it. */
   readonly key?: string;
-  /** Another `fetch` than Node's own. */
+  /** A replacement for Node's `fetch`. */
   readonly fetch?: Fetch;
   readonly logger?: Logger;
   /** How long one request may take. Default 10 s. */
   readonly timeout?: Duration;
-  /** How often a request is sent at most, while the server does not answer or asks for patience. Default 5. */
+  /** The most tries of a request while the server does not answer or sends 429 or 503. Default 5. */
   readonly tries?: number;
   /** The most bytes of a reply. Default 64 MB. */
   readonly replyLimit?: number;
@@ -65,7 +65,7 @@ export function checkOptions(options: ClientOptions): CheckedOptions {
   const url = checkUrl(options.url);
   if (key !== undefined) checkKey(key);
   if (key !== undefined && url.protocol === "http:" && !isLoopback(url.hostname))
-    logger.warn({ host: url.host }, "the key travels unencrypted: use https beyond this machine");
+    logger.warn({ host: url.host }, "the key is sent unencrypted; use https for other machines");
   return {
     url: url.origin + url.pathname.replace(/\/+$/, "") + BASE,
     key,
@@ -88,26 +88,30 @@ function checkUrl(text: string): URL {
       text,
       'write the address of a server, such as "http://localhost:8080"',
     );
-  // Nothing of it is shown: it holds a secret.
+  // The URL holds a secret, so the message does not show it.
   if (url.username !== "" || url.password !== "")
     throw new CurfewError(
       "invalid_option",
-      "client.url: it must hold no user or password; pass the key as `key`",
+      "client.url: it has a user or password; remove them and pass the key as `key`",
       {
         field: "client.url",
       },
     );
   if (url.search !== "" || url.hash !== "")
-    throw refuse("invalid_option", "client.url", text, "leave out what follows the path");
+    throw refuse("invalid_option", "client.url", text, "remove the query and the fragment");
   return url;
 }
 
-/** A key with a line break in it would be quoted by the error of whoever builds the header. */
+/** `fetch` would quote a key with a line break in its error. */
 function checkKey(key: string): void {
   if (typeof key === "string" && /^[\x21-\x7e]{1,4096}$/.test(key)) return;
-  throw new CurfewError("invalid_option", "client.key: it is no key; it has visible ASCII characters only", {
-    field: "client.key",
-  });
+  throw new CurfewError(
+    "invalid_option",
+    "client.key: not a valid key: it has a space, a line break or a non-ASCII character; copy it as `curfew keys new` printed it",
+    {
+      field: "client.key",
+    },
+  );
 }
 
 function isLoopback(host: string): boolean {

@@ -30,17 +30,17 @@ import { type Reply, type Request, refusalOf, refused, Transport } from "./trans
 
 type ResultOf<Definition> = Definition extends JobDefinition<unknown, unknown, infer Result> ? Result : never;
 
-/** A batch holds so many jobs and bytes at most, well within what a server takes at once. */
+/** The most jobs and characters of a batch, within the limits of a server. */
 const BATCH_JOBS = 500;
 const BATCH_BYTES = 2_000_000;
 
-/** Opens a client of a server. Nothing is asked of the server before something is wanted of it. */
+/** Opens a client of a server. Opening sends no request. */
 export function openClient(options: ClientOptions): Client {
   refuseOldNode(process.versions.node);
   return new Client(checkOptions(options));
 }
 
-/** What a process without a store opens: it enqueues at a server, waits for results there, and works for it. */
+/** A process without a store uses this to enqueue at a server, wait for results and run workers. */
 export class Client implements AsyncDisposable {
   readonly #transport: Transport;
   readonly #parts: AttemptParts;
@@ -57,7 +57,7 @@ export class Client implements AsyncDisposable {
     this.#transport = new Transport(options);
     this.#warnings = new QueueWarnings(system, logger, () => this.#workers);
     this.#clock = EngineClock.unread(system);
-    // Ids are only names: the machine's clock is good enough to order them.
+    // The machine's clock is good enough for ids.
     this.#nextId = createIdSource(() => system.wall(), system.fill);
     this.#parts = {
       system,
@@ -81,7 +81,7 @@ export class Client implements AsyncDisposable {
     };
   }
 
-  /** Adds one job; resolves when it is durable. A known id gives the old job, marked `duplicate`. */
+  /** Adds one job; resolves when it is durable. A known id returns the old job, marked `duplicate`. */
   enqueue<Input, Result>(
     definition: JobDefinition<Input, unknown, Result>,
     ...[payload, options]: undefined extends Input
@@ -99,7 +99,7 @@ export class Client implements AsyncDisposable {
     options: EnqueueOptions | undefined,
     parent: JobRow | undefined,
   ): Promise<RemoteJobHandle<unknown>> {
-    // A handler that is let finish while its worker drains may still enqueue what belongs to its work.
+    // A handler of a draining worker may still enqueue child jobs.
     if (!parent) this.#assertOpen();
     const fields = enqueueFields(definition, options, parent?.id);
     const id = options?.id === undefined ? this.#nextId() : checkId(options.id);
@@ -107,7 +107,7 @@ export class Client implements AsyncDisposable {
     const body = enqueueText(fields, id, text);
     const reply = await this.#transport.ask({ method: "POST", path: PATHS.jobs, what: "enqueue", body });
     const isKnown = this.#isKnown(reply, "enqueue");
-    // An id of our own can only be known because an earlier try arrived whose answer did not.
+    // A generated id is known only if an earlier try arrived and its answer was lost.
     return new RemoteJobHandle(this.#host, id, isKnown && options?.id !== undefined);
   }
 
@@ -134,13 +134,13 @@ export class Client implements AsyncDisposable {
         what: "enqueueMany",
         body,
       });
-      // A batch is stored as a whole, so a known id means that all of it is there from an earlier try.
+      // A batch is stored as a whole, so a known id means that an earlier try stored it.
       this.#isKnown(reply, "enqueueMany");
     }
     return jobs.map(({ id }) => new RemoteJobHandle<Result>(this.#host, id));
   }
 
-  /** Whether the reply says that an id is known; throws for every other refusal. */
+  /** Whether the id is known. Throws for every other refusal. */
   #isKnown(reply: Reply, what: string): boolean {
     if (reply.status === 200 || reply.status === 201) return false;
     if (reply.status === 409 && refusalOf(reply).code === "duplicate") return true;
@@ -155,7 +155,7 @@ export class Client implements AsyncDisposable {
     return new RemoteJobHandle(this.#host, id);
   }
 
-  /** The job as it stands, or null. */
+  /** The current job, or null. */
   load(id: JobId): Promise<JobSnapshot | null> {
     return this.#load(id);
   }
@@ -168,12 +168,12 @@ export class Client implements AsyncDisposable {
     return this.#snapshot(request, reply);
   }
 
-  /** Ends a waiting or running job at once; nothing a running handler still writes counts (SEMANTICS 5.1). */
+  /** Ends a waiting or running job at once. Later writes of its handler are refused (SEMANTICS 5.1). */
   async cancel(id: JobId): Promise<JobSnapshot> {
     const request = { method: "DELETE", path: jobPath(pathId(id)), what: "cancel" } as const;
     const reply = await this.#ask(request);
     if (reply.status === 409 && reply.isRepeated) {
-      // An earlier try without an answer may have been the one that did it.
+      // An earlier try without an answer may have cancelled it.
       const job = await this.load(id);
       if (job?.state === "cancelled") return job;
     }
@@ -192,7 +192,7 @@ export class Client implements AsyncDisposable {
     return this.#snapshot(request, await this.#ask(request));
   }
 
-  /** Says why a job does not run, does not end, or ended as it did; the first reason is the one to act on. */
+  /** Explains why a job does not run, does not end, or ended. Act on the first reason. */
   async why(id: JobId): Promise<Why> {
     const reply = await this.#ask({ method: "GET", path: `/jobs/${pathId(id)}/why`, what: "why" });
     if (reply.status >= 300) throw refused("why", reply);
@@ -209,7 +209,7 @@ export class Client implements AsyncDisposable {
     return readSnapshot(object(reply.body, "reply").job);
   }
 
-  /** Starts a worker in this process: it takes jobs from the server and needs no database. */
+  /** Starts a worker in this process. It fetches jobs from the server. */
   work(options: WorkOptions): RemoteWorker {
     this.#assertOpen();
     const shared = {
@@ -224,12 +224,12 @@ export class Client implements AsyncDisposable {
     return worker.start();
   }
 
-  /** Calls back for what the workers of this process have to tell; what becomes of jobs is the server's to tell. */
+  /** Calls back for events of this process's workers. The outcome of jobs is in the server's events. */
   on<Name extends EngineEventName>(name: Name, listener: (event: EngineEvents[Name]) => void): () => void {
     return this.#parts.bus.on(name, listener);
   }
 
-  /** All events of this process, until the signal aborts or the loop is left. */
+  /** All events of this process, until the signal aborts or the loop ends. */
   events(signal?: AbortSignal): AsyncGenerator<EngineEvent, void, undefined> {
     return this.#parts.bus.stream(signal);
   }
@@ -240,7 +240,7 @@ export class Client implements AsyncDisposable {
   }
 
   #assertOpen(): void {
-    if (this.#closing) throw new CurfewError("closed", "the client is closed: open another one");
+    if (this.#closing) throw new CurfewError("closed", "the client is closed; open a new one");
   }
 
   /** Closes the workers (SEMANTICS 5.2), then everything else. Calling it twice is harmless. */
@@ -261,7 +261,7 @@ export class Client implements AsyncDisposable {
   }
 }
 
-/** An id as part of a path: what is none must not become another path. */
+/** An id for a path. Other text could become another path. */
 function pathId(id: JobId): string {
   if (typeof id !== "string" || !UUID.test(id))
     throw refuse("invalid_option", "id", id, "pass the id of a job, a lower-case UUID");

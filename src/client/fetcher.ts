@@ -17,17 +17,16 @@ interface FetchHost {
   readonly transport: Transport;
 }
 
-/** How long the server may hold a fetch back until there is something to do: short, since a closing worker waits for it. */
+/** How long the server may hold a fetch without jobs. Short, because a closing worker waits for it. */
 const WAIT = 2_000;
 const TIMEOUT = 10_000;
 const MOST_AT_ONCE = 200;
 
-/** Asks the server for jobs. */
 export class Fetcher {
   readonly #host: FetchHost;
   readonly #definitions: WireFetch["definitions"];
   readonly #nextId: () => string;
-  /** The name of a fetch whose reply did not come, by queue: asked again under it, the server gives the same jobs. */
+  /** Ids of fetches without a reply, by queue. The server gives the same jobs for the same id. */
   readonly #unanswered = new Map<string, string>();
   #most = MOST_AT_ONCE;
 
@@ -67,7 +66,7 @@ export class Fetcher {
       if (error instanceof ReplyTooLarge) this.#most = Math.max(1, Math.floor(count / 2));
       throw error;
     });
-    // Behind a proxy a failure may hide a reply that was given.
+    // A 5xx of a proxy may hide the server's reply, so keep the id.
     if (reply.status < 500) this.#unanswered.delete(queue);
     if (reply.status === 204) return { rows: [], hasWaited: false };
     if (reply.status >= 300) throw refused("fetch", reply);
@@ -83,15 +82,15 @@ export class Fetcher {
         clock.learn(serverTime, { ...reply, slept });
         rows.push(row);
       } catch (error) {
-        // The others must not suffer; the server takes this one back when it hears nothing of it.
-        parts.logger.error({ error }, "a fetched job could not be read");
+        // Keep the other jobs. The server takes this one back when its heartbeat runs out.
+        parts.logger.error({ error }, "unreadable job in a fetch reply");
       }
     }
     return rows;
   }
 }
 
-/** What the worker's definition says about jobs whose producer had none; `wait` and `total` were fixed at enqueue (SEMANTICS 2). */
+/** The definition's settings, for jobs whose producer had none. `wait` and `total` were fixed at enqueue (SEMANTICS 2). */
 function definitionFields(settings: Processor["definition"]["settings"]): WireSettings {
   const { wait: _wait, total: _total, ...timeouts } = settings.timeouts ?? {};
   return settingsFields({ ...settings, timeouts });

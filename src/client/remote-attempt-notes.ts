@@ -18,20 +18,20 @@ interface NotesHost {
   readonly transport: Transport;
   readonly row: JobRow;
   readonly worker: string;
-  /** The server says that somebody else has the job. */
+  /** The server says that this attempt no longer holds the job. */
   lost(): void;
 }
 
 const MOST_LOG_LINES = 1_000;
 const LONGEST_LOG_LINE = 16_000;
-/** So many lines travel together at most: together they stay far below the limit of a body. */
+/** The most lines per request, far below the limit of a body. */
 const LINES_AT_ONCE = 100;
-/** A handler that reports often costs one request in this time. */
+/** The shortest time between two requests. */
 const SPACING = 100;
 
 /**
- * Progress, checkpoints and log lines of one attempt on their way to the server, one request at a time and in order.
- * Of progress and checkpoints only the newest counts, so a slow server is sent less and not later.
+ * Sends progress, checkpoints and log lines of one attempt, in order and one request at a time. Only the newest progress
+ * and checkpoint are sent, so a slow server gets fewer requests.
  */
 export class AttemptNotes {
   readonly #host: NotesHost;
@@ -79,7 +79,7 @@ export class AttemptNotes {
     this.#timer = this.#host.parts.system.after(SPACING, () => void this.flush());
   }
 
-  /** Sends what there is; resolves when all of it has its answer. */
+  /** Resolves when all notes have an answer. */
   flush(): Promise<void> {
     this.#timer?.cancel();
     this.#timer = undefined;
@@ -89,7 +89,7 @@ export class AttemptNotes {
     return this.#sending;
   }
 
-  /** Nothing of this attempt counts any more. */
+  /** The attempt has ended: drops unsent notes. */
   abandon(reason: Error = new StopError("lost", 0, null)): void {
     this.#isOver = true;
     this.#timer?.cancel();
@@ -101,7 +101,7 @@ export class AttemptNotes {
   }
 
   async #drain(): Promise<void> {
-    // One turn, so that what a handler reports in one go travels together.
+    // Wait one microtask, so that notes of one synchronous block share a request.
     await undefined;
     while (!this.#isOver) {
       if (this.#lines.length > 0) await this.#sendLines(this.#lines.splice(0, LINES_AT_ONCE));
@@ -150,7 +150,7 @@ export class AttemptNotes {
     try {
       reply = await transport.insist(request, () => !this.#isOver);
     } catch (error) {
-      parts.logger.warn({ job: row.id, what, error }, "a note was not taken");
+      parts.logger.warn({ job: row.id, what, error }, "could not send progress, a checkpoint or log lines");
     }
     if (reply === null) return false;
     if (reply.status < 300) return true;
@@ -161,7 +161,7 @@ export class AttemptNotes {
     onRefused?.(refused(what, reply));
     parts.logger.warn(
       { job: row.id, what, because: saidBy(reply) },
-      "the server refused a note of an attempt",
+      "the server refused progress, a checkpoint or log lines",
     );
     return false;
   }

@@ -6,24 +6,24 @@ import type { Deadlines } from "../ojs/read-job.ts";
 import { AttemptNotes } from "./remote-attempt-notes.ts";
 import type { Transport } from "./transport.ts";
 
-/** What an attempt needs of the worker that runs it. */
+/** What an attempt needs from its worker. */
 export interface RemoteAttemptHost extends RunHost {
   readonly id: string;
   readonly transport: Transport;
-  /** Sends the verdict, after what was written before it. */
+  /** Sends the verdict after the attempt's notes. */
   report(row: JobRow, verdict: Verdict, notes: AttemptNotes | undefined): void;
-  /** The handler gave a sign of life that the server should hear of. */
+  /** The handler sent a heartbeat that must go to the server. */
   beaten(attempt: RemoteAttempt): void;
 }
 
 /**
- * An attempt of a fetched job. The server is the authority; this object keeps the deadlines that the server named for as
- * long as the handler runs, and reports what became of it.
+ * An attempt of a fetched job. The server decides; this object keeps the deadlines that the server sent while the handler
+ * runs, and reports the outcome.
  */
 export class RemoteAttempt extends RunningAttempt<RemoteAttemptHost> {
-  /** By `clock.elapsed()`: when the server last heard a beat for it. */
+  /** When the server last got a beat, by `clock.elapsed()`. */
   beatenAt: number;
-  /** The handler has given a beat that the server has not heard of. */
+  /** The handler's last heartbeat is not sent yet. */
   hasUnsentBeat = false;
   #notes: AttemptNotes | undefined;
 
@@ -33,7 +33,7 @@ export class RemoteAttempt extends RunningAttempt<RemoteAttemptHost> {
   }
 
   protected override submit(verdict: Verdict): void {
-    // Past the hard deadline the server takes no notes any more, and the verdict must not wait for them.
+    // Past the hard deadline the server refuses notes, so the verdict must not wait for them.
     const isForced = verdict.type === "expire" || verdict.type === "stall";
     if (isForced) this.#notes?.abandon(this.reason);
     this.host.report(this.row, verdict, this.#notes);
@@ -57,9 +57,9 @@ export class RemoteAttempt extends RunningAttempt<RemoteAttemptHost> {
     return this.#notes;
   }
 
-  /** The server names other deadlines than before (an extension): they hold from now on. */
+  /** Takes new deadlines from the server, after an extension. */
   refresh({ softAt, hardAt, totalAt, stallAt, silence }: Deadlines): void {
-    // What was signalled stays signalled (SEMANTICS 3.3).
+    // A sent signal is not taken back (SEMANTICS 3.3).
     if (this.refusal || this.reason) return;
     const { row } = this;
     const heartbeat = silence === undefined ? row.heartbeat : silence;
@@ -69,14 +69,14 @@ export class RemoteAttempt extends RunningAttempt<RemoteAttemptHost> {
       totalAt === row.totalAt &&
       heartbeat === row.heartbeat;
     if (isSame) return;
-    // A new heartbeat counts from the extension; otherwise our own beats know better than the server's last one.
+    // A new heartbeat counts from the extension. Otherwise this worker's own beats are newer than the server's.
     const isSilenceKept = heartbeat === row.heartbeat || this.policy.beats === "worker";
     const ownStallAt = isSilenceKept ? row.stallAt : stallAt;
     const policy = { ...this.policy, attempt: this.#extended(softAt, totalAt) };
     this.reschedule({ ...row, policy, softAt, hardAt, totalAt, heartbeat, stallAt: ownStallAt });
   }
 
-  /** The attempt timeout that these deadlines stand for: the server names instants only. */
+  /** The attempt timeout behind these deadlines: the server sends instants only. */
   #extended(softAt: Instant | null, totalAt: Instant | null): number | null {
     const { row, policy } = this;
     if (softAt === row.softAt || softAt === null || softAt === totalAt) return policy.attempt;

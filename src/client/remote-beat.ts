@@ -9,18 +9,18 @@ import type { WireBeat } from "../ojs/wire-types.ts";
 import type { RemoteAttempt } from "./remote-attempt.ts";
 import { refused, type Transport } from "./transport.ts";
 
-/** What the server says about one job that a beat named. */
+/** The server's answer for one job of a beat. */
 export interface Heard {
   readonly directive: "continue" | "cancel" | "soft_timeout" | "lost";
   readonly deadlines: Deadlines | undefined;
 }
 
-/** A job that the beat names, and whether it counts as a sign of life for it. */
+/** A job of a beat, and whether the beat counts for it. */
 interface Named {
   readonly row: Pick<JobRow, "id" | "fence">;
   readonly isBeat: boolean;
   readonly hear?: (heard: Heard) => void;
-  /** The server did not hear this beat. */
+  /** The beat did not reach the server. */
   readonly unsent?: () => void;
 }
 
@@ -29,30 +29,30 @@ interface BeatHost {
   readonly parts: AttemptParts;
   readonly transport: Transport;
   readonly clock: EngineClock;
-  /** What the worker says of itself. */
+  /** The worker's description. */
   about(): Record<string, unknown>;
   attempts(): Iterable<RemoteAttempt>;
-  /** Jobs that have no attempt (any more), but must not be taken for abandoned: held ones, and unreported verdicts. */
+  /** Jobs without a running attempt that are still ours: prefetched ones and unreported verdicts. */
   others(): Iterable<JobRow>;
-  /** The clock may know the time better than before. */
+  /** The clock has learned the server's time. */
   heardTime(): void;
   hear(attempt: RemoteAttempt, heard: Heard): void;
   giveBack(rows: readonly JobRow[]): void;
-  /** What is wanted of the worker as a whole. */
+  /** The directive for the worker. */
   direct(state: unknown): void;
   failed(error: unknown, during: string): void;
 }
 
 const LONGEST_PACE = 5_000;
 const MOST_NAMED = 1_000;
-/** A beat that takes longer is given up, since the next one says the same; where little silence is allowed, sooner. */
+/** The time limit of a beat; shorter for short heartbeats. The next beat says the same. */
 const PATIENCE = 3_000;
 const SHORTEST_PATIENCE = 500;
 
 /**
- * The worker's sign of life. About once a second it names all running jobs, and the answer says which were cancelled,
- * lost or extended. It counts as a beat for a job only when one is due: every min(heartbeat/4, 5 s) where nobody named
- * a heartbeat, and otherwise only when the handler itself gave one (SEMANTICS 3.6).
+ * The worker's heartbeat. About once a second it names all running jobs, and the reply says which were cancelled, lost or
+ * extended. It counts as a beat for a job every min(heartbeat/4, 5 s) if the job set no heartbeat, else only after a beat of
+ * the handler (SEMANTICS 3.6).
  */
 export class RemoteBeat {
   readonly loop: Loop;
@@ -151,7 +151,7 @@ export class RemoteBeat {
     return patience;
   }
 
-  /** An answer belongs to the attempt that asked, never to a later one of the same job. */
+  /** An answer belongs to the attempt that asked, not to a later one of the same job. */
   #tell(named: readonly Named[], answers: readonly unknown[]): void {
     const byKey = new Map<string, Named>();
     for (const job of named) byKey.set(job.row.id, job).set(`${job.row.id} ${job.row.fence}`, job);
@@ -165,7 +165,7 @@ export class RemoteBeat {
     }
   }
 
-  /** Asks which of these jobs are still ours; only they may be entered. */
+  /** Asks which of these jobs are still ours. Only those may run. */
   async confirm(rows: readonly JobRow[]): Promise<Set<JobRow>> {
     const valid = new Set<JobRow>();
     const named = rows.map((row) => ({
@@ -173,7 +173,7 @@ export class RemoteBeat {
       isBeat: false,
       hear: ({ directive }: Heard) => {
         if (directive === "continue") valid.add(row);
-        // Its time was up before it had a slot: the attempt was none.
+        // Its time was up before it had a slot, so the handler never ran.
         else if (directive === "soft_timeout") this.#host.giveBack([row]);
       },
     }));
@@ -184,7 +184,7 @@ export class RemoteBeat {
   #rest(): number {
     let rest = IDLE_EVERY;
     for (const { row, policy } of this.#host.attempts()) {
-      // A handler that beats for itself hurries the beat whenever it does.
+      // A handler's own beat wakes this loop.
       const every = policy.beats === "worker" ? (row.heartbeat ?? IDLE_EVERY) / 4 : BUSY_EVERY;
       rest = Math.min(rest, BUSY_EVERY, Math.max(SHORTEST_REST, every));
     }
@@ -192,7 +192,7 @@ export class RemoteBeat {
     return rest;
   }
 
-  /** The last word of a worker that closes. */
+  /** Sends the last beat of a closing worker. */
   async close(): Promise<void> {
     await this.pace.stop();
     await this.#send([]).catch((error) => this.#host.failed(error, "close"));

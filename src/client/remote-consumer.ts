@@ -3,28 +3,28 @@ import type { AttemptParts } from "../engine/context.ts";
 import type { EngineClock } from "../engine/runtime/engine-clock.ts";
 import { Loop } from "../engine/runtime/loop.ts";
 
-/** A fetched job that waits for a slot. Its attempt has started, so its deadlines run. */
+/** A prefetched job without a slot. Its attempt has started, so its deadlines run. */
 interface Held {
   readonly row: JobRow;
   readonly fetchedAt: number;
-  /** By `clock.elapsed()`: when it was last certain that it is ours. */
+  /** When the job was last known to be ours, by `clock.elapsed()`. */
   confirmedAt: number;
 }
 
 export interface Fetched {
   readonly rows: readonly JobRow[];
-  /** Whether the server held the request back until there was something, or its patience was over. */
+  /** The server held the request until there was a job or its wait was over. */
   readonly hasWaited: boolean;
 }
 
-interface LaneHost {
+interface ConsumerHost {
   readonly parts: AttemptParts;
   readonly clock: EngineClock;
   readonly canFetch: boolean;
   readonly isClosing: boolean;
-  /** Fetches are bounded by what is not reported yet, so a slow server slows them down. */
+  /** Unreported verdicts reduce it, so a slow server slows fetches. */
   readonly room: number;
-  /** Starts the watch over the event loop. */
+  /** Starts the event loop monitor. */
   busy(): void;
   isFresh(since: number): boolean;
   fetch(queue: string, count: number): Promise<Fetched>;
@@ -36,21 +36,21 @@ interface LaneHost {
 }
 
 const MOST_AT_ONCE = 200;
-/** Only handlers that take less than this on average get jobs fetched ahead: those are started, and must not wait long. */
+/** Prefetch only for handlers with a shorter average: a prefetched job's attempt has already started. */
 const SHORT_RUN = 20;
 const HELD_AT_MOST = 500;
 const CONFIRMED_WITHIN = 250;
 const POLL = 1_000;
 const AFTER_WAIT = 10;
 
-/** One queue of a remote worker: its slots, the jobs it holds for them, and the loop that fetches more. */
+/** One queue of a remote worker: its slots, its prefetched jobs and its fetch loop. */
 export class RemoteConsumer {
   readonly queue: string;
   readonly concurrency: number;
   readonly loop: Loop;
-  /** What the last fetch that failed said. */
+  /** The message of the last failed fetch. */
   failure = "";
-  readonly #host: LaneHost;
+  readonly #host: ConsumerHost;
   #held: Held[] = [];
   #running = 0;
   #confirming = 0;
@@ -59,7 +59,7 @@ export class RemoteConsumer {
   #isPumping = false;
   #averageRun: number | undefined;
 
-  constructor(host: LaneHost, queue: string, concurrency: number) {
+  constructor(host: ConsumerHost, queue: string, concurrency: number) {
     this.#host = host;
     this.queue = queue;
     this.concurrency = concurrency;
@@ -106,7 +106,7 @@ export class RemoteConsumer {
     if (!this.#host.canFetch) return 0;
     const target = Math.min(this.concurrency - this.#running + this.#ahead, this.#host.room, MOST_AT_ONCE);
     const held = this.prefetchedCount;
-    // Half empty: late enough that fetches are large, early enough that handlers seldom wait for a round trip.
+    // Fetch when half empty: fetches are large, and handlers seldom wait for a round trip.
     return held > target / 2 ? 0 : target - held;
   }
 
@@ -114,7 +114,7 @@ export class RemoteConsumer {
     const { clock, parts } = this.#host;
     const count = this.#wanted;
     if (count <= 0) {
-      // Whoever frees a slot wakes the loop; a worker that may not fetch looks again after a while.
+      // A freed slot wakes the loop. A worker that may not fetch checks again later.
       this.#isDry = false;
       return this.#host.canFetch ? null : POLL;
     }
@@ -137,7 +137,7 @@ export class RemoteConsumer {
     return hasWaited || rows.length > 0 ? AFTER_WAIT : POLL * (0.5 + 0.5 * parts.system.random());
   }
 
-  /** Enters held jobs into free slots. A handler that ends at once frees its slot from within, so this is not re-entered. */
+  /** Starts prefetched jobs in free slots. Not re-entrant: a handler that ends at once frees its slot from within. */
   pump(): void {
     if (this.#isPumping) return;
     this.#isPumping = true;
@@ -163,13 +163,13 @@ export class RemoteConsumer {
     }
   }
 
-  /** What waited too long is given back; what may be old news is confirmed before anything is entered (SEMANTICS 3.1). */
+  /** Gives back jobs that waited too long. Confirms the others before any of them starts (SEMANTICS 3.1). */
   #reconsider(now: number): void {
     const all = this.#held.splice(0);
     const old = all.filter((held) => now - held.fetchedAt > HELD_AT_MOST);
     const doubtful = all.filter((held) => now - held.fetchedAt <= HELD_AT_MOST);
     if (old.length > 0) {
-      // Slots did not become free as soon as they used to.
+      // Handlers became slower, so prefetch less.
       this.#averageRun = HELD_AT_MOST;
       this.#host.giveBack(old.map(({ row }) => row));
     }
@@ -183,7 +183,7 @@ export class RemoteConsumer {
     try {
       valid = await this.#host.confirm(doubtful.map(({ row }) => row));
     } catch (error) {
-      // Without an answer nothing may be entered, so the jobs go back to whoever can.
+      // Without an answer no job may start, so give them back.
       this.#host.failed(error, "confirm");
       this.#host.giveBack(doubtful.map(({ row }) => row));
     }
@@ -196,19 +196,18 @@ export class RemoteConsumer {
     else this.pump();
   }
 
-  /** Looks after jobs that wait too long for a slot; called on every tick of the worker. */
+  /** Gives back jobs that waited too long; called on every tick of the worker. */
   tidy(now: number): void {
     const [first] = this.#held;
     if (first && now - first.fetchedAt > HELD_AT_MOST) this.#reconsider(now);
   }
 
-  /** A slot is free again. */
   freed(): void {
     this.#running -= 1;
     this.pump();
   }
 
-  /** Takes out everything that is held, for a shutdown. */
+  /** Removes and returns all prefetched jobs. */
   takePrefetched(): JobRow[] {
     return this.#held.splice(0).map(({ row }) => row);
   }

@@ -5,30 +5,30 @@ import type { Why } from "../core/job/why/reason.ts";
 import { whyDuplicate } from "../core/job/why.ts";
 import { backoff, jittered } from "../core/pace.ts";
 import { type Duration, formatDuration, parseDuration } from "../core/time.ts";
-import { JobFailedError } from "../engine/operations/job-handle.ts";
+import { JobFailedError } from "../engine/operations/job-failed-error.ts";
 import type { ExtendOptions } from "../engine/operations/operate-job.ts";
 import type { JobSnapshot } from "../ojs/read-job.ts";
 import type { System, Timer } from "../ports/system.ts";
 
-/** What a handle needs of its client. */
+/** What a handle needs from its client. */
 export interface HandleHost {
   readonly system: System;
-  /** `wait`: how long the server may wait for the job to end before it answers. */
+  /** `wait`: how long the server may wait for the job's end before it replies. */
   load(id: JobId, wait?: number): Promise<JobSnapshot | null>;
   cancel(id: JobId): Promise<JobSnapshot>;
   extend(id: JobId, options: ExtendOptions): Promise<JobSnapshot>;
   why(id: JobId): Promise<Why>;
-  /** Calls back when the client closes; answers how to take that back. */
+  /** Calls back when the client closes. Returns the function that unsubscribes. */
   onClose(callback: () => void): () => void;
 }
 
 const WAIT = 2_000;
 const POLL = { first: 50, factor: 2, most: 1_000 };
 
-/** A job that was enqueued, or found by its id. */
+/** A job at the server. */
 export class RemoteJobHandle<Result = unknown> {
   readonly id: JobId;
-  /** The id was known already: this is the old job, and nothing was added. */
+  /** The id was known: this is the old job, and nothing was added. */
   readonly duplicate: boolean;
   readonly #host: HandleHost;
 
@@ -38,7 +38,7 @@ export class RemoteJobHandle<Result = unknown> {
     this.duplicate = duplicate;
   }
 
-  /** The job as it stands, or null. */
+  /** The current job, or null. */
   load(): Promise<JobSnapshot | null> {
     return this.#host.load(this.id);
   }
@@ -53,15 +53,15 @@ export class RemoteJobHandle<Result = unknown> {
     return this.#host.extend(this.id, options);
   }
 
-  /** Says why the job does not run, does not end, or ended as it did; first of all if this enqueue added nothing. */
+  /** Explains why the job does not run, does not end, or ended. A duplicate says first that nothing was added. */
   async why(): Promise<Why> {
     const said = await this.#host.why(this.id);
     return this.duplicate ? whyDuplicate(said) : said;
   }
 
   /**
-   * What the processor returned. It rejects with a JobFailedError if the job ended without a result, with
-   * `result_gone` if nothing was kept of it, and with `result_timeout` when `within` is over; the job itself goes on.
+   * The processor's return value. Rejects with a JobFailedError if the job ended without a result, with `result_gone` if
+   * the job does not exist, and with `result_timeout` when `within` is over; the job continues.
    */
   result(options: { readonly within?: Duration; readonly signal?: AbortSignal } = {}): Promise<Result> {
     const within = options.within === undefined ? undefined : parseDuration(options.within, "within");
@@ -74,7 +74,7 @@ export class RemoteJobHandle<Result = unknown> {
             reject(
               new CurfewError(
                 "result_gone",
-                `job ${this.id} is not there (any more): nothing was kept of it`,
+                `result: job ${this.id} not found; it never existed, or it ended and its retention is over`,
               ),
             );
           else if (job.state === "completed") resolve(job.result as Result);
@@ -87,7 +87,7 @@ export class RemoteJobHandle<Result = unknown> {
   }
 }
 
-/** Waits for one job to end, by asking a server that answers when it has; one that answers at once is asked again after a rest. */
+/** Waits for one job to end. The server holds the request until then; an early reply leads to another request after a pause. */
 class ResultWait {
   readonly #host: HandleHost;
   readonly #id: JobId;
@@ -112,7 +112,7 @@ class ResultWait {
 
   start(within: number | undefined, signal: AbortSignal | undefined): void {
     if (within !== undefined) {
-      const message = `job ${this.#id} did not end within ${formatDuration(within)}; it goes on`;
+      const message = `job ${this.#id} did not end within ${formatDuration(within)}; it continues`;
       const giveUp = () => this.#fail(new CurfewError("result_timeout", message));
       const limit = this.#host.system.after(within, giveUp, { keepAlive: true });
       this.#undo.push(() => limit.cancel());
@@ -123,7 +123,7 @@ class ResultWait {
       this.#undo.push(() => signal.removeEventListener("abort", onAbort));
       if (signal.aborted) onAbort();
     }
-    const closed = `the client was closed before job ${this.#id} ended; it goes on`;
+    const closed = `the client was closed before job ${this.#id} ended; the job continues`;
     this.#undo.push(this.#host.onClose(() => this.#fail(new CurfewError("closed", closed))));
     void this.#look();
   }
@@ -140,7 +140,7 @@ class ResultWait {
         return;
       }
     } catch (error) {
-      // A server that is away comes back; one that refuses will do so again.
+      // An unreachable server may come back. A refusal is final.
       const isAway = error instanceof CurfewError && error.code === "server_failed";
       if (!isAway) this.#fail(error);
     }

@@ -14,13 +14,13 @@ import { Reports } from "./reports.ts";
 import type { Transport } from "./transport.ts";
 
 export interface RemoteWorkerStatus extends WorkerStatus {
-  /** Verdicts that the server has not answered yet. */
+  /** Verdicts without an answer from the server. */
   readonly unreported: number;
 }
 
 const UNREPORTED_ROOM = 200;
 
-/** Fetches jobs from a server, runs their handlers under the deadlines that it named, and reports their verdicts. */
+/** Fetches jobs from a server, runs their handlers under its deadlines, and reports the verdicts. */
 export class RemoteWorker extends WorkerShell<RemoteAttempt, RemoteConsumer> implements RemoteAttemptHost {
   readonly transport: Transport;
   protected override readonly beat: RemoteBeat;
@@ -57,7 +57,7 @@ export class RemoteWorker extends WorkerShell<RemoteAttempt, RemoteConsumer> imp
   }
 
   protected override get problem(): string | null {
-    return this.#isQuiet ? "the server wants it quiet" : super.problem;
+    return this.#isQuiet ? "the server asked it to stop fetching" : super.problem;
   }
 
   protected override failureOf({ queue, failure }: RemoteConsumer): string {
@@ -93,7 +93,7 @@ export class RemoteWorker extends WorkerShell<RemoteAttempt, RemoteConsumer> imp
   enter(consumer: RemoteConsumer, row: JobRow): void {
     const processor = this.processors.get(row.type);
     const refusal = processor && this.sandboxes.refusal(processor);
-    // The deadlines run since the fetch, and a handler is never entered past one (SEMANTICS 3.1).
+    // Deadlines run from the fetch. A handler never starts after one (SEMANTICS 3.1).
     const endsAt = Math.min(row.softAt ?? Number.POSITIVE_INFINITY, row.stallAt ?? Number.POSITIVE_INFINITY);
     if (!processor || refusal || this.clock.upper() >= endsAt) {
       if (!processor) this.releaseUnknown(row);
@@ -101,7 +101,7 @@ export class RemoteWorker extends WorkerShell<RemoteAttempt, RemoteConsumer> imp
       this.free(consumer);
       return;
     }
-    // A job that comes again was taken back: whatever its old handler still does is lost.
+    // The server took this job back before, so its old attempt here is lost.
     for (const attempt of [...this.attempts()]) if (attempt.row.id === row.id) attempt.stop("lost");
     const attempt = new RemoteAttempt(this, processor, row, this.clock.elapsed());
     this.running.set(attempt, consumer);
@@ -153,22 +153,25 @@ export class RemoteWorker extends WorkerShell<RemoteAttempt, RemoteConsumer> imp
     }
   }
 
-  /** The server said what time it is: what is due by that is done before anything else that it said. */
+  /** The clock changed: due deadlines fire before the rest of the reply is handled. */
   heardTime(): void {
     this.deadlines.look();
   }
 
-  /** An operator may want the worker to fetch no more, or to end. */
+  /** Obeys the operator's directive: quiet, terminate or neither. */
   direct(state: unknown): void {
     if (this.isClosing) return;
     const isQuiet = state === "quiet";
     if (isQuiet !== this.#isQuiet) {
       this.#isQuiet = isQuiet;
-      this.parts.logger.info({ worker: this.id, state }, isQuiet ? "told to be quiet" : "told to go on");
+      this.parts.logger.info(
+        { worker: this.id, state },
+        isQuiet ? "the server asked this worker to stop fetching" : "the server asked this worker to resume",
+      );
       if (!isQuiet) this.pumpAll();
     }
     if (state === "terminate") {
-      this.parts.logger.info({ worker: this.id }, "told to end");
+      this.parts.logger.info({ worker: this.id }, "the server asked this worker to shut down");
       void this.close();
     }
   }
@@ -184,7 +187,7 @@ export class RemoteWorker extends WorkerShell<RemoteAttempt, RemoteConsumer> imp
     this.giveBack(consumer.takePrefetched());
   }
 
-  /** The server hears of it at once, so that a fetch which waits there is answered. */
+  /** Beats at once, so that the server answers a waiting fetch. */
   protected override closing(): void {
     this.beat.loop.wake();
   }

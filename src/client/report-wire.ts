@@ -7,7 +7,7 @@ import { instantText } from "../ojs/wire-fields.ts";
 import type { WireAck, WireAttempt, WireFailure, WireNack } from "../ojs/wire-types.ts";
 import type { Reply, Request } from "./transport.ts";
 
-/** A verdict as it travels: under the fence of the attempt, so that a late one changes nothing. */
+/** A verdict on the wire. It has the attempt's fence, so a late one changes nothing. */
 export interface SentReport {
   readonly what: "ack" | "nack";
   /** A JSON object. */
@@ -24,13 +24,12 @@ export function wireReport(row: JobRow, verdict: Verdict): SentReport {
   return { what: "ack", text: `${head.slice(0, -1)}${result}}` };
 }
 
-/** One report by itself. */
 export function reportRequest(worker: string, { what, text }: SentReport): Request {
   const body = `{"worker_id":${JSON.stringify(worker)},${text.slice(1)}`;
   return { method: "POST", path: PATHS[what], what, body };
 }
 
-/** Reports of one kind that travel together. */
+/** Reports of one kind in one request. */
 export function reportsRequest(
   worker: string,
   what: SentReport["what"],
@@ -41,7 +40,7 @@ export function reportsRequest(
   return { method: "POST", path: reportBatchPath(what), what: `${what}s`, body };
 }
 
-/** What became of each of so many reports, as if it had been answered alone; null where the reply does not say. */
+/** One reply per report, as if each was sent alone. Null if the reply does not have them. */
 export function repliesOf(reply: Reply, count: number): Reply[] | null {
   const { results } = (reply.body ?? {}) as { readonly results?: unknown };
   if (reply.status !== 200 || !Array.isArray(results) || results.length !== count) return null;
@@ -57,7 +56,7 @@ function failureFields(verdict: Exclude<Verdict, EventOf<"succeed">>): Omit<Wire
     case "snooze":
       return { snooze_until: instantText(verdict.dueAt) };
     case "release":
-      // An error that is null, and not left out, says that nothing went wrong with the job.
+      // `error: null` means that nothing failed; a missing error does not.
       return {
         requeue: true,
         ...(verdict.delay !== undefined && { delay_ms: verdict.delay }),
@@ -76,7 +75,7 @@ function failureFields(verdict: Exclude<Verdict, EventOf<"succeed">>): Omit<Wire
   }
 }
 
-/** Codes by which a report over HTTP overrides the retry policy; an error that happens to have one must not. */
+/** These codes override the retry policy over HTTP. A handler's own error with such a code must not. */
 const ORDERS: ReadonlySet<string> = new Set(["RETRY", "DISCARD", "DEAD_LETTER", "FAIL"]);
 
 function errorFields(error: ErrorInput): WireFailure {

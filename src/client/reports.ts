@@ -6,21 +6,19 @@ import type { AttemptNotes } from "./remote-attempt-notes.ts";
 import { repliesOf, reportRequest, reportsRequest, type SentReport, wireReport } from "./report-wire.ts";
 import { LATER, type Reply, refusalOf, saidBy, type Transport } from "./transport.ts";
 
-/** What a worker has to report. */
 interface NewReport {
   readonly row: JobRow;
   readonly verdict: Verdict;
-  /** What was written before the verdict, and is sent before it. */
+  /** Notes that must be sent before the verdict. */
   readonly notes?: AttemptNotes | undefined;
 }
 
-/** A verdict on its way. */
 interface Report extends NewReport {
   verdict: Verdict;
   wire: SentReport;
-  /** It is sent by itself: together with others it was not taken. */
+  /** Send it in its own request: a batch with it was refused. */
   isAlone: boolean;
-  /** It went out before without an answer, so its refusal may tell of its own effect. */
+  /** An earlier try got no answer, so a refusal may be due to that try. */
   wasSent: boolean;
 }
 
@@ -29,31 +27,29 @@ interface ReportsHost {
   readonly transport: Transport;
   readonly system: System;
   readonly logger: Logger;
-  /** A verdict was refused: somebody else has the job, or has judged it. */
+  /** A verdict was refused: the attempt no longer holds the job. */
   lost(row: JobRow): void;
-  /** Reports are off the list. */
   reported(): void;
 }
 
-/** More at once would only wait at the server. */
+/** More would only queue at the server. */
 const MOST_IN_FLIGHT = 16;
-/** A request that hangs must not keep other verdicts from being told: so long they wait for one under way at most. */
+/** The longest that a verdict waits for a request under way, which may hang. */
 const LONGEST_WAIT = 20;
 const MOST_TOGETHER = 100;
-/** In characters: far below the limit of a body, also where each of them takes three bytes. */
+/** In characters of up to three bytes: far below the limit of a body. */
 const MOST_TEXT = 500_000;
-/** A server that does not take many at once is asked again after this time: it may have been replaced. */
+/** Try the batch route again after this time: the server may have been upgraded. */
 const ASK_AGAIN_AFTER = 60_000;
 
 /**
- * Verdicts on their way to the server. Each is sent until it has an answer, under the fence of its attempt: through an
- * outage it waits here, and afterwards the server says whether it still counts (SEMANTICS 3.8). One that comes alone is
- * sent at once; those that come while a request is under way travel together in the next. Not a `Batcher`: up to 16
- * requests run at once, and the kind of a report says which request takes it.
+ * Sends verdicts until each has an answer. A verdict waits here during an outage; its fence then decides whether it still
+ * counts (SEMANTICS 3.8). A single verdict is sent at once. Verdicts that arrive during a request share the next one. Not a
+ * `Batcher`: up to 16 requests run at once, one kind of report per request.
  */
 export class Reports {
   readonly #host: ReportsHost;
-  /** Their notes go before them. */
+  /** Reports whose notes are being sent. */
   readonly #noting = new Set<Report>();
   #waiting: Report[] = [];
   readonly #sending = new Set<Report>();
@@ -71,7 +67,7 @@ export class Reports {
     return this.#noting.size + this.#waiting.length + this.#sending.size;
   }
 
-  /** The jobs whose verdict has no answer yet: beats go on for them. */
+  /** Jobs whose verdict has no answer yet. Beats continue for them. */
   *rows(): Iterable<JobRow> {
     for (const { row } of this.#noting) yield row;
     for (const { row } of this.#sending) yield row;
@@ -87,7 +83,9 @@ export class Reports {
     this.#noting.add(report);
     void notes
       .flush()
-      .catch((error) => this.#host.logger.warn({ job: row.id, error }, "notes of an attempt were not taken"))
+      .catch((error) =>
+        this.#host.logger.warn({ job: row.id, error }, "could not send the notes of an attempt"),
+      )
       .then(() => {
         this.#noting.delete(report);
         if (this.#isAbandoned) this.#done();
@@ -107,7 +105,7 @@ export class Reports {
     while (this.#waiting.length > 0 && this.#inFlight < MOST_IN_FLIGHT) this.#dispatch(this.#take());
   }
 
-  /** The first that waits, and all others that can travel with it. */
+  /** The first waiting report, and all others that fit into its request. */
   #take(): readonly Report[] {
     const [first, ...others] = this.#waiting as [Report, ...Report[]];
     const taken = [first];
@@ -164,7 +162,7 @@ export class Reports {
     if (reply === null) return;
     const replies = repliesOf(reply, reports.length);
     if (!replies) {
-      // An older server knows nothing of many at once; another may not take a body of this size.
+      // An older server has no batch route. Another may refuse the size of the body.
       if (reply.status === 404 || reply.status === 405)
         this.#aloneUntil = system.monotonic() + ASK_AGAIN_AFTER;
       const isSent = reply.isRepeated || reply.status < 300 || reply.status >= 500;
@@ -178,7 +176,7 @@ export class Reports {
     }
   }
 
-  /** Sends it once more, by itself. */
+  /** Sends it again, in its own request. */
   #again(report: Report, wasSent: boolean): void {
     this.#sending.delete(report);
     if (this.#isAbandoned) return;
@@ -194,25 +192,25 @@ export class Reports {
     else this.#gaveUp(report, saidBy(reply));
   }
 
-  /** After a try without an answer it may be our own verdict that is found there: under our fence, nothing was lost. */
+  /** If an earlier try got no answer and the fence is still ours, that try counted and nothing was lost. */
   #refused({ row, verdict }: Report, reply: Reply): void {
     const details = refusalOf(reply).details as { readonly fence?: unknown } | undefined;
     if (!reply.isRepeated || details?.fence !== row.fence) this.#host.lost(row);
     else
       this.#host.logger.info(
         { job: row.id, verdict: verdict.type },
-        "a repeated report found the job settled",
+        "an earlier try of this report already counted",
       );
   }
 
-  /** A result that the server does not take is a failed attempt, and is reported as one. */
+  /** A refused result makes the attempt a failure. */
   #sendRefusal(report: Report, reply: Reply): void {
-    const message = `The result was not taken: ${saidBy(reply)}`;
+    const message = `The server refused the result: ${saidBy(reply)}`;
     const error = { type: "invalid_result", code: "invalid_result", message };
     const { signalled } = report.verdict as Extract<Verdict, { type: "succeed" }>;
     report.verdict = { type: "fail", error, signalled };
     report.wire = wireReport(report.row, report.verdict);
-    // What was refused had no effect, however often it was sent.
+    // A refused report had no effect.
     report.wasSent = false;
     this.#again(report, false);
   }
@@ -220,7 +218,7 @@ export class Reports {
   #gaveUp({ row, verdict }: Report, because: unknown): void {
     this.#host.logger.error(
       { job: row.id, verdict: verdict.type, because },
-      "a report was not taken; the server will judge the attempt by its silence",
+      "report not accepted; the server will end the attempt when its heartbeat or deadline runs out",
     );
   }
 
@@ -229,7 +227,7 @@ export class Reports {
     return this.backlog === 0 ? Promise.resolve() : new Promise((resolve) => this.#onIdle.push(resolve));
   }
 
-  /** What has no answer by now gets no further try. */
+  /** Stops all retries. */
   abandon(): void {
     this.#isAbandoned = true;
     this.#timer?.cancel();

@@ -3,7 +3,7 @@ import { backoff } from "../core/pace.ts";
 import type { Logger } from "../ports/log.ts";
 import type { System } from "../ports/system.ts";
 
-/** The part of `fetch` that is used, so that a proxy, a test or another HTTP library fits in. */
+/** The part of `fetch` that the client uses, so that another HTTP library fits. */
 export type Fetch = (
   url: string,
   init: {
@@ -20,21 +20,21 @@ export interface Request {
   readonly path: string;
   /** JSON text. */
   readonly body?: string;
-  /** What it is for, in messages. */
+  /** The call, for messages. */
   readonly what: string;
-  /** How long this one may take, where it is not the usual. */
+  /** The time limit, if it differs from the client's. */
   readonly timeout?: number;
 }
 
 export interface Reply {
   readonly status: number;
   readonly body: unknown;
-  /** The monotonic instants between which the server answered. */
+  /** The server answered between these monotonic instants. */
   readonly sentAt: number;
   readonly receivedAt: number;
-  /** What the server asks for before the next try, in milliseconds. */
+  /** The wait that the server asks for, in milliseconds. */
   readonly retryAfter: number | undefined;
-  /** Whether an earlier try got no answer, so that this reply may tell of its effect. */
+  /** An earlier try got no answer, so this reply may show the effect of that try. */
   readonly isRepeated: boolean;
 }
 
@@ -54,10 +54,10 @@ interface TransportOptions {
 const BACKOFF = { first: 100, factor: 2, most: 5_000 };
 const LONGEST_RETRY_AFTER = 30_000;
 const MOST_FAULTS = 10;
-/** Statuses of a server or proxy that cannot answer now; the same request may succeed later. */
+/** The same request may succeed later. */
 export const LATER: ReadonlySet<number> = new Set([429, 500, 502, 503, 504]);
 
-/** Codes that mean that the request was not even sent, so that it can have had no effect. */
+/** With these codes the request was not sent, so it had no effect. */
 const UNSENT: ReadonlySet<unknown> = new Set([
   "ECONNREFUSED",
   "EHOSTUNREACH",
@@ -67,7 +67,7 @@ const UNSENT: ReadonlySet<unknown> = new Set([
   "UND_ERR_CONNECT_TIMEOUT",
 ]);
 
-/** No answer came, or none that can be read. Unless it was not even sent, its effect is not known. */
+/** No readable answer came. The effect is unknown, unless the request was not sent. */
 class NoAnswer extends Error {
   override readonly name = "NoAnswer";
   readonly isUnsent: boolean;
@@ -78,14 +78,14 @@ class NoAnswer extends Error {
   }
 }
 
-/** The reply was longer than it may be, so it was not read to its end; asking again would not help. */
+/** The reply exceeded the limit. Asking again would not help. */
 export class ReplyTooLarge extends Error {
   override readonly name = "ReplyTooLarge";
 }
 
 /**
- * Requests to one server. Every one has a time limit and a size limit, and is repeated a bounded number of times. The
- * key is put into a header here and shown nowhere else.
+ * Requests to one server, each with a limit of time, size and tries. The key goes into a header here and is shown nowhere
+ * else.
  */
 export class Transport {
   readonly #options: TransportOptions;
@@ -104,12 +104,12 @@ export class Transport {
     return this.#closed.signal.aborted;
   }
 
-  /** Ends the requests under way; those that come later fail at once. */
+  /** Aborts requests under way. Later ones fail at once. */
   close(): void {
     this.#closed.abort();
   }
 
-  /** Repeats a request until it has an answer that is not "later", or the tries are used up. */
+  /** Repeats a request until it has a final answer or no tries are left. */
   async ask(request: Request): Promise<Reply> {
     let isRepeated = false;
     for (let tries = 1; ; tries++) {
@@ -124,16 +124,15 @@ export class Transport {
       }
       if (reply && !LATER.has(reply.status)) return reply;
       if (tries >= this.#options.tries || this.isClosed) throw this.#failed(request, reply, failure);
-      // A server that failed in the middle may have done its work all the same.
+      // A failed request may still have had its effect.
       isRepeated ||= reply !== undefined && reply.status !== 429;
       await this.rest(tries, reply?.retryAfter, true);
     }
   }
 
   /**
-   * Repeats a request until it has an answer, however long the server is away: what a worker reports must not get lost
-   * while its server is restarted. Null once nobody wants the answer any more, or the client is closed. `wasSent`: it went
-   * out before, in another request that got no answer.
+   * Repeats a request until it has an answer, so that a restart of the server loses no report. Null once `isWanted` is
+   * false or the client is closed. `wasSent`: an earlier request without an answer held the same report.
    */
   async insist(request: Request, isWanted: () => boolean, wasSent = false): Promise<Reply | null> {
     let isRepeated = wasSent;
@@ -142,9 +141,9 @@ export class Transport {
       let reply: Reply | undefined;
       try {
         reply = await this.once(request, isRepeated);
-        // A request that the server fails at again and again would block the others for ever.
+        // A request that always fails must not block the others.
         if (reply.status === 500 && ++faults >= MOST_FAULTS) return reply;
-        // A key that is being replaced is refused for a while; dropping the report would lose the work behind it.
+        // A key may be refused while it is replaced. Dropping the report would lose the attempt's work.
         if (!LATER.has(reply.status) && reply.status !== 401 && reply.status !== 403) return reply;
         isRepeated ||= reply.status >= 500;
       } catch (error) {
@@ -154,13 +153,13 @@ export class Transport {
       if (this.isClosed || !isWanted()) return null;
       if (tries === 1)
         this.#options.logger.debug({ what: request.what }, "the server does not answer; trying again");
-      // The open worker behind it keeps the process alive, and a closed one must not.
+      // No keepAlive: the open worker keeps the process alive, and a closed one must not.
       await this.rest(tries, reply?.retryAfter, false);
       if (this.isClosed || !isWanted()) return null;
     }
   }
 
-  /** Waits before the next try: growing, with jitter, and never less than the server asked for. */
+  /** Waits before the next try: with backoff and jitter, at least as long as the server asked for. */
   rest(tries: number, retryAfter: number | undefined, keepAlive: boolean): Promise<void> {
     const { system } = this.#options;
     const delay = Math.max(backoff(tries, BACKOFF) * (0.5 + system.random()), retryAfter ?? 0);
@@ -177,7 +176,6 @@ export class Transport {
     });
   }
 
-  /** One try. */
   async once(request: Request, isRepeated = false): Promise<Reply> {
     const { system, timeout, fetch, url } = this.#options;
     const limit = request.timeout ?? timeout;
@@ -187,7 +185,7 @@ export class Transport {
     this.#closed.signal.addEventListener("abort", abort);
     if (this.isClosed) abort();
     const sentAt = system.monotonic();
-    // A fetch of somebody's own may not heed its signal, and the limit holds all the same.
+    // A user's `fetch` may ignore its signal; the time limit still holds.
     const cut = new Promise<never>((_, reject) => {
       const end = () =>
         reject(new NoAnswer(this.isClosed ? "the client is closed" : `no answer within ${limit} ms`));
@@ -221,7 +219,7 @@ export class Transport {
     }
   }
 
-  /** The text of a reply, never more than the limit: what comes is counted as it comes. */
+  /** The text of a reply, counted while it arrives. */
   async #read(response: Response): Promise<string> {
     const { replyLimit } = this.#options;
     const tooLarge = () => new ReplyTooLarge(`a reply of more than ${replyLimit} bytes was not read`);
@@ -246,7 +244,7 @@ export class Transport {
     try {
       return { status, body: JSON.parse(text), retryAfter };
     } catch (cause) {
-      // A proxy in between answers in its own words; its status still says whether to come again.
+      // A proxy's reply may not be JSON. Its status still says whether to retry.
       if (status >= 300) return { status, body: undefined, retryAfter };
       throw new NoAnswer(`the reply is not JSON: ${show(text.slice(0, 80))}`, { cause });
     }
@@ -262,7 +260,7 @@ export class Transport {
   }
 }
 
-/** The code of an error of the network; a refused connection hides it in its cause. */
+/** The code of a network error; `fetch` hides it in the cause. */
 function codeOf(error: unknown): string | undefined {
   let at = error;
   for (let depth = 0; depth < 4 && at instanceof Error; depth++) {
@@ -283,7 +281,7 @@ interface Refusal {
   readonly details?: unknown;
 }
 
-/** The error object of a reply, as far as it has one. */
+/** The error object of a reply, or an empty one. */
 export function refusalOf(reply: Reply): Refusal {
   const { body } = reply;
   if (typeof body !== "object" || body === null || !("error" in body)) return {};
@@ -296,7 +294,7 @@ export function saidBy(reply: Reply): string {
   return `the server answered ${reply.status}${typeof message === "string" ? `: ${message.slice(0, 1_000)}` : ""}`;
 }
 
-/** What a refused request is to the caller. */
+/** The error that the caller gets for a refused request. */
 export function refused(what: string, reply: Reply): CurfewError {
   if (reply.status === 404) return new CurfewError("not_found", `${what}: ${saidBy(reply)}`);
   if (reply.status === 409) return new CurfewError("invalid_state", `${what}: ${saidBy(reply)}`);

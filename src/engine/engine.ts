@@ -13,7 +13,6 @@ import type { InputOf, Json, Schema } from "../core/schema.ts";
 import type { Advice } from "../core/stats/advice.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
 import type { Hint, Store } from "../ports/store.ts";
-import { within } from "../ports/system.ts";
 import type { EngineContext } from "./context.ts";
 import { CRONS } from "./crons/cron-jobs.ts";
 import { CronScheduler } from "./crons/cron-scheduler.ts";
@@ -33,7 +32,9 @@ import { recordBusEvents } from "./events/recording-rules.ts";
 import { openSharedContext, type SharedContext } from "./open-context.ts";
 import { Bulk } from "./operations/bulk.ts";
 import { DeadLetters } from "./operations/dead-letters.ts";
+import { type ExportPage, type ExportPageOptions, exportPage } from "./operations/export-jobs.ts";
 import { type JobPage, type PageOptions, pageView } from "./operations/find-jobs.ts";
+import { type ImportedLine, type ImportOptions, importLines } from "./operations/import-jobs.ts";
 import { JobHandle } from "./operations/job-handle.ts";
 import type { JobQuery } from "./operations/job-query.ts";
 import { JobRows } from "./operations/job-rows.ts";
@@ -44,6 +45,7 @@ import { Limits } from "./queues/key-limits.ts";
 import { Maintenance } from "./queues/maintenance.ts";
 import { Queues } from "./queues/queues.ts";
 import { Service } from "./remote/service.ts";
+import { CLOSE_LIMIT, CLOSE_MARKS, CloseBudget } from "./runtime/close-budget.ts";
 import { type CloseOnSignalsOptions, closeOnSignals } from "./runtime/close-on-signals.ts";
 import { Loop } from "./runtime/loop.ts";
 import type { MessageHandle } from "./sagas/message-handle.ts";
@@ -66,7 +68,6 @@ import { WORKFLOWS } from "./workflows/workflow-records.ts";
 import { Workflows } from "./workflows/workflows.ts";
 
 const SETTINGS_EVERY = 5_000;
-const CLOSE_LIMIT = 5_000;
 const DRAIN = 25_000;
 
 type ResultOf<Definition> = Definition extends JobDefinition<unknown, unknown, infer Result> ? Result : never;
@@ -282,6 +283,20 @@ export class Engine implements AsyncDisposable {
     return pageView(await new JobRows(this.#context).find(query, page));
   }
 
+  /**
+   * One page of jobs as lines that `importJobs` takes, on any store: waiting jobs and dead letters, and with `ended` all
+   * that have ended. Running jobs and jobs of workflows are counted and left out.
+   */
+  exportJobs(query: JobQuery = {}, page: ExportPageOptions = {}): Promise<ExportPage> {
+    return exportPage(this.#context, query, page);
+  }
+
+  /** Stores up to 1,000 lines of an export, each under its own id. Repeating a call adds nothing twice. */
+  importJobs(lines: readonly unknown[], options: ImportOptions = {}): Promise<ImportedLine[]> {
+    this.#assertOpen();
+    return importLines(this.#context, lines, options);
+  }
+
   /** Starts a worker in this process. */
   work(options: WorkOptions): Worker {
     this.#assertOpen();
@@ -404,11 +419,19 @@ export class Engine implements AsyncDisposable {
     for (const queue of new Set([...this.#workers].flatMap(({ queues }) => queues))) this.#ready(queue);
   }
 
+  /** The store answers again: what waits between two tries goes on at once. */
+  #lookAgain(): void {
+    this.#readyAll();
+    this.#sweep.loop.wake();
+    this.#dispatcher.loop.wake();
+  }
+
   #hear(hint: Hint): void {
     this.journal.wake();
     if ("ready" in hint) this.#ready(hint.ready);
     else if ("settled" in hint) this.#context.waiters.hint(hint.settled);
     else if ("timeouts" in hint) this.#dispatcher.wakeAt(hint.timeouts);
+    else if ("missed" in hint) this.#lookAgain();
     else {
       this.#context.changed(hint.lost);
       this.#service?.forget(hint.lost);
@@ -439,11 +462,17 @@ export class Engine implements AsyncDisposable {
 
   async #close(options: { readonly drain?: Duration }): Promise<void> {
     const { system, clock, store } = this.#context;
+    const begun = system.monotonic();
+    const workers = [...this.#workers];
     await Promise.all([
       this.#service?.close(),
       this.#dispatcher.stop(parseDrain(options) ?? DRAIN),
-      ...[...this.#workers].map((worker) => worker.close(options)),
+      ...workers.map((worker) => worker.close(options)),
     ]);
+    const budget = new CloseBudget(
+      system,
+      Math.max(begun, ...workers.map(({ drainedAt }) => drainedAt ?? begun)),
+    );
     const stopped = Promise.all([
       this.#unique.flushed().then(() => this.#intake.flushed()),
       this.#sagas.flushed(),
@@ -459,9 +488,9 @@ export class Engine implements AsyncDisposable {
     ]);
     clock.close();
     this.journal.close();
-    await within(system, CLOSE_LIMIT, stopped);
+    await budget.until(CLOSE_MARKS.loops, stopped);
     this.#context.waiters.close();
-    await within(system, CLOSE_LIMIT, store.close());
+    await budget.until(CLOSE_LIMIT, store.close());
     this.#context.bus.close();
   }
 

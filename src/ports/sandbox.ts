@@ -36,7 +36,7 @@ export interface SandboxCall {
   readonly silence: number | null;
   progress(fraction: number, note: Json | undefined): void;
   checkpoint(state: Json): Promise<void>;
-  /** The handler called `heartbeat`. */
+  /** The handler called `beat`. */
   beat(): void;
   /** The event loop of the sandbox still runs. This says nothing about the handler. */
   alive(): void;

@@ -1,3 +1,4 @@
+import type { StoreDiagnosis } from "../core/doctor/facts.ts";
 import type { NewEvent } from "../core/event/new-event.ts";
 import type { NewJob } from "../core/job/envelope.ts";
 import type { HeldSlots } from "../core/job/held-slots.ts";
@@ -38,6 +39,11 @@ export interface Store {
    * commit that caused it. A listener that is registered twice is called twice.
    */
   listen(onHint: (hint: Hint) => void): Promise<AsyncDisposable>;
+  /**
+   * Says how the store is set up, for people who look for a problem. It writes no row. A store that has nothing to say
+   * leaves it out.
+   */
+  diagnose?(): Promise<StoreDiagnosis>;
   /** After this, every call except `close` is refused with the code `closed`. */
   close(): Promise<void>;
 }
@@ -260,7 +266,7 @@ export interface Unit {
 export interface JobWrite {
   readonly id: JobId;
   readonly fence: Fence;
-  /** Named by everybody except the holder, and by verdicts that another writer's change would invalidate. */
+  /** Outsiders always name it. The holder names it too, if another writer's change would make its verdict wrong. */
   readonly rev?: number;
   /** The whole new image. It increases the revision by one. */
   readonly image?: JobImage;
@@ -349,13 +355,15 @@ export interface Refused {
 
 /**
  * `lost`: the fence of a claimed job was voided, or its row changed. Its holder beats to learn which. `timeouts`: the
- * due time of the first timeout that was added.
+ * due time of the first timeout that was added. `missed`: hints were lost, or the store answers again after it did not;
+ * look at everything.
  */
 export type Hint =
   | { readonly ready: string }
   | { readonly settled: JobId }
   | { readonly lost: JobId }
-  | { readonly timeouts: Instant };
+  | { readonly timeouts: Instant }
+  | { readonly missed: true };
 
 /** A limit key and what uses it. */
 export interface LimitRow extends KeyUse {
@@ -448,6 +456,11 @@ export interface Inspector {
   depths(queue?: string): Promise<ReadonlyMap<string, Readonly<Record<JobState, number>>>>;
   /** Unique keys that live jobs hold, in order, after a cursor. Jobs without a key cost nothing. */
   holders(after: string | null, limit: number): Promise<KeyHolder[]>;
+  /**
+   * The unique key of each job, live or finished, in the order of the ids; null for a job without one and for an
+   * unknown id. A finished job holds its key no longer, but takes it back when it is revived.
+   */
+  uniqueKeys(ids: readonly JobId[]): Promise<(string | null)[]>;
   /** Limits that have live jobs, in the order of their keys, after a cursor. */
   limitKeys(after: string | null, limit: number): Promise<LimitRow[]>;
   /** One limit, used or not. */

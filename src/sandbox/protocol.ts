@@ -5,12 +5,18 @@ import type { Json } from "../core/schema.ts";
 import { type Duration, type InstantInput, parseDuration, parseInstant } from "../core/time.ts";
 import { describeError, ownKeys, readKey } from "../core/user-values.ts";
 import type { SandboxJob } from "../ports/sandbox.ts";
+import { shapeProblem } from "./shape.ts";
 
 /** Both sides come from one package. A child of another version is refused. */
 export const PROTOCOL = 1;
 
 /** The most characters of one message: four documents of the default limit. */
 export const MESSAGE_LIMIT = 4_000_000;
+
+/** Shorter messages cost less than looking at their shape. */
+const SHORT_MESSAGE = 4_000;
+/** The levels of a message around a document. */
+const LEVELS_AROUND = 10;
 
 /** The most lines of output per attempt that go into the job's log. */
 export const MOST_LINES = 500;
@@ -216,8 +222,14 @@ const REPORTS: { readonly [Say in Report["say"]]: { readonly [field: string]: Ch
   idle: { key: text },
 };
 
+function refuseShape(text: string): void {
+  const problem = text.length > SHORT_MESSAGE ? shapeProblem(text, LEVELS_AROUND) : undefined;
+  if (problem) throw new ProtocolFlaw(`a message with ${problem}`);
+}
+
 /** Reads one report. Throws a ProtocolFlaw that names what is wrong. */
 export function parseReport(line: string): Report {
+  refuseShape(line);
   let value: unknown;
   try {
     value = JSON.parse(line);
@@ -232,6 +244,8 @@ export function parseReport(line: string): Report {
     if (!check((value as Record<string, unknown>)[field]))
       throw new ProtocolFlaw(`a message "${say}" with a wrong ${field}`);
   }
+  // The payload is JSON in a string, which is parsed later.
+  if (say === "enqueue") refuseShape((value as Extract<Report, { say: "enqueue" }>).payload);
   return value as Report;
 }
 

@@ -6,7 +6,7 @@ import { keysOf } from "../core/option-keys.ts";
 import type { Engine } from "../engine/engine.ts";
 import { type Logger, silentLogger } from "../ports/log.ts";
 import { checkLimits } from "./body-limits.ts";
-import { basePath, DashboardFiles, type DashboardOptions } from "./dashboard-files.ts";
+import { basePath, DashboardFiles, type DashboardOptions, noticeOf } from "./dashboard-files.ts";
 import type { ServerEnv } from "./env.ts";
 import { EventHub } from "./event-hub.ts";
 import { createMetrics } from "./metrics.ts";
@@ -21,25 +21,27 @@ export interface ServerOptions extends GuardOptions {
   readonly logger?: Logger;
   /** Turns on the two hooks that only a conformance suite needs. Off by default. */
   readonly conformance?: boolean;
-  /** Whether events are recorded from now on, in all engines on the store, so that clients can read them. Default true. */
+  /** Record events in all engines on the store from now on, so that clients can read them. Default true. */
   readonly recordEvents?: boolean;
+  /** Refuse reports (ack, nack, beats, progress, logs) that do not name the fence of the fetched job. Default false. */
+  readonly requireFence?: boolean;
   /** The dashboard: on at `/` by default, at another path with `{ base: "/admin/jobs" }`, or off with `false`. */
   readonly dashboard?: boolean | DashboardOptions;
 }
 
-/** An Open Job Spec server over an engine. It listens to nothing by itself: `listen`, or any host of `fetch`, does. */
+/** An Open Job Spec server over an engine. It opens no port: `listen`, or any host of `fetch`, does. */
 export interface CurfewServer {
-  /** To be mounted into an application of one's own. */
+  /** Mount this into your own Hono application. */
   readonly app: Hono<ServerEnv>;
   fetch(request: Request, env?: ServerEnv["Bindings"]): Response | Promise<Response>;
-  /** Serves a request straight from Node, without a web Request around it; false if it must go through `fetch`. */
+  /** Serves a Node request without building a web Request. False: pass it to `fetch`. */
   handle(incoming: IncomingMessage, outgoing: ServerResponse): boolean;
-  /** Whether everybody may do everything: no keys were given. */
+  /** No keys were given: every caller may do everything. */
   readonly isOpen: boolean;
   readonly ready: boolean;
-  /** Ends what would never end by itself: lines on which events are followed. */
+  /** Ends all event streams, which never end by themselves. */
   hangUp(): void;
-  /** Hands out no more jobs and finishes what is being written. The engine stays open. */
+  /** Hands out no more jobs and waits for writes under way. The engine stays open. */
   close(): Promise<void>;
 }
 
@@ -52,6 +54,7 @@ const KEYS = keysOf<ServerOptions>({
   conformance: true,
   dashboard: true,
   recordEvents: true,
+  requireFence: true,
 });
 
 export function createServer(engine: Engine, options: ServerOptions = {}): CurfewServer {
@@ -71,6 +74,7 @@ export function createServer(engine: Engine, options: ServerOptions = {}): Curfe
     engine,
     service,
     isConformance: options.conformance === true,
+    requiresFence: options.requireFence === true,
     isReady: () => isReady,
     version: packageVersion(),
     metrics: () => metrics.text(),
@@ -85,18 +89,18 @@ export function createServer(engine: Engine, options: ServerOptions = {}): Curfe
     hub: new EventHub(engine, service.system, logger),
     logger,
     sessions: guard.sessions,
+    notice: noticeOf(options.dashboard),
   };
-  // From here on events are recorded, so that clients can read them.
   if (!engine.journal.isForbidden && options.recordEvents !== false)
     engine.journal.turnOn().catch((error: unknown) => {
-      logger.error({ error }, "other engines on this store could not be told to record events");
+      logger.error({ error }, "could not turn on event recording in the other engines on this store");
     });
-  const door = new RequestHandler(guard, metrics, context, ROUTES, logger);
-  const app = createApp(door, base);
+  const handler = new RequestHandler(guard, metrics, context, ROUTES, logger);
+  const app = createApp(handler, base);
   return {
     app,
     fetch: (request, env) => app.fetch(request, env),
-    handle: nodeHandler(door, ROUTES),
+    handle: nodeHandler(handler, ROUTES),
     isOpen: guard.isOpen,
     get ready() {
       return isReady;
@@ -115,12 +119,12 @@ function packageVersion(): string {
   return (JSON.parse(text) as { version: string }).version;
 }
 
-function createApp(door: RequestHandler, base: string | undefined): Hono<ServerEnv> {
+function createApp(handler: RequestHandler, base: string | undefined): Hono<ServerEnv> {
   const app = new Hono<ServerEnv>();
-  // Under the dashboard's own path too: an application then hands on one path, and the cookie is sent nowhere else.
+  // Routes are served below the dashboard's path too. An application then forwards one path, and the cookie stays below it.
   const prefixes = base === undefined || base === "/" ? [""] : ["", base.slice(0, -1)];
-  for (const prefix of prefixes) for (const route of ROUTES) serveRoute(app, door, prefix, route);
-  if (base !== undefined) serveDashboard(app, door, base);
+  for (const prefix of prefixes) for (const route of ROUTES) serveRoute(app, handler, prefix, route);
+  if (base !== undefined) serveDashboard(app, handler, base);
   const served = prefixes.flatMap((prefix) =>
     ROUTES.map(({ method, path }) => ({
       methods: method === "GET" ? ["GET", "HEAD"] : [method],
@@ -129,26 +133,26 @@ function createApp(door: RequestHandler, base: string | undefined): Hono<ServerE
   );
   app.notFound((c) => {
     const methods = served.flatMap(({ path, methods }) => (path.test(c.req.path) ? methods : []));
-    const answer = door.unknown(c.req.raw, c.req.path, methods);
+    const answer = handler.unknown(c.req.raw, c.req.path, methods);
     return answer instanceof Response ? answer : respond(answer);
   });
-  app.onError((error, c) => respond(door.broken(error, c.req.raw)));
+  app.onError((error, c) => respond(handler.broken(error, c.req.raw)));
   return app;
 }
 
-function serveRoute(app: Hono<ServerEnv>, door: RequestHandler, prefix: string, route: Route): void {
+function serveRoute(app: Hono<ServerEnv>, handler: RequestHandler, prefix: string, route: Route): void {
   app.on(route.method, `${prefix}${route.path}`, async (c) => {
-    const { body, ...head } = await door.answer(route, askedBy(c));
+    const { body, ...head } = await handler.answer(route, askedBy(c));
     if (!body) return respond(head);
     if (c.req.raw.method !== "HEAD") return respond({ ...head, body });
-    // Who asks only for the head reads nothing, and would never be seen to leave.
+    // Nobody reads the body of a HEAD reply, so the stream would never notice that the client left.
     await body.cancel();
     return respond(head);
   });
 }
 
-/** Every path below the base that is no file is a page: the program in the browser reads it. The interface is not. */
-function serveDashboard(app: Hono<ServerEnv>, door: RequestHandler, base: string): void {
+/** Serves the page for every path below the base that is no file: the browser program reads the path. API paths are excluded. */
+function serveDashboard(app: Hono<ServerEnv>, handler: RequestHandler, base: string): void {
   const files = new DashboardFiles(base);
   // Assets and links are below the base, so the base itself ends with a slash.
   if (base !== "/")
@@ -160,7 +164,7 @@ function serveDashboard(app: Hono<ServerEnv>, door: RequestHandler, base: string
       : files.serve(path, c.req.header("accept-encoding") ?? null);
     if (!file) return next();
     const { status, headers, bytes } = file;
-    return new Response(bytes, { status, headers: { ...door.head(c.req.raw), ...headers } });
+    return new Response(bytes, { status, headers: { ...handler.head(c.req.raw), ...headers } });
   });
 }
 

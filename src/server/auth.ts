@@ -7,16 +7,16 @@ import type { System } from "../ports/system.ts";
 import { HttpError } from "./http-error.ts";
 import { type Right, ROLES, type Role } from "./roles.ts";
 
-/** One key. Several may share a name: that is how a key is replaced without a moment in which none works. */
+/** One key. Several keys may share a name, so that a new key works before the old one is removed. */
 export interface KeyOptions {
-  /** Whose key it is; shown in logs and used for the rate limit. */
+  /** The owner of the key; shown in logs and used for the rate limit. */
   readonly name: string;
   readonly role: Role;
   /** What `curfew keys new` printed as the hash: `sha256:` and 64 hexadecimal digits. */
   readonly hash: string;
   /** From this instant on the key is refused. */
   readonly notAfter?: InstantInput;
-  /** Requests per second, where this key's limit differs from the server's. */
+  /** Requests per second. Default: `limits.rate` of the server. */
   readonly rate?: number;
 }
 
@@ -25,13 +25,13 @@ export interface Identity {
   readonly name: string;
   readonly role: Role;
   readonly rate: number | undefined;
-  /** Why it is done, as far as the caller says; only for what is entered in the audit. */
+  /** The caller's reason for the audit; only on audited routes. */
   readonly reason?: string | undefined;
-  /** How the server knows: by a key if left out. */
+  /** How the caller was identified. Left out: by a key. */
   readonly by?: "session" | "host" | "nobody";
 }
 
-/** Who a request comes from, as the application around the server says. */
+/** The caller of a request, as the host application names it. */
 export interface Visitor {
   readonly name: string;
   readonly role: Role;
@@ -51,9 +51,8 @@ const FIELDS = keysOf<KeyOptions>({ name: true, role: true, hash: true, notAfter
 const MOST_KEYS = 1_000;
 
 /**
- * A new key and the hash to keep. The key is 256 random bits, so a plain SHA-256 is right: bcrypt and its like slow
- * down the guessing of words that people choose, and here there is nothing to guess; all they would add is a cheap way
- * to keep the server busy with wrong keys.
+ * A new key and its hash. A key is 256 random bits, so nobody can guess it and a plain SHA-256 is enough. A slow hash
+ * such as bcrypt would only let wrong keys keep the server busy.
  */
 export function createKey(fill: System["fill"] = realSystem.fill): {
   readonly key: string;
@@ -83,21 +82,21 @@ export class Keyring {
     return this.#keys.size;
   }
 
-  /** Takes over another list at once; requests under way keep the identity they came with. */
+  /** Replaces all keys at once. Requests under way keep their identity. */
   replace(keys: readonly KeyOptions[]): void {
     this.#keys = new Map(checkKeys(keys, "keys").map((key) => [key.digest.toString("latin1"), key]));
   }
 
   /**
-   * Finds the key of a token by the token's digest, and compares the digests in constant time. All that the time of a
-   * look-up could tell is about digests, and nobody comes from a digest to a token of 256 random bits.
+   * Finds the key of a token by its digest and compares digests in constant time. Timing could only reveal a digest, and
+   * a digest does not lead to a token of 256 random bits.
    */
   find(token: string): Identity | "unknown" | "expired" {
     if (!KEY.test(token)) return "unknown";
     return this.findByDigest(hash("sha256", token, "buffer").toString("latin1"));
   }
 
-  /** The same by the SHA-256 of a key, as a Latin-1 text: a login keeps this and not the key. */
+  /** Like `find`, by the SHA-256 of a key as Latin-1 text. A session stores this digest, not the key. */
   findByDigest(text: string): Identity | "unknown" | "expired" {
     const key = this.#keys.get(text);
     if (!key || !timingSafeEqual(key.digest, Buffer.from(text, "latin1"))) return "unknown";
@@ -139,7 +138,7 @@ function checkKey(key: unknown, field: string): Key {
   };
 }
 
-/** A key written where its hash belongs is a secret in the wrong place: the message must not repeat it. */
+/** Somebody may write the key in place of its hash. The message must not repeat it. */
 function notAHash(field: string, written: unknown): Error {
   const isKey = typeof written === "string" && written.startsWith(PREFIX);
   const shown = isKey ? "a key itself" : typeof written === "string" ? "(a string)" : written;
@@ -148,7 +147,7 @@ function notAHash(field: string, written: unknown): Error {
 
 const CHALLENGE = { "WWW-Authenticate": 'Bearer realm="curfew"' };
 
-/** Who sent this, or a refusal with 401. Without keys everybody is the admin: the server then listens to this machine only. */
+/** The caller of a request, or a 401. Without keys every caller is an admin, and the server listens on loopback only. */
 export function authenticate(keyring: Keyring | undefined, authorization: string | null): Identity {
   if (!keyring) return LOCAL;
   if (authorization === null) {
@@ -165,7 +164,7 @@ export function authenticate(keyring: Keyring | undefined, authorization: string
 
 const LOCAL: Identity = { name: "local", role: "admin", rate: undefined, by: "nobody" };
 
-/** What the application's own `authorize` said, as an identity; null refuses the request with 401. */
+/** Turns the answer of the host's `authorize` into an identity. Null is a 401. */
 export function identityOfHost(said: Role | Visitor | null): Identity {
   if (said === null) throw new HttpError(401, "unauthorized", "Log in to the application first");
   const { name, role } = typeof said === "string" ? { name: said, role: said } : said;

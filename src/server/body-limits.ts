@@ -9,7 +9,7 @@ export interface LimitOptions {
   readonly body?: number;
   /** How deep a body may be nested. Default 100. */
   readonly depth?: number;
-  /** How many keys all objects of a body may have together. Default 100,000. */
+  /** How many keys all objects of a body may have together. Twice as many lists and objects are allowed. Default 50,000. */
   readonly keys?: number;
   /** Requests per second and caller, where the caller's key does not say otherwise. Default: no limit. */
   readonly rate?: number;
@@ -22,8 +22,8 @@ export interface Limits {
   readonly rate: number | undefined;
 }
 
-const DEFAULTS = { body: 4 * 1024 * 1024, depth: 100, keys: 100_000 } as const;
-/** Beyond this the checks of a payload, which walk it recursively, could run out of stack. */
+const DEFAULTS = { body: 4 * 1024 * 1024, depth: 100, keys: 50_000 } as const;
+/** Payload checks are recursive: a deeper body could exhaust the stack. */
 const DEEPEST = 1_000;
 const LARGEST = 256 * 1024 * 1024;
 
@@ -45,12 +45,12 @@ function wholeNumber(name: string, value: number, most: number): number {
   throw refuse("invalid_limit", `limits.${name}`, value, `use a whole number from 1 to ${most}`);
 }
 
-/** What the Node adapter hands along: the request as Node itself knows it. */
+/** The parts of Node's request that the body reader uses. */
 export type Incoming = Pick<IncomingMessage, "on" | "pause" | "readableDidRead" | "readableEnded">;
 
 /**
- * The text of a request's body, never more than the limit. A named length is checked before a byte is read; what comes
- * is counted as it comes, because behind another server the length may have been named wrongly.
+ * The text of a body, at most `limit` bytes. A Content-Length above the limit is refused before a byte is read. Bytes are
+ * counted as they arrive too, because a proxy may send a wrong length.
  */
 export async function readBody(
   request: { readonly headers: { get(name: string): string | null }; readonly body?: ReadableStream | null },
@@ -68,7 +68,7 @@ export async function readBody(
   return decode(chunks.length === 1 ? first : Buffer.concat(chunks));
 }
 
-/** Straight from Node, without the web streams around it: a third of the time of a small request would go there. */
+/** Reads from Node directly: web streams would add a third to the time of a small request. */
 function readIncoming(incoming: Incoming, limit: number): Promise<Uint8Array[]> {
   if (incoming.readableDidRead)
     throw new Error("the body was read before: mount the server above body parsers");
@@ -86,7 +86,7 @@ function readIncoming(incoming: Incoming, limit: number): Promise<Uint8Array[]> 
       })
       .on("end", () => resolve(chunks))
       .on("error", reject)
-      // A client that is gone reads no reply, but the request must come to an end.
+      // The client is gone, but the request must still end.
       .on("close", () => {
         if (!incoming.readableEnded)
           reject(new HttpError(400, "invalid_request", "The connection ended before the body did"));
@@ -104,21 +104,20 @@ async function readStream(body: ReadableStream | null, limit: number): Promise<U
     size += value.byteLength;
     chunks.push(value);
     if (size <= limit) continue;
-    // Nobody waits for the client to take notice: the refusal is on its way already.
+    // Do not wait for the client: the refusal is already on its way.
     reader.cancel().catch(() => {});
     throw tooLarge(limit);
   }
 }
 
-/** Bytes that are no text are refused: a lenient decoder would store something other than what was sent. */
+/** Refuses bytes that are not UTF-8: a lenient decoder would store another text than was sent. */
 function decode(bytes: Uint8Array): string {
   if (!isUtf8(bytes)) throw new HttpError(400, "invalid_payload", "The body is not UTF-8 text");
   const text = bufferOf(bytes).toString("utf8");
-  // The mark that some programs put before a text is no part of it.
+  // A byte order mark is not part of the text.
   return text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text;
 }
 
-/** Node's own chunks are buffers already. */
 function bufferOf(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
@@ -139,12 +138,14 @@ const OPEN_OBJECT = 123;
 const CLOSE_OBJECT = 125;
 
 /**
- * Counts depth and keys of a JSON text before it is parsed, in one pass and without recursion. Text that is not JSON
- * is miscounted harmlessly: the parser refuses it next.
+ * Counts depth and keys of a JSON text before it is parsed, in one pass and without recursion. Text that is not
+ * JSON may be miscounted: the parser refuses it next.
  */
 export function checkShape(text: string, { depth, keys }: Pick<Limits, "depth" | "keys">): void {
   let level = 0;
   let named = 0;
+  let opened = 0;
+  const lists = Math.max(1_000, 2 * keys);
   for (let at = 0; at < text.length; at++) {
     switch (text.charCodeAt(at)) {
       case QUOTE:
@@ -153,6 +154,7 @@ export function checkShape(text: string, { depth, keys }: Pick<Limits, "depth" |
       case OPEN_LIST:
       case OPEN_OBJECT:
         if (++level > depth) throw invalid(`The body is nested deeper than ${depth} levels`, { depth });
+        if (++opened > lists) throw invalid(`The body has more than ${lists} lists and objects`, { lists });
         break;
       case CLOSE_LIST:
       case CLOSE_OBJECT:
@@ -164,7 +166,7 @@ export function checkShape(text: string, { depth, keys }: Pick<Limits, "depth" |
   }
 }
 
-/** The place of the quote that ends a string; the length of the text where none does. */
+/** The index of the quote that ends a string, or the length of the text if none does. */
 function endOfString(text: string, from: number): number {
   let start = from;
   for (;;) {
@@ -182,9 +184,38 @@ function invalid(message: string, details: { [limit: string]: number }): HttpErr
   return new HttpError(400, "invalid_payload", message, { details });
 }
 
+/** Fields that hold a user's document. All other objects of a body are parts of the interface. */
+const DOCUMENTS: ReadonlySet<string> = new Set(["args", "result", "state", "checkpoint", "data", "details"]);
+/** The most keys of one object outside of documents: schemas look at each of them. */
+const MOST_FIELDS = 1_000;
+
+/** Refuses objects with more fields than any request needs, such as meta, labels and unknown fields. */
+export function refuseWide(value: unknown, path = ""): void {
+  if (typeof value !== "object" || value === null) return;
+  if (Array.isArray(value)) {
+    for (const item of value) refuseWide(item, path);
+    return;
+  }
+  let count = 0;
+  for (const name in value) {
+    if (++count > MOST_FIELDS)
+      throw invalid(
+        `${path || "body"}: it has more than ${MOST_FIELDS} keys; send fewer, or a list in args`,
+        {
+          fields: MOST_FIELDS,
+        },
+      );
+    if (!DOCUMENTS.has(name))
+      refuseWide(
+        (value as Record<string, unknown>)[name],
+        path === "" ? name : `${path}.${name}`.slice(0, 200),
+      );
+  }
+}
+
 /** The value of a JSON text within the limits, or a refusal. */
 export function parseBody(text: string, limits: Limits): unknown {
-  // A text of so few characters cannot nest deeper or hold more keys.
+  // A shorter text cannot nest deeper or hold more keys.
   if (text.length > limits.depth || text.length > limits.keys) checkShape(text, limits);
   try {
     const value: unknown = JSON.parse(text);
@@ -199,9 +230,8 @@ export function parseBody(text: string, limits: Limits): unknown {
 }
 
 /**
- * Each subject may send `rate` requests per second on average, and a second's worth at once: token buckets, kept as
- * the one instant at which a bucket is full again. Only so many subjects are remembered; the one that was silent
- * longest is forgotten first.
+ * Token buckets: each subject may send `rate` requests per second on average, and one second's worth at once. A bucket is
+ * stored as the instant at which it is full again. Beyond `most` subjects, the one that was silent longest is dropped.
  */
 export class RateLimiter {
   readonly #fullAt = new Map<string, number>();
@@ -215,7 +245,7 @@ export class RateLimiter {
     return this.#fullAt.size;
   }
 
-  /** Takes one token; answers 0, or after how many milliseconds there will be one. */
+  /** Takes one token. Returns 0, or the milliseconds until one is free. */
   take(subject: string, rate: number, now: number): number {
     const interval = 1_000 / rate;
     const fullAt = Math.max(now, this.#fullAt.get(subject) ?? now);

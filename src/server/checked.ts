@@ -4,7 +4,7 @@ import { HttpError } from "./http-error.ts";
 
 type Issue = z.core.$ZodIssue;
 
-/** What a client sent, as its schema has it; what does not fit is refused with the field, its value and what would do. */
+/** Checks a value against its schema. The refusal names the field, its value and the fix. */
 export function checked(schema: z.ZodType, value: unknown): unknown {
   const outcome = parsed(schema, value);
   if (outcome.success) return outcome.data;
@@ -13,7 +13,7 @@ export function checked(schema: z.ZodType, value: unknown): unknown {
   const path = issue.path.map(String);
   const field = path.join(".") || "body";
   const more = issues.length > 1 ? ` (and ${issues.length - 1} more)` : "";
-  // A retry policy that cannot be kept is told apart, as the specification has it.
+  // The specification wants 422 for an invalid retry policy.
   const isRetry = path.includes("retry");
   throw new HttpError(
     isRetry ? 422 : 400,
@@ -24,15 +24,16 @@ export function checked(schema: z.ZodType, value: unknown): unknown {
 }
 
 /**
- * A schema looks at the length of a value before it knows that it is a text, and an object with a `length` that is no
- * number makes it throw. That is the sender's doing, so it is refused like everything else that does not fit.
+ * zod reads the length of a value before it knows its type, and throws on an object whose `length` is no number. That is
+ * the sender's mistake, so it is a 400.
  */
 function parsed(schema: z.ZodType, value: unknown): ReturnType<z.ZodType["safeParse"]> {
   try {
     return schema.safeParse(value);
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
-    const message = 'body: an object with a "length" cannot be taken where a text or a list is meant';
+    const message =
+      'body: an object with a "length" stands where a text or a list is expected; send a text or a list';
     throw new HttpError(400, "invalid_request", message, { type: "validation_error", cause: error });
   }
 }
@@ -46,10 +47,10 @@ function valueAt(root: unknown, path: readonly PropertyKey[]): unknown {
 
 function complaint(issue: Issue, value: unknown): string {
   const wanted = wantedBy(issue);
-  return value === undefined ? `it is missing; ${wanted}` : `${show(value)} cannot be taken; ${wanted}`;
+  return value === undefined ? `it is missing; ${wanted}` : `${show(value)} is not valid; ${wanted}`;
 }
 
-/** The fix. Schemas of ours say it in words of their own; what zod found by itself is put into words here. */
+/** The fix. Our own schemas bring their message; messages of zod are rewritten here. */
 function wantedBy(issue: Issue): string {
   const kinds = kindsOf(issue);
   if (kinds.length > 0) return `send ${kinds.join(" or ")}`;

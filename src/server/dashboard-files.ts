@@ -8,9 +8,21 @@ import type { PlainHeaders } from "./http-error.ts";
 export interface DashboardOptions {
   /** The path under which it is served, such as `"/admin/jobs"`. Default `/`. */
   readonly base?: string;
+  /** What every page says about this server, such as that it is a test system. Default: nothing. */
+  readonly notice?: DashboardNotice;
 }
 
-/** A file as it is sent. */
+export interface DashboardNotice {
+  /** A word or two beside the search field, such as `"Staging"`. */
+  readonly label: string;
+  /** A sentence on the overview, with links to pages of the dashboard. */
+  readonly text?: string;
+  readonly links?: readonly {
+    readonly text: string /** Such as `"jobs?state=active"`. */;
+    readonly to: string;
+  }[];
+}
+
 export interface ServedFile {
   readonly status: number;
   readonly headers: PlainHeaders;
@@ -25,7 +37,7 @@ const TYPES: Readonly<Record<string, string>> = {
   ".woff2": "font/woff2",
 };
 
-/** What a page may load: files of this server, and nothing that stands in the page itself. */
+/** A page may load files of this server only, and run no inline code. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -55,25 +67,56 @@ const NOT_BUILT = `<!doctype html>
 </html>
 `;
 
-/** `"/admin/jobs/"` for every way to write it; undefined where the dashboard is switched off. */
+/** Normalises the base to `"/admin/jobs/"`; undefined if the dashboard is off. */
 export function basePath(option: boolean | DashboardOptions | undefined): string | undefined {
   if (option === false) return undefined;
   if (option === undefined || option === true) return "/";
-  refuseUnknownKeys(option, "dashboard", ["base"]);
+  refuseUnknownKeys(option, "dashboard", ["base", "notice"]);
   const { base = "/" } = option;
   if (typeof base !== "string" || !/^(?:\/[A-Za-z0-9._~-]+)*\/?$/.test(base) || base.includes(".."))
     throw refuse("invalid_option", "dashboard.base", base, 'write a path such as "/admin/jobs"');
   if (/^\/(?:ojs|health|ready|metrics)(?:\/|$)/.test(base))
-    throw refuse(
-      "invalid_option",
-      "dashboard.base",
-      base,
-      "the server itself answers there; use another path",
-    );
+    throw refuse("invalid_option", "dashboard.base", base, "the API uses this path; use another one");
   return base.endsWith("/") ? base : `${base}/`;
 }
 
-/** Where the build is: beside the compiled server, or in `dist` of a clone that runs from its sources. */
+const LABEL_LIMIT = 24;
+const TEXT_LIMIT = 300;
+const MOST_LINKS = 12;
+
+export function noticeOf(option: boolean | DashboardOptions | undefined): DashboardNotice | null {
+  const notice = typeof option === "object" ? option.notice : undefined;
+  if (notice === undefined) return null;
+  refuseUnknownKeys(notice, "dashboard.notice", ["label", "text", "links"]);
+  const { label, text = "", links = [] } = notice;
+  const check = (value: unknown, field: string, most: number) => {
+    if (typeof value !== "string" || value.length > most)
+      throw refuse(
+        "invalid_option",
+        `dashboard.notice.${field}`,
+        value,
+        `use a text of up to ${most} characters`,
+      );
+  };
+  check(label, "label", LABEL_LIMIT);
+  check(text, "text", TEXT_LIMIT);
+  if (!Array.isArray(links) || links.length > MOST_LINKS)
+    throw refuse("invalid_option", "dashboard.notice.links", links, `list up to ${MOST_LINKS} links`);
+  for (const [index, link] of links.entries()) {
+    check(link?.text, `links[${index}].text`, LABEL_LIMIT * 3);
+    // Only pages of the dashboard itself: no scheme and no host.
+    if (typeof link?.to !== "string" || !/^[\w-]*(?:[/?][\w\-.~%/?=&+]*)?$/.test(link.to))
+      throw refuse(
+        "invalid_option",
+        `dashboard.notice.links[${index}].to`,
+        link?.to,
+        'write a page of the dashboard, such as "jobs?state=active"',
+      );
+  }
+  return notice;
+}
+
+/** The build is beside the compiled server, or in `dist` of a clone that runs from source. */
 function folder(): string {
   const isClone = import.meta.url.endsWith(".ts");
   return fileURLToPath(new URL(isClone ? "../../dist/dashboard/" : "../dashboard/", import.meta.url));
@@ -85,7 +128,7 @@ interface Packed {
   readonly headers: PlainHeaders;
 }
 
-/** The built dashboard. It is read when it is first asked for, and held: it has a few hundred kilobytes. */
+/** The built dashboard: a few hundred kilobytes, read on first use and kept in memory. */
 export class DashboardFiles {
   readonly #base: string;
   #files: ReadonlyMap<string, Packed> | undefined;
@@ -94,15 +137,15 @@ export class DashboardFiles {
     this.#base = base;
   }
 
-  /** The file at a path below the base; every path that names no file is a page of the program. */
+  /** The file at a path below the base. Every path outside `assets/` is a page of the browser program. */
   serve(path: string, accepts: string | null): ServedFile | null {
     this.#files ??= readFiles(folder(), this.#base);
-    // Names in the path of a page may hold dots, so only this folder is one of files.
+    // Page paths may hold dots, so only this folder holds files.
     const isAsset = path.startsWith("assets/");
     const file = this.#files.get(isAsset ? path : "index.html");
     if (file) return sent(file, accepts);
     if (isAsset) return null;
-    // Looked for again next time: somebody may build it now.
+    // Look again next time: the build may follow.
     this.#files = undefined;
     return sent(pack("not-built.html", Buffer.from(NOT_BUILT)), accepts, 503);
   }
@@ -121,7 +164,7 @@ function pack(name: string, plain: Uint8Array<ArrayBuffer>): Packed {
     gzip: name.endsWith(".woff2") ? undefined : gzipSync(plain, { level: 9 }),
     headers: {
       "Content-Type": TYPES[extname(name)] ?? "application/octet-stream",
-      // Names of assets hold a hash of their content, so they never change; the page that names them does.
+      // Asset names hold a hash of the content, so assets never change. The page does.
       "Cache-Control": name.startsWith("assets/") ? "public, max-age=31536000, immutable" : "no-store",
       Vary: "Accept-Encoding",
       ...(isPage && PAGE_HEADERS),
@@ -139,7 +182,7 @@ function readFiles(root: string, base: string): ReadonlyMap<string, Packed> {
   return files;
 }
 
-/** A build is the same for every base: its page names files relative to it, which a page further down could not. */
+/** The build does not know the base. Its relative links would break on deeper paths, so they become absolute here. */
 function withBase(page: Buffer<ArrayBuffer>, base: string): Buffer<ArrayBuffer> {
   const text = page
     .toString("utf8")

@@ -1,6 +1,6 @@
 import type { HttpBindings } from "@hono/node-server";
 
-/** What Hono's context holds here. The bindings are there under Node and missing in other hosts. */
+/** Hono's context. Only Node sets the bindings. */
 export interface ServerEnv {
   Bindings: Partial<HttpBindings>;
 }

@@ -3,32 +3,34 @@ import type { Engine } from "../engine/engine.ts";
 import type { Logger } from "../ports/log.ts";
 import type { System, Timer } from "../ports/system.ts";
 
-/** Whoever reads along. `push` says false once it cannot take more. */
+/** A reader of live events. `push` returns false once it cannot take more. */
 export interface Reader {
   push(bytes: Uint8Array): boolean;
   end(): void;
 }
 
-/** What is read along, and how it is written. */
+/** A kind of stream: which events it has, and their text. */
 export interface Feed {
-  /** Feeds of one name write the same of the same event. */
+  /** Feeds of one name write the same text for an event. */
   readonly name: string;
   readonly filter: EventFilter;
   frame(event: JournalEvent): string;
-  /** Whether nothing can follow this event: its readers are sent it and let go. */
+  /** Whether this event is the last one: the stream ends after it. */
   isLast?(event: JournalEvent): boolean;
-  /** What its readers are sent every few seconds beside the events. */
+  /** A frame that is sent every few seconds beside the events. */
   snapshot?(): Promise<string>;
 }
 
 interface Subscription {
   readonly channel: Channel;
   readonly reader: Reader;
-  /** While it catches up: what happens meanwhile, to follow on what it has missed. Undefined once it reads along. */
+  /** Events that arrive while the reader catches up. Undefined once it is live. */
   meanwhile: JournalEvent[] | undefined;
+  /** The journal is being read for it: events that arrive now may be missing from that read. */
+  isReading: boolean;
   /**
-   * It has caught up, but the others may be told later than it has read: these it has read already. It reads along from
-   * the first event that is not among them.
+   * Cursors of the last events that a caught-up reader has read. The live feed may still be behind them: the reader is
+   * live from the first event that is not among them.
    */
   known?: ReadonlySet<string> | undefined;
 }
@@ -36,40 +38,43 @@ interface Subscription {
 interface Channel {
   readonly feed: Feed;
   readonly readers: Set<Subscription>;
-  /** What its readers have not been sent yet: put into text once, however many there are. */
+  /** Events that wait for the next flush. Their text is built once for all readers. */
   pending: JournalEvent[];
-  /** How many events were left out, because there was more than its readers can be sent. */
+  /** Events that were dropped, because there were more than the readers' share allows. */
   missed: number;
   pulsing: Timer | undefined;
-  /** What was last sent by itself: whoever comes now has it at once. */
+  /** The last snapshot. A new reader gets it at once. */
   pulsed: Uint8Array | undefined;
 }
 
-/** Readers are written to together, at most this often. */
+/** The shortest time between two flushes, in milliseconds. */
 const SHORTEST_WAIT = 20;
-/** What a write to one reader takes in milliseconds, and what a byte of it does; measured, and rather too much. */
+/** Milliseconds of a write to one reader, and of each byte; measured, rounded up. */
 const COST = { reader: 0.1, byte: 1e-5 };
-/** However many read along, and however much there is to tell, that takes no more than this share of the time. */
+/** The share of the time that readers may take. */
 const SHARE = 0.03;
 const BEAT_EVERY = 15_000;
 const PULSE_EVERY = 3_000;
 const BEAT = encode(": beat\n\n");
+/** The share of the time for readers that catch up, and the milliseconds of one event that is read for them. */
+const CATCH_UP_SHARE = 0.1;
+const READ_COST = 0.01;
 const MOST_READERS = 5_000;
 const PAGE = 500;
-/** Somebody who is so far behind that this many pages do not reach the present reads by cursor instead. */
+/** A reader that needs more pages to catch up is dismissed: it should read by cursor. */
 const MOST_PAGES = 200;
-/** The most events that the readers of a channel are sent at once. What is older is left out, and that is said. */
+/** The most events per flush of a channel. Older ones are dropped, and a gap frame says how many. */
 const MOST_PENDING = 100;
-/** The most events that all readers of a channel together are sent at once, if that leaves each of them a few. */
+/** The most events per flush, summed over the readers of a channel; each gets at least `FEW`. */
 const MOST_SENT = 10_000;
 const FEW = 10;
-/** How many events those who follow may be behind those who look before somebody is sent an event twice. */
+/** How many events the live feed may lag behind a caught-up reader before one is sent twice. */
 const MOST_KNOWN = 200;
 
 /**
- * Live events for many readers. One look at the journal serves all of them; those who want the same share their texts, and
- * are written to together, the less often the more it costs: a thousand readers must not slow the jobs that they watch.
- * Where more happens than they can be sent in their share of the time, they are told how much was left out.
+ * Live events for many readers. One follower of the journal serves all. Readers of the same feed share its text and are
+ * written to together. The more a flush costs, the longer the wait for the next, so that a thousand readers do not slow the
+ * jobs that they watch. Events beyond the readers' share are dropped, and a gap frame says how many.
  */
 export class EventHub {
   readonly #engine: Engine;
@@ -80,9 +85,13 @@ export class EventHub {
   readonly #pulses = new Map<string, { readonly at: number; readonly bytes: Promise<Uint8Array> }>();
   #following: AbortController | undefined;
   #flushing: Timer | undefined;
-  /** The readers' share of the time is used up until then. */
+  /** The readers have used up their share of the time until this instant. */
   #restsUntil = 0;
   #beating: Timer | undefined;
+  /** Readers catch up one page at a time, each after the one before. */
+  #catchUps: Promise<unknown> = Promise.resolve();
+  #catchUpFrom = 0;
+  #catchUpTimer: Timer | undefined;
   #isClosed = false;
 
   constructor(engine: Engine, system: System, logger: Logger) {
@@ -95,10 +104,11 @@ export class EventHub {
     return this.#isClosed || this.#everybody.size >= MOST_READERS;
   }
 
-  /** Sends events from now on, or from behind a cursor on. Answers the function that ends it. */
+  /** Sends events from now on, or after a cursor. Returns the function that ends it. */
   subscribe(feed: Feed, after: string | null | undefined, reader: Reader): () => void {
     const channel = this.#channelOf(feed);
-    const subscription: Subscription = { channel, reader, meanwhile: after === undefined ? undefined : [] };
+    const meanwhile = after === undefined ? undefined : [];
+    const subscription: Subscription = { channel, reader, meanwhile, isReading: false };
     channel.readers.add(subscription);
     this.#everybody.add(subscription);
     this.#following ??= this.#follow();
@@ -126,7 +136,7 @@ export class EventHub {
     return channel;
   }
 
-  /** However many read along, and whatever they choose of the events, it is made once. */
+  /** A snapshot is made once for all readers. */
   #pulseOf(name: string, snapshot: NonNullable<Feed["snapshot"]>): Promise<Uint8Array> {
     const now = this.#system.monotonic();
     const known = this.#pulses.get(name);
@@ -140,7 +150,10 @@ export class EventHub {
     try {
       channel.pulsed = await this.#pulseOf(channel.feed.name, snapshot);
     } catch (error) {
-      this.#logger.error({ error, feed: channel.feed.name }, "readers could not be told how things stand");
+      this.#logger.error(
+        { error, feed: channel.feed.name },
+        "could not send the current snapshot to readers",
+      );
     }
     const { pulsed, readers } = channel;
     if (pulsed) for (const subscription of [...readers]) this.#send(subscription, pulsed);
@@ -175,7 +188,7 @@ export class EventHub {
         this.#tell(event);
       }
     } catch (error) {
-      this.#logger.error({ error }, "live events ended; readers are asked to come again");
+      this.#logger.error({ error }, "live events failed; all readers must reconnect");
       this.#hangUp();
     }
   }
@@ -196,12 +209,13 @@ export class EventHub {
     this.#flushing ??= this.#system.after(wait, () => this.#flush());
   }
 
-  /** Before an event is told on a channel: whoever catches up keeps it for later, whoever has caught up may join the others. */
+  /** A reader that catches up keeps the event for later. A reader that has caught up goes live if the event is new to it. */
   #letJoin(channel: Channel, event: JournalEvent): void {
     const joining: Subscription[] = [];
     for (const subscription of channel.readers) {
-      if (!subscription.known) subscription.meanwhile?.push(event);
-      else if (!subscription.known.has(event.cursor)) joining.push(subscription);
+      if (!subscription.known) {
+        if (subscription.isReading) subscription.meanwhile?.push(event);
+      } else if (!subscription.known.has(event.cursor)) joining.push(subscription);
     }
     if (joining.length === 0) return;
     this.#flushOne(channel);
@@ -218,7 +232,7 @@ export class EventHub {
     this.#restsUntil = this.#system.monotonic() + cost / SHARE;
   }
 
-  /** Answers how long it may take, all of it. */
+  /** Returns the estimated cost in milliseconds. */
   #flushOne(channel: Channel): number {
     if (channel.pending.length === 0) return 0;
     const share = Math.floor(MOST_SENT / channel.readers.size);
@@ -236,7 +250,7 @@ export class EventHub {
     return sent * (COST.reader + bytes.length * COST.byte);
   }
 
-  /** One that cannot keep up is let go: it comes back with the id of the last event that it has read. */
+  /** Dismisses a reader that cannot keep up: it reconnects with the id of the last event that it has read. */
   #send(subscription: Subscription, bytes: Uint8Array): boolean {
     if (subscription.reader.push(bytes)) return true;
     this.#dismiss(subscription);
@@ -248,30 +262,52 @@ export class EventHub {
     subscription.reader.end();
   }
 
-  /** Reads from the journal what it has missed, and goes on with the others. */
+  /** Sends the events after a cursor from the journal, then goes live. */
   async #catchUp(subscription: Subscription, from: string | null): Promise<void> {
-    const { filter, frame } = subscription.channel.feed;
-    let after = from;
+    let after: string | null | undefined = from;
     try {
       for (let pages = 0; pages < MOST_PAGES; pages++) {
-        // What was told before this look is in it; what is told while it is under way may be, or may not.
-        subscription.meanwhile = [];
-        const page = await this.#engine.journal.read({ ...filter, after, limit: PAGE });
-        if (!this.#everybody.has(subscription)) return;
-        after = page.cursor ?? after;
-        const text = page.events.map(frame).join("");
-        if (text !== "" && !this.#send(subscription, encode(text))) return;
-        if (page.hasMore) continue;
-        this.#readAlong(subscription, new Set(page.events.slice(-MOST_KNOWN).map(({ cursor }) => cursor)));
-        return;
+        const last: string | null = after;
+        const step: Promise<string | null | undefined> = this.#catchUps.then(() =>
+          this.#catchUpPage(subscription, last),
+        );
+        this.#catchUps = step.catch(() => {});
+        after = await step;
+        if (after === undefined) return;
       }
     } catch (error) {
-      this.#logger.error({ error }, "a reader of live events could not be given what it missed");
+      this.#logger.error({ error }, "could not send missed events to a reader");
     }
     this.#dismiss(subscription);
   }
 
-  /** Nothing is awaited here, so that no event comes in between. */
+  /** Sends one page, charged to the share of catch-ups. Returns its cursor, or undefined if no page follows. */
+  async #catchUpPage(subscription: Subscription, after: string | null): Promise<string | null | undefined> {
+    const wait = this.#catchUpFrom - this.#system.monotonic();
+    if (wait > 0)
+      await new Promise<void>((resolve) => {
+        this.#catchUpTimer = this.#system.after(wait, resolve);
+      });
+    if (!this.#everybody.has(subscription)) return undefined;
+    const { filter, frame } = subscription.channel.feed;
+    const from = this.#system.monotonic();
+    // Events that were announced before this read are in it. Events that arrive during the read may be in it.
+    Object.assign(subscription, { meanwhile: [], isReading: true });
+    const page = await this.#engine.journal.read({ ...filter, after, limit: PAGE });
+    if (page.hasMore) subscription.isReading = false;
+    if (!this.#everybody.has(subscription)) return undefined;
+    const text = page.events.map(frame).join("");
+    const cost = COST.reader + page.scanned * READ_COST + text.length * COST.byte;
+    const isSent = text === "" || this.#send(subscription, encode(text));
+    const elapsed = this.#system.monotonic() - from;
+    this.#catchUpFrom = from + Math.max(cost, elapsed) / CATCH_UP_SHARE;
+    if (!isSent) return undefined;
+    if (page.hasMore) return page.cursor ?? after;
+    this.#readAlong(subscription, new Set(page.events.slice(-MOST_KNOWN).map(({ cursor }) => cursor)));
+    return undefined;
+  }
+
+  /** Synchronous, so that no event comes in between. */
   #readAlong(subscription: Subscription, known: ReadonlySet<string>): void {
     const news = (subscription.meanwhile ?? []).filter(({ cursor }) => !known.has(cursor));
     if (news.length === 0) {
@@ -283,7 +319,7 @@ export class EventHub {
     if (this.#send(subscription, encode(text))) subscription.meanwhile = undefined;
   }
 
-  /** Comments keep proxies from cutting a line on which nothing happens. */
+  /** Comments keep proxies from closing a silent stream. */
   #beat(): void {
     this.#beating = this.#system.after(BEAT_EVERY, () => this.#beat());
     for (const subscription of this.#everybody) this.#send(subscription, BEAT);
@@ -297,11 +333,12 @@ export class EventHub {
   #hangUp(): void {
     this.#flushing?.cancel();
     this.#flushing = undefined;
+    this.#catchUpTimer?.cancel();
     for (const subscription of [...this.#everybody]) this.#dismiss(subscription);
   }
 }
 
-/** Told in its place, so that whoever must have all of them reads on from the last id by cursor. */
+/** Stands where events were dropped. A reader that needs them reads by cursor from its last id. */
 function gapOf(missed: number): string {
   return missed === 0 ? "" : `event: stream.gap\ndata: ${JSON.stringify({ missed })}\n\n`;
 }

@@ -2,7 +2,7 @@ import type { EventHub, Feed } from "./event-hub.ts";
 import { HttpError } from "./http-error.ts";
 import type { Reply } from "./route.ts";
 
-/** So many bytes may wait for a reader; one that leaves more unread is let go, and comes back where it was. */
+/** The most unread bytes of a reader. Beyond this the stream ends, and the reader reconnects where it was. */
 const MOST_UNREAD = 2_000_000;
 const HELLO = "retry: 2000\n: connected\n\n";
 const HEADERS = {
@@ -11,26 +11,31 @@ const HEADERS = {
   "X-Accel-Buffering": "no",
 };
 
-/** What a line begins with, once its reader is on the list; `isLast`: nothing follows. */
+/** The first frame of a stream. `isLast`: nothing follows it. */
 export interface Beginning {
   readonly text: string;
   readonly isLast: boolean;
 }
 
 export interface LineOptions {
-  /** The cursor to go on from. */
+  /** Continue after this cursor. */
   readonly after?: string | undefined;
-  /** Read only when the reader is on the list, so that nothing happens unseen in between. */
+  /** Runs after the subscription, so that no event is missed in between. */
   readonly begin?: () => Promise<Beginning>;
 }
 
-/** A line on which events come as they happen, as server-sent events. */
+/** A stream of server-sent events. */
 export function eventLine(hub: EventHub, feed: Feed, { after, begin }: LineOptions = {}): Reply {
   if (hub.isFull)
-    throw new HttpError(503, "backend_error", "Too many read along, or the server closes; try again later", {
-      retryable: true,
-      headers: { "Retry-After": "5" },
-    });
+    throw new HttpError(
+      503,
+      "backend_error",
+      "Too many event streams are open, or the server is closing; try again later",
+      {
+        retryable: true,
+        headers: { "Retry-After": "5" },
+      },
+    );
   const encoder = new TextEncoder();
   let leave = () => {};
   const body = new ReadableStream<Uint8Array>(
@@ -69,7 +74,7 @@ export function eventLine(hub: EventHub, feed: Feed, { after, begin }: LineOptio
   return { status: 200, text: null, body, headers: HEADERS };
 }
 
-/** One event as it is sent. Without a name it reaches those who listen for messages of no kind. */
+/** One event as text. Browsers deliver an event without a name to `onmessage`. */
 export function eventFrame(
   data: unknown,
   { name, id }: { readonly name?: string; readonly id?: string } = {},

@@ -1,22 +1,20 @@
 import { HttpError } from "./http-error.ts";
 
-/** Fewer digits than that are always kept. */
+/** Numbers with fewer digits are always exact. */
 const MANY_DIGITS = /\d{16}/;
-/** Strings are passed over, and so are fractions and powers of ten. */
+/** Matches strings too, so that digits in them are skipped. */
 const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/gs;
 const WHOLE = /^-?\d{16,}$/;
 
 /**
- * Refuses whole numbers in a JSON text that would come back as others: beyond 2^53 not every one can be kept, and a client
- * in another language has ids that are so long. What survives is let through, however large it is. Most texts have no
- * such number, so looking at one costs next to nothing.
+ * Refuses whole numbers that JavaScript would change: above 2^53 not all are exact, and clients in other languages use such
+ * ids. Numbers that stay the same pass. Most texts have no such number, so the check is cheap.
  */
 export function refuseInexact(text: string): void {
   if (!MANY_DIGITS.test(text)) return;
   for (const [token] of text.matchAll(TOKENS)) {
-    // Written out again it must be the same text.
     if (!WHOLE.test(token) || token === String(Number(token))) continue;
-    const message = `The body has the number ${token.slice(0, 100)}, of which not all digits can be kept (2^53); send it as a text`;
+    const message = `The body has the number ${token.slice(0, 100)}, which is not exact beyond 2^53; send it as a text`;
     throw new HttpError(400, "invalid_payload", message);
   }
 }

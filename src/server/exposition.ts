@@ -4,8 +4,8 @@ export type Labels = Readonly<Record<string, string>>;
 type Sample = readonly [labels: Labels, value: number];
 
 /**
- * The text format of Prometheus. It is a dozen lines of grammar, and what is counted is counted elsewhere, so a client
- * library would only bring a registry of its own to keep in step.
+ * The text format of Prometheus: a dozen lines of grammar. A client library would only add a second registry beside our
+ * counters.
  */
 export class Exposition {
   readonly #lines: string[] = [];
@@ -24,7 +24,7 @@ export class Exposition {
     return this;
   }
 
-  /** Bounds and sums are in milliseconds inside, and in seconds out here, as Prometheus wants it. */
+  /** Converts milliseconds to seconds, as Prometheus expects. */
   histogram(
     name: string,
     help: string,

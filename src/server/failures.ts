@@ -1,24 +1,24 @@
 import { CurfewError, ERRORS, type ErrorCode, show } from "../core/errors.ts";
+import type { Sender } from "../core/job/holder.ts";
 import type { JobRow } from "../core/job/job.ts";
 import { QueueFullError } from "../engine/enqueue/queue-full-error.ts";
 import { HttpError } from "./http-error.ts";
 
 const DOCS = "https://openjobspec.org/spec/http-binding";
 
-/** Why a thing may not be there although its id is right. */
+/** Hints for a 404. */
 const GONE = {
   job: "Check the id; a finished job is deleted when its retention is over",
-  "dead letter": "Check the id; a dead letter that was retried is a job again, and no dead letter",
+  "dead letter": "Check the id; a retried dead letter is a plain job again",
   "checkpoint of job": "Nothing was saved yet, or it was deleted",
-  workflow: "Check the id; a workflow is forgotten some time after it has ended",
-  cron: "Check the name; GET /ojs/v1/cron lists those that there are",
+  workflow: "Check the id; a workflow is deleted some time after it ended",
+  cron: "Check the name; GET /ojs/v1/cron lists all crons",
   "rate limit": "Check the key; a limit is known while it has live jobs or an override",
   timeout: "Check the id; a timeout is gone once it is handled, revoked or replaced",
-  saga: "Check the type and the id; a completed saga is forgotten when its retention is over",
-  worker: "Check the id; a worker that has not beaten for a minute is forgotten",
+  saga: "Check the type and the id; a completed saga is deleted when its retention is over",
+  worker: "Check the id; a worker is forgotten after a minute without a heartbeat",
 };
 
-/** There is no such thing. */
 export function notFound(kind: keyof typeof GONE, id: string): HttpError {
   return new HttpError(404, "not_found", `There is no ${kind} ${show(id)}`, {
     hint: GONE[kind],
@@ -26,19 +26,24 @@ export function notFound(kind: keyof typeof GONE, id: string): HttpError {
   });
 }
 
-/** The state of a job does not allow what was asked, or the sender no longer holds it. */
-export function conflict(row: JobRow | null, what: string): HttpError {
+/** The state of the job does not allow this, or the sender no longer holds the job. */
+export function conflict(row: JobRow | null, what: string, sender: Sender = {}): HttpError {
   const state = row?.state ?? "gone";
-  const held = state === "active" ? ", but not the sender's: another attempt or worker holds it" : "";
+  const held = state === "active" ? "; another attempt or worker holds it" : "";
   return new HttpError(409, "conflict", `${what}: the job is ${state}${held}`, {
-    details: { job_id: row?.id ?? null, state, current_state: state, fence: row?.fence ?? null },
+    details: {
+      job_id: row?.id ?? null,
+      state,
+      current_state: state,
+      // Repeated to a sender that knows it, so that it recognises its own report. Others must not learn it.
+      ...(row && sender.fence === row.fence && { fence: row.fence }),
+    },
   });
 }
 
-/** What was sent cannot be done as it is. */
 const REFUSED = [400, "invalid_request"] as const;
 
-/** Refusals of the core by what they mean to a client, where they are no plain ones; everything else is our own fault. */
+/** Errors of the core with a status of their own. Other programmer errors are 400; everything else is a 500. */
 const STATUS: Partial<Record<ErrorCode, readonly [status: number, code: string]>> = {
   not_found: [404, "not_found"],
   invalid_state: [409, "conflict"],
@@ -51,7 +56,7 @@ const STATUS: Partial<Record<ErrorCode, readonly [status: number, code: string]>
   store_failed: [503, "backend_error"],
 };
 
-/** The core names fields in its own words; the client must find its own. */
+/** Replaces option names of the core by the names of the wire. */
 const WIRE_NAMES: readonly (readonly [RegExp, string])[] = [
   [/\b(options\.)?timeouts\.wait\b/g, "enqueue_ttl"],
   [/\b(options\.)?timeouts\.attempt\b/g, "timeout"],
@@ -62,7 +67,7 @@ const WIRE_NAMES: readonly (readonly [RegExp, string])[] = [
   [/\b(options\.)?expiresAt\b/g, "expires_at"],
 ];
 
-/** A bounded queue has no room: how full it is, and when to come again. The code is written as its suite has it. */
+/** A bounded queue is full. The conformance suite wants this code in capitals. */
 function queueFull({ queue, most, retryAfter, message, ids }: QueueFullError): HttpError {
   const bound = String(most);
   return new HttpError(429, "QUEUE_FULL", message, {
@@ -76,7 +81,7 @@ function queueFull({ queue, most, retryAfter, message, ids }: QueueFullError): H
   });
 }
 
-/** Whatever was thrown while a request was served, as the refusal that the client gets. */
+/** Turns everything that a request may throw into the error reply. */
 export function asHttpError(thrown: unknown): HttpError {
   if (thrown instanceof HttpError) return thrown;
   if (thrown instanceof QueueFullError) return queueFull(thrown);
@@ -84,7 +89,7 @@ export function asHttpError(thrown: unknown): HttpError {
     const isRefusal = ERRORS[thrown.code].kind === "programmer";
     const [status, code] = STATUS[thrown.code] ?? (isRefusal ? REFUSED : []);
     if (status !== undefined && code !== undefined) {
-      // What a store says may name hosts and tables; the log has it, by the id of the request.
+      // A store's message may name hosts and tables, so only the log has it, under the request's id.
       const said =
         thrown.code === "store_failed" ? "The store does not answer; try again later" : thrown.message;
       const message = WIRE_NAMES.reduce((text, [from, to]) => text.replace(from, to), said);
@@ -98,7 +103,7 @@ export function asHttpError(thrown: unknown): HttpError {
   return new HttpError(500, "internal_error", "The server failed; its log has this request by its id");
 }
 
-/** The body of an error reply. Nothing of ours is in it that the client could not know anyway. */
+/** The body of an error reply. */
 export function errorText(error: HttpError, requestId: string): string {
   const { details, hint, type, retryable } = error.more;
   return JSON.stringify({

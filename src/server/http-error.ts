@@ -10,13 +10,13 @@ interface HttpErrorDetail {
   readonly type?: string;
   /** Whether the same request may succeed later. */
   readonly retryable?: boolean;
-  /** What was caught. It is for the log alone. */
+  /** For the log alone. */
   readonly cause?: unknown;
 }
 
 /**
- * A request that is turned down. What it says is meant for the client; everything else that is thrown while a request
- * is served is our fault, and the client learns nothing of it but the request's id.
+ * A refused request. Its message goes to the client. Any other error that a request throws becomes a 500, which shows only
+ * the request's id.
  */
 export class HttpError extends Error {
   override readonly name = "HttpError";

@@ -2,7 +2,7 @@ import { refuse } from "../core/errors.ts";
 import type { System } from "../ports/system.ts";
 import { HttpError, type PlainHeaders } from "./http-error.ts";
 
-/** What every reply says: it is data, not a page; nobody may frame, sniff or keep it. */
+/** Every reply is data, not a page: no framing, sniffing or caching. */
 export const SECURITY_HEADERS: Readonly<PlainHeaders> = {
   "X-Content-Type-Options": "nosniff",
   "X-Frame-Options": "DENY",
@@ -12,10 +12,10 @@ export const SECURITY_HEADERS: Readonly<PlainHeaders> = {
   "Cache-Control": "no-store",
 };
 
-/** What is echoed ends up in logs and headers, so only plain, short ids are. */
+/** An echoed id ends up in logs and headers, so it must be short and plain. */
 const REQUEST_ID = /^[A-Za-z0-9._:/+=@-]{1,128}$/;
 
-/** Makes ids for requests that bring none: a random part per process and a count. */
+/** Ids for requests without one: a random part per process and a count. */
 export function createRequestIds(fill: System["fill"]): (given: string | null) => string {
   const bytes = new Uint8Array(9);
   fill(bytes);
@@ -26,9 +26,8 @@ export function createRequestIds(fill: System["fill"]): (given: string | null) =
 
 const JSON_TYPES = new Set(["application/json", "application/openjobspec+json"]);
 
-/** A body that says what it is must be JSON; one that does not say is taken at its word. */
+/** A Content-Type must be JSON. A body without one is read as JSON. */
 export function checkContentType(given: string | null): void {
-  // The spellings every client uses, before anything is taken apart.
   if (given === null || given === "application/json" || given === "application/openjobspec+json") return;
   const [type = "", ...parameters] = given.split(";").map((part) => part.trim().toLowerCase());
   const charset = parameters.find((part) => part.startsWith("charset="))?.slice("charset=".length);
@@ -42,7 +41,7 @@ export function checkContentType(given: string | null): void {
   );
 }
 
-/** A body is read as it comes: what is packed could unpack to any size. */
+/** Refuses compressed bodies: they could unpack to any size. */
 export function checkEncoding(given: string | null): void {
   if (given === null || given.trim().toLowerCase() === "identity") return;
   const shown = JSON.stringify(given.slice(0, 100));

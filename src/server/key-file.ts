@@ -6,8 +6,8 @@ const LARGEST = 1_000_000;
 const OTHERS = 0o077;
 
 /**
- * Reads a file of keys: `{ "keys": [{ "name": …, "role": …, "hash": … }] }`. It holds hashes, not keys, but whoever
- * may write it may let himself in, so a file that others can touch is refused.
+ * Reads a file of keys: `{ "keys": [{ "name": …, "role": …, "hash": … }] }`. It holds hashes, not keys. But a user who can
+ * write the file can add a key, so a file that other users can access is refused.
  */
 export async function readKeyFile(path: string): Promise<readonly KeyOptions[]> {
   const text = await readPrivately(path);
@@ -24,16 +24,19 @@ export async function readKeyFile(path: string): Promise<readonly KeyOptions[]> 
 
 async function readPrivately(path: string): Promise<string> {
   const file = await open(path, "r").catch((error: NodeJS.ErrnoException) => {
-    throw wrong(path, error.code === "ENOENT" ? "is not there" : `cannot be read (${error.code})`, {
+    throw wrong(path, error.code === "ENOENT" ? "does not exist" : `cannot be read (${error.code})`, {
       cause: error,
     });
   });
   try {
     const { mode, size } = await file.stat();
-    // Windows has no such bits: there the folder's own rules protect the file.
+    // Windows has no mode bits; there the folder's permissions protect the file.
     if (process.platform !== "win32" && (mode & OTHERS) !== 0) {
       const shown = `0${(mode & 0o777).toString(8)}`;
-      throw wrong(path, `has the mode ${shown}, so others on this machine can touch it: chmod 600 ${path}`);
+      throw wrong(
+        path,
+        `has the mode ${shown}, so other users of this machine can access it; run chmod 600 ${path}`,
+      );
     }
     if (size > LARGEST) throw refuse("too_large", path, `${size} bytes`, `keep it under ${LARGEST} bytes`);
     return await file.readFile("utf8");

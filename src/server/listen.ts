@@ -14,28 +14,29 @@ import { type Logger, silentLogger } from "../ports/log.ts";
 import { rest, type System } from "../ports/system.ts";
 import { errorText } from "./failures.ts";
 import { HttpError } from "./http-error.ts";
+import { isLoopback, nameOf } from "./loopback.ts";
 
-/** What can be listened for: `createServer` makes one. */
+/** A server that `listen` can serve; `createServer` makes one. */
 export interface Listener {
   fetch(request: Request, env: HttpBindings): Response | Promise<Response>;
-  /** Serves a request straight from Node where it can; false sends it through `fetch`. */
+  /** Serves a Node request. False: it goes through `fetch`. */
   handle?(incoming: IncomingMessage, outgoing: ServerResponse): boolean;
-  /** Whether everybody may do everything. */
+  /** No keys: every caller may do everything. */
   readonly isOpen: boolean;
-  /** Ends replies that would never end by themselves. */
+  /** Ends event streams. */
   hangUp?(): void;
   close(): Promise<void>;
 }
 
 export interface ListenOptions {
-  /** Default `127.0.0.1`. Beyond this machine only with keys. */
+  /** Default `127.0.0.1`. Other addresses need keys. */
   readonly host?: string;
-  /** Default 8080; 0 takes one that is free. */
+  /** Default 8080; 0 picks a free port. */
   readonly port?: number;
   readonly logger?: Logger;
-  /** How long requests under way may still take when the server closes. Default 10 s. */
+  /** How long a closing server waits for requests under way. Default 10 s. */
   readonly closeWithin?: Duration;
-  /** The most connections at once; more are turned away. Default 10,000. */
+  /** The most connections at once; more are refused. Default 10,000. */
   readonly maxConnections?: number;
   readonly system?: System;
 }
@@ -44,7 +45,7 @@ export interface Listening {
   readonly url: string;
   readonly host: string;
   readonly port: number;
-  /** Accepts nothing more, lets requests under way finish, then closes the server. The engine stays open. */
+  /** Stops accepting, waits for requests under way, then closes the server. The engine stays open. */
   close(): Promise<void>;
 }
 
@@ -60,7 +61,7 @@ const DEFAULT_PORT = 8080;
 const CLOSE_WITHIN = 10_000;
 const CLOSE_IDLE_EVERY = 20;
 
-/** Everything a client could stretch has an end. In milliseconds and bytes, as Node wants it. */
+/** Milliseconds and bytes. */
 const HTTP_LIMITS = {
   headersTimeout: 10_000,
   requestTimeout: 30_000,
@@ -82,7 +83,7 @@ export async function listen(server: Listener, options: ListenOptions = {}): Pro
     options.closeWithin === undefined
       ? CLOSE_WITHIN
       : parseDuration(options.closeWithin, "closeWithin", { zero: true });
-  // What is plainly beyond this machine is refused before a socket is opened; a name is judged by what it became.
+  // A foreign address is refused before a socket opens. A host name is checked again once it is resolved.
   if (server.isOpen && !isLoopback(host)) throw beyondLoopback(host);
   const http = createHttp(server, logger);
   http.maxConnections = maxConnections;
@@ -110,21 +111,11 @@ function checkPort(port: number): void {
     throw refuse("invalid_option", "port", port, "use a whole number from 0 to 65535");
 }
 
-/** Whether a host name or address means this machine and nobody else. */
-export function isLoopback(host: string): boolean {
-  return (
-    /^(?:.+\.)?localhost$/i.test(host) ||
-    /^127(?:\.\d{1,3}){3}$/.test(host) ||
-    host === "::1" ||
-    host === "::ffff:127.0.0.1"
-  );
-}
-
 function beyondLoopback(host: string): CurfewError {
   return new CurfewError(
     "invalid_option",
-    `host: ${JSON.stringify(host)} can be reached from other machines, and the server has no keys, so everybody ` +
-      'could do everything; make a key with "curfew keys new" and pass it, or listen on 127.0.0.1',
+    `host: ${JSON.stringify(host)} can be reached from other machines, and a server without keys lets every ` +
+      'caller do everything; make a key with "curfew keys new" and pass it, or listen on 127.0.0.1',
     { field: "host" },
   );
 }
@@ -142,9 +133,9 @@ function createHttp(server: Listener, logger: Logger): Server {
       ? server.fetch(request, env)
       : errorReply(421, "forbidden", "A server without keys serves only names of its own machine");
   const handle = getRequestListener((request, env) => serve(request, env as HttpBindings), {
-    // Only a request that cannot be read as one comes here: routes answer for their own failures.
+    // Only unreadable requests get here: routes handle their own failures.
     errorHandler: (error) => {
-      logger.debug({ error }, "a request could not be read");
+      logger.debug({ error }, "unreadable request");
       return errorReply(400, "invalid_request", "The request line or the Host header is not valid");
     },
   });
@@ -173,14 +164,9 @@ function ownNamesOnly(): (incoming: IncomingMessage) => boolean {
   };
 }
 
-function nameOf(host: string): string {
-  const inBrackets = /^\[([^\]]*)\](?::\d+)?$/.exec(host);
-  return inBrackets ? (inBrackets[1] as string) : host.replace(/:\d+$/, "");
-}
-
 const ERROR_HEADERS = { "Content-Type": "application/openjobspec+json", "X-Content-Type-Options": "nosniff" };
 
-/** What is refused before there is a request to speak of has no id either. */
+/** Refused before it has an id. */
 function errorBody(status: number, code: string, message: string): string {
   return errorText(new HttpError(status, code, message), "none");
 }
@@ -195,7 +181,7 @@ const CLIENT_ERRORS: Readonly<Record<string, readonly [status: string, message: 
   ERR_HTTP_REQUEST_TIMEOUT: ["408 Request Timeout", "The request took too long to arrive"],
 };
 
-/** What Node's parser refuses gets an answer like every other error, as clients expect JSON; then the line is cut. */
+/** Clients expect JSON, so requests that Node's parser refuses get a JSON reply too; then the connection closes. */
 function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === "ECONNRESET" || !socket.writable) {
     socket.destroy();
@@ -218,8 +204,8 @@ function bind(http: Server, host: string, port: number): Promise<AddressInfo> {
 
 function cannotListen(error: NodeJS.ErrnoException, host: string, port: number): Error {
   const reasons: Record<string, string> = {
-    EADDRINUSE: "is in use already; choose another port",
-    EACCES: "may not be used by this user; choose a port above 1023",
+    EADDRINUSE: "is already in use; choose another port",
+    EACCES: "needs privileges that this user lacks; choose a port above 1023",
     EADDRNOTAVAIL: "is not an address of this machine",
     ENOTFOUND: "is not a known host",
   };
@@ -237,7 +223,7 @@ function trackSockets(http: Server): ReadonlySet<Socket> {
   return sockets;
 }
 
-/** Connections that became idle after the close began are found by looking, which costs requests nothing before it. */
+/** Polls for connections that become idle while closing, so that requests before the close pay nothing. */
 async function stop(
   http: Server,
   sockets: ReadonlySet<Socket>,
@@ -247,7 +233,7 @@ async function stop(
   const closed = new Promise<void>((resolve) => http.close(() => resolve()));
   let isClosed = false;
   closed.then(() => (isClosed = true));
-  // Node calls a connection idle only after its first request.
+  // Node does not count a connection as idle before its first request.
   for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
   const until = system.monotonic() + within;
   while (!isClosed && system.monotonic() < until) {

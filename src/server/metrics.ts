@@ -7,7 +7,7 @@ import { RUN_BOUNDS, type Tally, WAIT_BOUNDS } from "../engine/statistics/tallie
 import type { System } from "../ports/system.ts";
 import { Exposition } from "./exposition.ts";
 
-/** Counts the requests of one route; made once per route, so that counting one costs no look-up. */
+/** Counts the requests of one route without a look-up. */
 export interface RouteMeter {
   count(status: number, elapsed: number): void;
 }
@@ -36,7 +36,7 @@ class Meter implements RouteMeter {
   }
 }
 
-/** What this server counted, under the names of Open Job Spec where it has one, else under our own. */
+/** The counters of this server. Names are those of Open Job Spec where it has one. */
 export function createMetrics(engine: Engine, system: Pick<System, "monotonic">): Metrics {
   const meters: Meter[] = [];
   const gauges = new Gauges(engine, system);
@@ -96,7 +96,7 @@ function writeJobs(page: Exposition, tallies: readonly Tally[]): void {
     )
     .counter(
       "curfew_near_misses_total",
-      "Successes that used more than 90 % of the time to their soft deadline.",
+      "Successes in time that used more than 80 % of a limit.",
       counts((tally) => tally.nearMisses),
     )
     .histogram(
@@ -118,7 +118,7 @@ function writeJobs(page: Exposition, tallies: readonly Tally[]): void {
 function writeUnattended(page: Exposition, { unattended }: CounterSnapshot): void {
   page.counter(
     "curfew_enqueued_unattended_total",
-    "Jobs enqueued into a queue that no live worker took.",
+    "Jobs enqueued into a queue without a live worker.",
     unattended.map(({ queue, count }) => [{ queue }, count] as const),
   );
 }
@@ -131,7 +131,7 @@ const PLAIN = [
   ["late", "Successes after the soft signal."],
   ["stuck", "Handlers that ran past their hard deadline and were fenced off."],
   ["lost", "Writes refused because another fence holds."],
-  ["unknown", "Writes of which it cannot be known whether they counted."],
+  ["unknown", "Writes without an answer from the store."],
   ["ignored", "Hints and directives about jobs that are no longer held here."],
 ] as const satisfies readonly (readonly [keyof CounterSnapshot, string])[];
 
@@ -173,12 +173,12 @@ const MOST_QUEUES = 20;
 const MOST_WORKERS = 1_000;
 const MOST_ACTIVE = 1_000;
 const GAUGES_EVERY = 10_000;
-/** A store counts by walking, so counting may take this part of the time and no more. */
+/** Counting walks the store, so it may take at most this share of the time. */
 const SHARE = 1 / 20;
 
 type Depths = readonly (readonly [queue: string, states: Readonly<Record<string, number>>])[];
 
-/** Figures that must be asked of the store: asked seldom, never twice at once, and given from memory in between. */
+/** Figures from the store: read seldom, one read at a time, and cached in between. */
 class Gauges {
   readonly #engine: Engine;
   readonly #system: Pick<System, "monotonic">;
@@ -208,10 +208,10 @@ class Gauges {
           JOB_STATES.map((state) => [{ queue, state }, states[state] ?? 0] as const),
         ),
       )
-      .gauge("ojs_workers_active", "Workers that gave a sign of life.", [[{}, this.#workers]])
+      .gauge("ojs_workers_active", "Workers with a recent heartbeat.", [[{}, this.#workers]])
       .gauge(
         "ojs_job_heartbeat_age_seconds",
-        "How long the most silent active job has given no sign of life, of those whose silence is limited.",
+        "Seconds since the last beat of the most silent active job that has a heartbeat.",
         [...this.#silences].map(([queue, age]) => [{ queue }, age / 1_000] as const),
       );
   }
@@ -235,7 +235,7 @@ class Gauges {
   }
 }
 
-/** The end of a silence that is allowed says when it began. */
+/** The stall deadline minus the heartbeat is the last beat. */
 function longestSilences(jobs: readonly JobRow[], now: number): ReadonlyMap<string, number> {
   const silences = new Map<string, number>();
   for (const { queue, stallAt, heartbeat } of jobs) {
@@ -246,7 +246,7 @@ function longestSilences(jobs: readonly JobRow[], now: number): ReadonlyMap<stri
   return silences;
 }
 
-/** The queues with the most traffic, and the default one, which is there before anything was enqueued. */
+/** The queues with the most traffic, and the default queue. */
 function busiest(tallies: readonly Tally[]): string[] {
   const traffic = new Map<string, number>([["default", 0]]);
   for (const { queue, enqueued, wait } of tallies) {

@@ -6,8 +6,8 @@ import type { Route } from "./route.ts";
 const NONE = () => ({});
 
 /**
- * The head of a request as Node has it, read where it is: building web headers out of Node's costs as much as the rest
- * of a small request.
+ * The head of a Node request. It reads Node's headers in place: converting them costs as much as the rest of a small
+ * request.
  */
 class NodeHead implements RequestHead {
   readonly method: string;
@@ -26,11 +26,11 @@ class NodeHead implements RequestHead {
 }
 
 /**
- * Serves the routes whose path is fixed straight from Node: these are the ones that workers and producers call all the
- * time. Everything that happens to a request happens here too, in the same order; only the wrapping is left out.
+ * Serves routes with a fixed path without web objects: workers and producers call these most. The checks are the same, in
+ * the same order.
  */
 export function nodeHandler(
-  door: RequestHandler,
+  handler: RequestHandler,
   routes: readonly Route[],
 ): (incoming: IncomingMessage, outgoing: ServerResponse) => boolean {
   const fixed = new Map<string, Route>();
@@ -42,7 +42,7 @@ export function nodeHandler(
     const request = new NodeHead(incoming);
     const isGone = () => outgoing.destroyed;
     const asked = { request, incoming, params: NONE, query: NONE, isGone };
-    void door.answer(route, asked).then((answer) => write(answer, incoming, outgoing));
+    void handler.answer(route, asked).then((answer) => write(answer, incoming, outgoing));
     return true;
   };
 }
@@ -52,11 +52,10 @@ function write(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
 ): void {
-  // Somebody who is gone reads no answer.
   if (outgoing.destroyed || outgoing.headersSent) return;
-  // A body that was not read to its end would be taken for the next request.
+  // Node would parse the unread rest of a body as the next request.
   if (!incoming.readableEnded && incoming.readableDidRead) headers.Connection = "close";
-  // Named here, because Node would send a reply of unknown length in chunks.
+  // Without a length, Node would send chunks.
   if (text !== null) headers["Content-Length"] = String(Buffer.byteLength(text));
   outgoing.writeHead(status, headers);
   outgoing.end(text ?? undefined);

@@ -29,7 +29,7 @@ const ERROR_SCHEMA = {
 
 const COMMON_REPLIES: Readonly<Record<number, string>> = {
   400: "A field is missing or wrong; the message names it",
-  401: "No key, or none that is known",
+  401: "The key is missing or not known",
   403: "The key may not do this",
   413: "The body is too large",
   429: "Too many requests with this key",
@@ -42,6 +42,15 @@ const AUDIT_REASON = {
   in: "header",
   required: false,
   description: "Why this is done, for the audit; `reason` in the body does the same.",
+  schema: { type: "string", maxLength: 500 },
+};
+
+/** For routes without a body. */
+const AUDIT_QUERY = {
+  name: "reason",
+  in: "query",
+  required: false,
+  description: "Why this is done, for the audit.",
   schema: { type: "string", maxLength: 500 },
 };
 
@@ -61,7 +70,7 @@ function parametersOf(route: Route): Fields[] {
     required: true,
     schema: { type: "string" },
   }));
-  const inHead = isAudited(route) ? [AUDIT_REASON] : [];
+  const inHead = isAudited(route) ? [AUDIT_REASON, ...(route.body ? [] : [AUDIT_QUERY])] : [];
   if (!route.query) return [...inPath, ...inHead];
   const { properties = {} } = schemaOf(route.query, "input") as { properties?: Record<string, unknown> };
   const inQuery = Object.entries(properties).map(([name, schema]) => ({
@@ -112,12 +121,12 @@ function contentOf(body: z.ZodType, schemas: Record<string, unknown>, io: "input
   const { id: _id, $defs, ...schema } = schemaOf(body, io) as { id?: string; $defs?: Record<string, Fields> };
   for (const [key, { id: _inner, ...definition }] of Object.entries($defs ?? {})) schemas[key] = definition;
   if (name === undefined) return { [JSON_TYPE]: { schema } };
-  // Where it is among the definitions, what is left of it only refers to itself.
+  // A schema that is already defined has become a reference to itself.
   if (!("$ref" in schema)) schemas[name] = schema;
   return { [JSON_TYPE]: { schema: { $ref: `#/components/schemas/${name}` } } };
 }
 
-/** The description of the HTTP interface, made from the very schemas that check its requests. */
+/** The OpenAPI document, made from the schemas that check requests. */
 function openApiDocument(): Fields {
   const schemas: Record<string, unknown> = { Error: ERROR_SCHEMA };
   const paths: Record<string, Fields> = {};
@@ -137,13 +146,13 @@ function openApiDocument(): Fields {
     paths,
     components: { schemas, securitySchemes: { key: { type: "http", scheme: "bearer" } } },
   };
-  // References of schemas among each other point to where they stand in this document.
+  // Schemas refer to each other by their place in this document.
   return JSON.parse(JSON.stringify(document).replaceAll("#/$defs/", "#/components/schemas/")) as Fields;
 }
 
 let text: string | undefined;
 
-/** The document as text; it is made when it is first asked for. */
+/** The document as text, made on first use. */
 export function openApiText(): string {
   text ??= `${JSON.stringify(openApiDocument(), null, 2)}\n`;
   return text;

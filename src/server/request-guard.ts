@@ -17,6 +17,7 @@ import {
   parseBody,
   RateLimiter,
   readBody,
+  refuseWide,
   tooManyRequests,
 } from "./body-limits.ts";
 import { HttpError, type PlainHeaders } from "./http-error.ts";
@@ -29,52 +30,54 @@ import {
   PREFLIGHT_HEADERS,
   SECURITY_HEADERS,
 } from "./http-headers.ts";
+import { isLoopback, nameOf } from "./loopback.ts";
 import type { RequestHead } from "./request-head.ts";
 import type { Right, Role } from "./roles.ts";
 import { refuseForgery, Sessions } from "./sessions.ts";
+import { turn } from "./turn.ts";
 
-/** What the application around the server is asked about. */
+/** The request that the host's `authorize` decides about. */
 export interface AuthorizeRequest {
   readonly method: string;
   readonly headers: { get(name: string): string | null };
-  /** The request as Node has it, with what the application's own middleware put on it. */
+  /** Node's request, with everything that the application's middleware put on it. */
   readonly incoming: IncomingMessage | undefined;
 }
 
-type Said = Role | Visitor | null;
+type HostAnswer = Role | Visitor | null;
 
 export interface GuardOptions {
-  /** Keys that callers must bring. Without them everybody who reaches the server may do everything. */
+  /** Keys that callers must send. Without keys, every caller that reaches the server may do everything. */
   readonly keys?: readonly KeyOptions[] | Keyring;
   /**
-   * Who a request without a key comes from, by the login of the application around the server. A role, or a name for
-   * the audit and a role; null refuses it.
+   * Identifies a request without a key by the login of the host application. Returns a role, or a name for the audit and
+   * a role, or null to refuse the request.
    */
-  readonly authorize?: (request: AuthorizeRequest) => Said | Promise<Said>;
+  readonly authorize?: (request: AuthorizeRequest) => HostAnswer | Promise<HostAnswer>;
   readonly limits?: LimitOptions;
   /** Origins whose pages may call this server, such as `"https://jobs.example.org"`. None by default. */
   readonly cors?: readonly string[];
 }
 
-/** One request on its way through the server. */
+/** One request and the start of its reply. */
 export interface Call {
   readonly requestId: string;
-  /** Belongs on every reply to this request; made for this call, so a route may add to it. */
+  /** Headers of the reply. Each call has its own object, so a route may add to it. */
   readonly headers: PlainHeaders;
 }
 
 export interface RequestGuard {
   /** Gives the request its id and the headers of its replies. Never refuses. */
   open(request: RequestHead): Call;
-  /** The answer to a browser that asks whether a page may call; null where the request is something else. */
+  /** The reply to a CORS preflight of an allowed origin, else null. */
   preflight(request: RequestHead, call: Call): Response | null;
-  /** Gives who sent this and has the right, or throws an HttpError with 401, 403 or 429. */
+  /** Returns the caller if it has the right. Throws an HttpError with 401, 403 or 429 if not. */
   admit(request: RequestHead, right: Right, incoming?: Incoming): Identity | Promise<Identity>;
-  /** The body as a value: of the right type, within the limits, and JSON. Undefined where there is none. */
+  /** The JSON value of the body, within the limits. Undefined if there is no body. */
   body(request: RequestHead, incoming?: Incoming): Promise<unknown>;
-  /** Whether everybody may do everything: no keys are asked for. */
+  /** No keys: every caller may do everything. */
   readonly isOpen: boolean;
-  /** Logins of people; null where there are no keys to log in with. */
+  /** Browser sessions; null without keys. */
   readonly sessions: Sessions | null;
 }
 
@@ -86,8 +89,8 @@ interface GuardDeps {
 }
 
 /**
- * Everything that happens to a request before a route sees it. These are plain calls and not a chain of middlewares,
- * because replies whose headers are a plain object take the short way through the Node adapter.
+ * Checks every request before its route runs. These are plain calls instead of middleware, because the Node adapter
+ * writes replies with plain header objects faster.
  */
 export function createGuard(options: GuardOptions, { system, now, base = "/" }: GuardDeps): RequestGuard {
   const keyring = keyringOf(options, now);
@@ -142,14 +145,18 @@ export function createGuard(options: GuardOptions, { system, now, base = "/" }: 
       const text = await readBody(request, limits.body, incoming);
       if (text === "") return undefined;
       checkContentType(request.headers.get("content-type"));
-      return parseBody(text, limits);
+      const value = parseBody(text, limits);
+      // The checks of a large value take about as long as its parsing, so others get a turn in between.
+      if (text.length > LARGE_BODY) await turn();
+      refuseWide(value);
+      return value;
     },
     isOpen: keyring === undefined,
     sessions,
   };
 }
 
-/** Where only the application decides, no key is known, and still nobody comes in without being asked about. */
+/** With `authorize` alone the keyring is empty, and every request is decided by the application. */
 function keyringOf({ keys, authorize }: GuardOptions, now: () => Instant): Keyring | undefined {
   if (keys instanceof Keyring) return keys;
   return keys === undefined && !authorize ? undefined : new Keyring(keys ?? [], { now });
@@ -163,16 +170,26 @@ async function askHost(
   return identityOfHost(await ask({ method, headers, incoming: incoming as IncomingMessage | undefined }));
 }
 
+/** Characters. */
+const LARGE_BODY = 100_000;
+
 const NOBODY: Identity = { name: "anonymous", role: "read-only", rate: undefined };
 
 /**
- * Without keys, a page in this machine's browser could reach a server on loopback. It cannot read the replies, but its
- * orders would be carried out, so what a browser sends on behalf of another site is refused.
+ * Without keys, any page in this machine's browser could reach a server on loopback. It could not read the replies, but
+ * its requests would take effect. So requests that a browser sends for another site are refused, and so are foreign host
+ * names: a page may make the browser believe that its own name is this machine's.
  */
 function refuseForeignPages(request: RequestHead, origins: ReadonlySet<string>): void {
-  const origin = request.headers.get("origin");
-  if (origin === null || origins.has(origin)) return;
   const host = request.headers.get("host");
-  if (host !== null && URL.canParse(origin) && new URL(origin).host === host) return;
+  if (host !== null && !isLoopback(nameOf(host)))
+    throw new HttpError(421, "forbidden", "A server without keys serves only names of its own machine");
+  const origin = request.headers.get("origin");
+  if (origin !== null && origins.has(origin)) return;
+  const site = request.headers.get("sec-fetch-site");
+  const isOwnSite = site === null || site === "same-origin" || site === "none";
+  if (origin === null && isOwnSite) return;
+  if (isOwnSite && origin !== null && host !== null && URL.canParse(origin) && new URL(origin).host === host)
+    return;
   throw new HttpError(403, "forbidden", "Pages of another site may not call this server: allow their origin");
 }

@@ -9,7 +9,7 @@ import type { RequestGuard } from "./request-guard.ts";
 import type { RequestHead } from "./request-head.ts";
 import type { Route, RouteContext } from "./route.ts";
 
-/** A request as far as the server looks at it, so that it need not be a web Request where Node has a cheaper one. */
+/** The parts of a request that routes need: a web Request and Node's cheaper request both fit. */
 export interface RouteCall {
   readonly request: RequestHead;
   readonly incoming: Incoming | undefined;
@@ -18,7 +18,7 @@ export interface RouteCall {
   readonly isGone: () => boolean;
 }
 
-/** A reply that is ready to be written, whoever writes it. */
+/** A reply that is ready to be written. */
 export interface HttpReply {
   readonly status: number;
   readonly text: string | null;
@@ -29,7 +29,7 @@ export interface HttpReply {
 const CONTENT_TYPE = "application/openjobspec+json";
 const NO_PARAMS: Readonly<Record<string, string>> = {};
 
-/** Takes requests in, lets routes answer, and sees to it that whatever happens has an answer and a line in the log. */
+/** Runs the route of a request. Every request gets a reply and a log line, even if its route throws. */
 export class RequestHandler {
   readonly #guard: RequestGuard;
   readonly #context: RouteContext;
@@ -45,7 +45,6 @@ export class RequestHandler {
   ) {
     this.#guard = guard;
     this.#context = context;
-    // Nothing is put together for a log that nobody reads.
     this.#logger = logger === silentLogger ? null : logger;
     for (const route of routes) this.#meters.set(route, metrics.route(route.method, route.path));
   }
@@ -67,6 +66,7 @@ export class RequestHandler {
         query: route.query && checked(route.query, query()),
         identity,
         requestId: call.requestId,
+        param: (name: string) => query()[name],
         header: (name: string) => request.headers.get(name),
         isGone,
       };
@@ -87,7 +87,7 @@ export class RequestHandler {
   }
 
   #failed(error: unknown, requestId: string): void {
-    this.#logger?.error({ error, requestId }, "a request failed");
+    this.#logger?.error({ error, requestId }, "request failed");
   }
 
   #log(
@@ -110,7 +110,7 @@ export class RequestHandler {
     else logger.debug(fields, "request");
   }
 
-  /** The answer to a request that no route takes: a question, a wrong method, or a path that serves no method at all. */
+  /** The reply to a request without a route: a preflight, a wrong method or an unknown path. */
   unknown(request: RequestHead, path: string, methods: readonly string[]): HttpReply | Response {
     const call = this.#guard.open(request);
     const preflight = this.#guard.preflight(request, call);
@@ -123,14 +123,14 @@ export class RequestHandler {
     return refused(new HttpError(405, "invalid_request", message, { headers }), call);
   }
 
-  /** What a route could not answer for itself; nothing of ours goes out with it. */
+  /** The reply when a route failed. It holds nothing of the error. */
   broken(error: unknown, request: RequestHead): HttpReply {
     const call = this.#guard.open(request);
     this.#failed(error, call.requestId);
     return refused(asHttpError(error), call);
   }
 
-  /** The headers of a reply that no route makes: a file of the dashboard. */
+  /** The headers of a dashboard file, which no route serves. */
   head(request: RequestHead): PlainHeaders {
     return this.#guard.open(request).headers;
   }

@@ -1,4 +1,4 @@
-/** What is looked at of a request; Node's own request fits into it without being made into a web one. */
+/** The head of a request. Node's request fits without conversion to a web Request. */
 export interface RequestHead {
   readonly method: string;
   readonly headers: { get(name: string): string | null };

@@ -5,58 +5,63 @@ import type { Engine } from "../engine/engine.ts";
 import type { Service } from "../engine/remote/service.ts";
 import type { Logger } from "../ports/log.ts";
 import type { Identity } from "./auth.ts";
+import type { DashboardNotice } from "./dashboard-files.ts";
 import type { EventHub } from "./event-hub.ts";
 import { HttpError, type PlainHeaders } from "./http-error.ts";
 import type { Right } from "./roles.ts";
 import type { Sessions } from "./sessions.ts";
 
-/** What the routes work with. */
 export interface RouteContext {
   readonly engine: Engine;
   readonly service: Service;
   /** The two hooks that only a conformance suite needs. */
   readonly isConformance: boolean;
-  /** False once the server closes: it takes no more work, and says so. */
+  /** Reports must name the fence of the fetched job. */
+  readonly requiresFence: boolean;
+  /** False once the server closes. */
   readonly isReady: () => boolean;
   readonly version: string;
   readonly metrics: () => Promise<string>;
   /** Whole seconds since the server was made. */
   readonly uptime: () => number;
-  /** How it was set up, as far as everybody who may read may know. */
+  /** Settings of the server that every reader may see. */
   readonly config: Readonly<Record<string, unknown>>;
   readonly openapi: () => string;
-  /** Live events for those who read along. */
   readonly hub: EventHub;
   readonly logger: Logger;
-  /** Logins of people; null where there are no keys to log in with. */
+  /** Browser sessions; null without keys. */
   readonly sessions: Sessions | null;
+  /** What the dashboard says about this server. */
+  readonly notice: DashboardNotice | null;
 }
 
-/** A request that has been let in, read and checked. */
+/** A request after all checks. */
 export interface RouteCall<Body = unknown, Query = unknown> {
   readonly params: Readonly<Record<string, string>>;
   readonly body: Body;
   readonly query: Query;
   readonly identity: Identity;
   readonly requestId: string;
+  /** A parameter of the query. */
+  readonly param: (name: string) => string | undefined;
   /** A header of the request, by its name in lower case. */
   readonly header: (name: string) => string | null;
-  /** Whether whoever asked has hung up: nobody will read the reply. */
+  /** Whether the client has disconnected. */
   readonly isGone: () => boolean;
 }
 
-/** A reply. The text is JSON unless it says otherwise; null is no body at all. */
+/** A reply. The text is JSON unless a header says otherwise; null is no body. */
 export interface Reply {
   readonly status: number;
   readonly text: string | null;
   readonly headers?: PlainHeaders;
-  /** In the place of a text: what comes as it happens. */
+  /** A stream instead of a text. */
   readonly body?: ReadableStream<Uint8Array>;
 }
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
-/** One endpoint: everything that the server does with it, and that the OpenAPI document says about it. */
+/** One endpoint. The server and the OpenAPI document both use it. */
 export interface Route {
   readonly method: Method;
   /** With parameters as `:name`. */
@@ -66,14 +71,14 @@ export interface Route {
   readonly tag: string;
   readonly body?: z.ZodType;
   readonly query?: z.ZodType;
-  /** The body of a reply that is no refusal. */
+  /** The body of a successful reply. */
   readonly reply?: z.ZodType;
-  /** Statuses that it answers with, beside what every route may answer. */
+  /** Statuses of this route, besides those of every route. */
   readonly replies: Readonly<Record<number, string>>;
   readonly run: (call: RouteCall<never, never>, context: RouteContext) => Reply | Promise<Reply>;
 }
 
-/** Routes with these rights are entered in the audit, with the reason that the caller gives. */
+/** Routes with these rights write to the audit, with the caller's reason. */
 const AUDITED: ReadonlySet<Right> = new Set<Right>(["operate", "cancel"]);
 
 export function isAudited({ right, method }: Pick<Route, "right" | "method">): boolean {
@@ -82,7 +87,7 @@ export function isAudited({ right, method }: Pick<Route, "right" | "method">): b
 
 type InputOf<Schema> = Schema extends z.ZodType ? z.output<Schema> : undefined;
 
-/** Declares a route; its handler sees the types of its schemas. */
+/** Declares a route. Its handler gets the types of its schemas. */
 export function route<
   Body extends z.ZodType | undefined = undefined,
   Query extends z.ZodType | undefined = undefined,
@@ -105,20 +110,20 @@ export function route<
 
 const REASON_LIMIT = 500;
 
-/** Why somebody does this: a field of the body, or a header, in which nothing but ASCII travels safely. */
-function reasonOf({ body, header }: RouteCall): string | undefined {
-  const inBody = (body as { readonly reason?: unknown } | null | undefined)?.reason ?? "";
+/** Why somebody does this: a field of the body or of the query, or a header, in which nothing but ASCII travels safely. */
+function reasonOf({ body, header, param }: RouteCall): string | undefined {
+  const inBody = (body as { readonly reason?: unknown } | null | undefined)?.reason ?? param("reason") ?? "";
   const said = inBody === "" ? header("x-audit-reason") : inBody;
   if (said === null || said === "") return undefined;
   const printable = inBody === "" ? /^[\x20-\x7e]*$/ : /^[^\p{Cc}\p{Cs}]*$/u;
   if (typeof said === "string" && said.length <= REASON_LIMIT && printable.test(said)) return said;
-  const fix = `send a text of up to ${REASON_LIMIT} characters on one line, beyond ASCII in the body`;
-  throw new HttpError(400, "invalid_request", `reason: ${show(said)} cannot be taken; ${fix}`, {
+  const fix = `send a text of up to ${REASON_LIMIT} characters on one line, beyond ASCII in the body or the query`;
+  throw new HttpError(400, "invalid_request", `reason: ${show(said)} is not valid; ${fix}`, {
     details: { field: "reason" },
   });
 }
 
-/** Who an action is entered under in the audit: the name of the key, never the key. */
+/** The actor for the audit: the name of the key, never the key. */
 export function byKey({ name, reason }: Identity): By {
   return reason === undefined ? { actor: name } : { actor: name, reason };
 }

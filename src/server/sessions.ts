@@ -8,20 +8,19 @@ import type { RequestHead } from "./request-head.ts";
 const COOKIE = "curfew_session";
 const ID_BYTES = 32;
 const ID = /(?:^|;\s*)curfew_session=([A-Za-z0-9_-]{43})(?:;|$)/;
-/** A login lasts one working day. */
+/** One working day. */
 const LASTS = 12 * 3_600_000;
-/** The oldest login ends when there are more. */
+/** Beyond this, the oldest session ends. */
 const MOST_SESSIONS = 10_000;
-/** A page of another site cannot send this header without asking first, and is then refused. */
+/** A page of another site can send this header only after a preflight, which is refused. */
 const OWN_PAGE_HEADER = "x-curfew-dashboard";
 
 interface Session {
-  /** The digest of the key that opened it. While that key is valid, so is the session. */
+  /** The digest of the key that opened it. The session ends with the key. */
   readonly digest: string;
   readonly endsAt: Instant;
 }
 
-/** A session that was opened or found. */
 export interface FoundSession {
   readonly identity: Identity;
   readonly endsAt: Instant;
@@ -29,15 +28,15 @@ export interface FoundSession {
 
 interface SessionParts {
   readonly keyring: Keyring;
-  /** The path under which the dashboard is served: the browser sends the cookie nowhere else. */
+  /** The path of the dashboard. The browser sends the cookie only below it. */
   readonly base: string;
   readonly now: () => Instant;
   readonly fill: System["fill"];
 }
 
 /**
- * Logins of people in browsers. The cookie holds a random id, never the key. Only digests are kept here, in memory: a
- * restart logs everybody out, and a dump of the memory opens nothing.
+ * Browser sessions. The cookie holds a random id, never the key. The server keeps only digests, in memory: a restart ends
+ * all sessions, and a memory dump reveals no key.
  */
 export class Sessions {
   readonly #parts: SessionParts;
@@ -47,7 +46,7 @@ export class Sessions {
     this.#parts = parts;
   }
 
-  /** Opens a session for a key; gives it and the `Set-Cookie` header. */
+  /** Opens a session for a key. Returns it and the `Set-Cookie` header. */
   open(key: string, request: Pick<RequestHead, "headers">): FoundSession & { readonly cookie: string } {
     const { keyring, now, fill } = this.#parts;
     const found = keyring.find(key);
@@ -79,7 +78,7 @@ export class Sessions {
     return null;
   }
 
-  /** Ends the session of a request, if it has one; gives the `Set-Cookie` header that removes the cookie. */
+  /** Ends the session of a request, if any. Returns the `Set-Cookie` header that removes the cookie. */
   close(request: Pick<RequestHead, "headers">): string {
     const id = ID.exec(request.headers.get("cookie") ?? "")?.[1];
     if (id !== undefined) this.#byId.delete(digestOf(id));
@@ -94,7 +93,7 @@ export class Sessions {
   }
 
   #cookie(value: string, maxAge: number, { headers }: Pick<RequestHead, "headers">): string {
-    // The browser says how it reached the page; a proxy in between may speak plain HTTP to this server.
+    // `Origin` shows the browser's protocol; a proxy may speak plain HTTP to this server.
     const isSecure = headers.get("origin")?.startsWith("https:") ?? false;
     const path = this.#parts.base;
     return `${COOKIE}=${value}; Path=${path}; Max-Age=${maxAge}; HttpOnly; SameSite=Strict${isSecure ? "; Secure" : ""}`;
@@ -106,8 +105,8 @@ function digestOf(text: string): string {
 }
 
 /**
- * Refuses a change that another site's page asks for with this browser's cookies. The browser itself says which site
- * asks (`Sec-Fetch-Site`, or `Origin` in older ones), and a header of our own proves that a script of ours asks.
+ * Refuses a change that another site's page requests with this browser's cookies. `Sec-Fetch-Site`, or `Origin` in older
+ * browsers, names the site. Our own header proves that our own script sent the request.
  */
 export function refuseForgery({ method, headers }: RequestHead): void {
   if (method === "GET" || method === "HEAD") return;

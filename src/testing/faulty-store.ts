@@ -22,6 +22,7 @@ export type StoreCall =
   | "inspect.live"
   | "inspect.depths"
   | "inspect.holders"
+  | "inspect.uniqueKeys"
   | "inspect.limitKeys"
   | "inspect.limitKey"
   | "inspect.limitJobs"
@@ -98,6 +99,7 @@ export function faultyStore(store: Store, plan: FaultPlan): Store {
       live: () => through("inspect.live", () => inspect.live()),
       depths: (queue) => through("inspect.depths", () => inspect.depths(queue)),
       holders: (after, limit) => through("inspect.holders", () => inspect.holders(after, limit)),
+      uniqueKeys: (ids) => through("inspect.uniqueKeys", () => inspect.uniqueKeys(ids)),
       limitKeys: (after, limit) => through("inspect.limitKeys", () => inspect.limitKeys(after, limit)),
       limitKey: (limitKey) => through("inspect.limitKey", () => inspect.limitKey(limitKey)),
       limitJobs: (limitKey, state, limit) =>

@@ -27,10 +27,10 @@ export function createSimSystem(options: { readonly seed: number; readonly start
 }
 
 class Simulation implements SimSystem {
-  readonly isVirtual = true;
   readonly random: Random;
   /** Virtual time is exact. Tests count its milliseconds. */
   readonly drift = 0;
+  readonly isVirtual = true;
   /**
    * Latest first, so that the next one is at the end. Of two that are due at the same time, the one set first runs
    * first.

@@ -95,7 +95,7 @@ export async function openDashboard(browser: Browser, options: StageOptions = {}
 const STEP = 20;
 
 /** Lets virtual time pass as real time does: the server answers and counts down as it would outside of a test. */
-function moveTime(test: TestEngine) {
+export function moveTime(test: TestEngine) {
   let isOver = false;
   let isStopped = false;
   const run = async () => {
@@ -122,7 +122,11 @@ function moveTime(test: TestEngine) {
   };
 }
 
-async function openPage(browser: Browser, url: string, options: PageOptions = {}): Promise<OpenedPage> {
+export async function openPage(
+  browser: Browser,
+  url: string,
+  options: PageOptions = {},
+): Promise<OpenedPage> {
   const { width = 1440, height = 1000, dark = false, scale = 1 } = options;
   const context = await browser.newContext({
     viewport: { width, height },

@@ -101,6 +101,31 @@ describe("the files of the built package", () => {
   });
 });
 
+describe("the demo of the built package", () => {
+  it("kills an endless loop in its sandbox and says where it hung", async () => {
+    const main = join(user, "node_modules/curfew/dist/cli/main.js");
+    const flags = ["serve", "--demo", "--store", "memory:", "--port", "0"];
+    const demo = execFile(process.execPath, [main, ...flags], { cwd: user, env });
+    const ended = new Promise((resolve) => demo.once("close", resolve));
+    let output = "";
+    const killed = new Promise<void>((resolve, reject) => {
+      const hear = (text: string) => {
+        output += text;
+        if (
+          /job killed .*type=report\.render .*at placeTables \(.*dist\/demo\/render-report\.js/.test(output)
+        )
+          resolve();
+      };
+      demo.stdout?.on("data", hear);
+      demo.stderr?.on("data", hear);
+      demo.once("close", () => reject(new Error(output)));
+    });
+    await killed;
+    demo.kill("SIGTERM");
+    expect(await ended).toBe(0);
+  });
+});
+
 describe("the SQLite store of the built package", () => {
   it("brings the thread for its checkpoints with it, and the thread works", async () => {
     const entry = join(user, "node_modules/curfew/dist/stores/sqlite/checkpoint-thread.js");

@@ -110,7 +110,7 @@ describe("jobs for operators", () => {
 });
 
 describe("bulk actions", () => {
-  it("need to be confirmed, and to say what they mean", async () => {
+  it("a bulk action needs confirm and a filter or ids", async () => {
     await using stage = await openStage();
     for (const action of ["retry", "cancel", "delete"]) {
       const bare = await stage.post(`/admin/jobs/bulk/${action}`, { filter: { queue: "q" } });
@@ -122,7 +122,7 @@ describe("bulk actions", () => {
     }
   });
 
-  it("count on a dry run, act by filter or by ids, go on by cursor, and leave events and entries", async () => {
+  it("bulk actions count in a dry run, act by filter or ids, continue by cursor, and write events and audit entries", async () => {
     await using stage = await openStage();
     const ids: string[] = [];
     for (let nth = 0; nth < 4; nth++) ids.push((await stage.enqueue({ queue: "q" })).id);
@@ -223,7 +223,7 @@ describe("workers for operators", () => {
   const beat = (stage: Stage, worker_id: string, more: object = {}) =>
     stage.post("/workers/heartbeat", { worker_id, active_jobs: 2, queues: ["a"], hostname: "h", ...more });
 
-  it("are listed with what they said, and summed up", async () => {
+  it("workers are listed with their reported fields and a summary", async () => {
     await using stage = await openStage();
     await beat(stage, "w-1", { concurrency: 4 });
     await beat(stage, "w-2", { state: "drain" });
@@ -238,7 +238,7 @@ describe("workers for operators", () => {
     expect((await stage.get("/admin/workers/none")).status).toBe(404);
   });
 
-  it("are told to be quiet with their next beat, get no jobs, and work again when they may", async () => {
+  it("a quiet worker hears it with its next beat, gets no jobs, and fetches again after resume", async () => {
     await using stage = await openStage();
     await stage.enqueue();
     expect((await stage.post("/admin/workers/w-1/quiet")).status).toBe(404);
@@ -259,7 +259,7 @@ describe("workers for operators", () => {
     expect(await actionsOf(stage)).toEqual(["worker.terminate", "worker.resume", "worker.quiet"]);
   });
 
-  it("are told through every server, however often they beat at another", async () => {
+  it("a directive reaches a worker that beats at another server", async () => {
     await using stage = await openStage();
     await using other = await openStage({ store: stage.engine.store });
     await beat(stage, "w-1");
@@ -272,7 +272,7 @@ describe("workers for operators", () => {
     expect(state).toBe("quiet");
   });
 
-  it("are forgotten once they are silent; one of the same name is not bound by what was said to the first", async () => {
+  it("a silent worker is forgotten, and a new one of its name has no directive", async () => {
     await using stage = await openStage();
     await beat(stage, "w-1");
     expect((await stage.call("DELETE", "/admin/workers/w-1")).status).toBe(409);
@@ -289,7 +289,7 @@ describe("workers for operators", () => {
     expect((await beat(stage, "w-2")).body.state).toBe("running");
   });
 
-  it("workers of a process that has the store open are listed, and refuse directives from here", async () => {
+  it("in-process workers are listed and refuse directives", async () => {
     await using stage = await openStage();
     const job = defineJob({ type: "own.job", queue: "mine" });
     const worker = stage.engine.work({
@@ -300,13 +300,13 @@ describe("workers for operators", () => {
     const { body } = await stage.get("/admin/workers");
     expect(body.items).toMatchObject([{ remote: false, state: "running", queues: ["mine"] }]);
     const { status, body: refused } = await stage.post(`/admin/workers/${body.items[0].id}/quiet`);
-    expect([status, refused.error.message]).toEqual([409, expect.stringContaining("stop the process")]);
+    expect([status, refused.error.message]).toEqual([409, expect.stringContaining("stop its process")]);
     await worker.close();
   });
 });
 
 describe("figures for operators", () => {
-  it("are what waits and runs now, what ended lately, and the pace", async () => {
+  it("stats count waiting, running and recently ended jobs, and the throughput", async () => {
     await using stage = await openStage();
     await deadLetter(stage);
     await stage.enqueue();
@@ -325,7 +325,7 @@ describe("figures for operators", () => {
     });
   });
 
-  it("come as points for plots, also where nothing happened", async () => {
+  it("the history has a point for every step, even without events", async () => {
     await using stage = await openStage();
     await stage.enqueue();
     await stage.advance("10m");

@@ -10,7 +10,7 @@ const entries = async (stage: Stage) =>
     ],
   );
 
-it("keeps the reason of a header, or of the body, which goes first", async () => {
+it("the audit keeps the reason of the body, else of the header", async () => {
   await using stage = await openStage();
   const { id } = await stage.enqueue();
   await stage.call("POST", "/queues/default/pause", undefined, { "X-Audit-Reason": "storage is full" });
@@ -54,7 +54,7 @@ it.each([
   expect((await stage.get("/queues/default")).body.paused).toBe(false);
 });
 
-it("asks no reason of those who only look, enqueue or work", async () => {
+it("routes that read, enqueue or work take no audit reason", async () => {
   await using stage = await openStage();
   const headers = { "X-Audit-Reason": "x".repeat(501) };
   expect((await stage.call("GET", "/queues", undefined, headers)).status).toBe(200);

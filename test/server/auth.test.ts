@@ -20,7 +20,7 @@ describe("a key", () => {
     expect(createKey().key).not.toBe(key);
   });
 
-  it("opens the door for its owner only", () => {
+  it("a key is found by its exact text only", () => {
     const mine = createKey();
     const keyring = new Keyring([{ name: "billing", role: "worker", hash: mine.hash }], system());
     expect(authenticate(keyring, bearer(mine.key))).toMatchObject({ name: "billing", role: "worker" });
@@ -45,7 +45,7 @@ describe("a key", () => {
     }
   });
 
-  it("is refused from notAfter on, and not a moment before", () => {
+  it("a key is refused from notAfter on, and not before", () => {
     const { key, hash } = createKey();
     const notAfter = "2030-01-01T00:00:00Z";
     const keys = [{ name: "old", role: "admin", hash, notAfter }] as const;
@@ -54,7 +54,7 @@ describe("a key", () => {
     expect(new Keyring(keys, system(at)).find(key)).toBe("expired");
   });
 
-  it("is replaced without a moment in which none works", () => {
+  it("two keys of one name overlap during a rotation", () => {
     const [old, next] = [createKey(), createKey()];
     const keyring = new Keyring([{ name: "web", role: "producer", hash: old.hash }], system());
     keyring.replace([
@@ -67,7 +67,7 @@ describe("a key", () => {
     expect(keyring.find(next.key)).toMatchObject({ name: "web" });
   });
 
-  it("keeps the old list when the new one is wrong", () => {
+  it("replace() keeps the old keys if the new list is invalid", () => {
     const { key, hash } = createKey();
     const keyring = new Keyring([{ name: "web", role: "producer", hash }], system());
     expect(() => keyring.replace([{ name: "web", role: "boss" as "admin", hash }])).toThrow(
@@ -99,7 +99,7 @@ describe("roles", () => {
     expect(Object.keys(ROLES)).toHaveLength(4);
   });
 
-  it("says what is missing", () => {
+  it("a 403 names the role and the missing right", () => {
     const error = refused(() => authorize({ name: "web", role: "producer", rate: undefined }, "operate"));
     expect(error).toMatchObject({ status: 403, code: "forbidden" });
     expect(error.message).toBe("The key of web has the role producer, which may not operate");
@@ -126,13 +126,13 @@ describe("keys that are written wrong", () => {
     expect(() => new Keyring([entry as typeof good], system())).toThrow(message);
   });
 
-  it("are refused: the same key twice, more than can be, no list", () => {
+  it("a duplicate key, too many keys and a non-list are refused", () => {
     expect(() => new Keyring([good, { ...good, name: "b" }], system())).toThrow(/keys\[1\]\.hash/);
     expect(() => new Keyring(new Array(1_001).fill(good), system())).toThrow(/at most 1000/);
     expect(() => new Keyring("keys" as unknown as [], system())).toThrow(/write a list/);
   });
 
-  it("are not repeated in the message when somebody wrote the key itself", () => {
+  it("an error about a key in place of a hash does not repeat the key", () => {
     try {
       new Keyring([{ ...good, hash: key }], system());
       expect.fail("it was accepted");
@@ -168,8 +168,8 @@ describe("a file of keys", () => {
     await expect(readKeyFile(path)).rejects.toThrow(/chmod 600/);
   });
 
-  it("is refused when it is missing, no JSON or something else", async () => {
-    await expect(readKeyFile(join(folder, "none.json"))).rejects.toThrow(/is not there/);
+  it("a missing key file, or one with other content, is refused", async () => {
+    await expect(readKeyFile(join(folder, "none.json"))).rejects.toThrow(/does not exist/);
     await expect(readKeyFile(write("text.json", "keys"))).rejects.toThrow(/is not JSON/);
     await expect(readKeyFile(write("null.json", "null"))).rejects.toThrow(/keys/);
     await expect(readKeyFile(write("list.json", "[]"))).rejects.toThrow(/keys/);

@@ -16,7 +16,7 @@ async function record({ engine }: Stage, name: string, waiting: number): Promise
 const typesOf = ({ body }: { body: { events: { type: string }[] } }) => body.events.map(({ type }) => type);
 
 describe("events of backpressure", () => {
-  it("are told under the names of both, each with an id of its own that stays", async () => {
+  it("backpressure events come under both names, each with a stable id", async () => {
     await using stage = await openStage();
     await record(stage, "queue.pressure", 8);
     await record(stage, "queue.full", 10);
@@ -55,7 +55,7 @@ describe("events of backpressure", () => {
     expect(typesOf(await stage.get("/events?types=backpressure.odd"))).toEqual([]);
   });
 
-  it("tell of a job that was dropped for another, and of no other that was discarded", async () => {
+  it("a dropped job has a backpressure event, and other discarded jobs have none", async () => {
     await using stage = await openStage();
     const backpressure = { max_depth: 1, strategy: "drop_oldest" };
     await stage.call("PUT", "/admin/queues/mail/config", { backpressure });

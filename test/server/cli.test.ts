@@ -44,7 +44,7 @@ async function untilState(url: string, id: string, state: string): Promise<Sent[
 }
 
 describe("curfew serve", () => {
-  it("says where it is, serves, works, and drains what runs when it is told to stop", async () => {
+  it("curfew serve prints its address, serves, works, and drains on SIGTERM", async () => {
     const running = await server(["--workers", workers], { cwd: folder });
     const { url } = running;
     expect(running.stdout).toMatch(
@@ -58,14 +58,14 @@ describe("curfew serve", () => {
     const slow = await enqueue(url, { type: "test.slow", args: [{ takes: 1_000 }] });
     await untilState(url, slow, "active");
     running.kill("SIGTERM");
-    await running.said(/finishing what runs/);
+    await running.said(/waiting for running jobs/);
     await expect(send(url, "/health")).rejects.toThrow();
     expect(await running.ended).toMatchObject({ code: 0 });
     await using engine = await openEngine({ store: `sqlite:${join(folder, "curfew.db")}` });
     expect(await rowOf(engine.store, slow)).toMatchObject({ state: "completed", attempt: 1 });
   });
 
-  it("gives back what does not finish in time, unspent", async () => {
+  it("jobs that exceed the drain are given back without spending the attempt", async () => {
     const running = await server(["--workers", workers, "--drain", "100ms"], { cwd: folder });
     const slow = await enqueue(running.url, {
       type: "test.slow",
@@ -84,7 +84,7 @@ describe("curfew serve", () => {
     const slow = await enqueue(running.url, { type: "test.slow", args: [{ takes: 60_000 }] });
     await untilState(running.url, slow, "active");
     running.kill("SIGTERM");
-    await running.said(/once more to stop at once/);
+    await running.said(/send it again to stop at once/);
     running.kill("SIGTERM");
     expect(await running.ended).toMatchObject({ code: 143 });
   });
@@ -149,7 +149,7 @@ describe("curfew serve", () => {
     const worker = await make("fleet", "worker");
     expect((await send(url, "/ojs/v1/workers/fetch", { queues: ["default"] }, worker)).status).toBe(401);
     running.kill("SIGHUP");
-    await running.said(/keys were read again/);
+    await running.said(/key file was read again/);
     expect((await send(url, "/ojs/v1/workers/fetch", { queues: ["default"] }, worker)).status).toBe(200);
     running.kill("SIGTERM");
     const { stdout, stderr } = await running.ended;
@@ -189,12 +189,12 @@ describe("what goes wrong at the start is said in one line", () => {
     ],
     [["--store", "mysql://x"], /^curfew: store: "mysql:\/\/x" is not a known store/],
     [["--store", "sqlite:/nowhere/at/all.db"], /^curfew: .*nowhere/],
-    [["--workers", "./none.ts"], /^curfew: workers: \.\/none\.ts cannot be loaded: /],
+    [["--workers", "./none.ts"], /^curfew: --workers: there is no file .*none\.ts; check the path/],
     [
       ["--workers", join(import.meta.dirname, "cli/no-workers.ts")],
-      /^curfew: workers: the default export of .* 42 /,
+      /^curfew: --workers: the default export of .* 42 /,
     ],
-    [["--keys", "none.json"], /^curfew: keys: the file none\.json is not there/],
+    [["--keys", "none.json"], /^curfew: keys: the file none\.json does not exist/],
     [["--port", "x"], /error: option '--port <port>' argument 'x' is invalid\. Write a whole number\./],
     [["--port", "99999"], /^curfew: port: 99999/],
     [["--drain", "soon"], /^curfew: drain: "soon"/],
@@ -217,7 +217,7 @@ describe("what goes wrong at the start is said in one line", () => {
     const { port } = taken.address() as { port: number };
     const { code, stderr } = await command(["serve", "--store", "memory:", "--port", String(port)]).ended;
     taken.close();
-    expect(stderr).toContain(`curfew: 127.0.0.1:${port} is in use already; choose another port`);
+    expect(stderr).toContain(`curfew: 127.0.0.1:${port} is already in use; choose another port`);
     expect(code).toBe(2);
   });
 

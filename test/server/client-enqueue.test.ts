@@ -22,7 +22,7 @@ const ID = "01890000-0000-7000-8000-000000000001";
 const plain = defineJob({ type: "plain.job" });
 
 describe("enqueue over HTTP (1.2, 5.4)", () => {
-  it("says all that an engine's enqueue can say, and the row is the same", async () => {
+  it("a remote enqueue stores the same row as a local one", async () => {
     const { client, engine, load } = await openClientStage();
     const definition = defineJob({
       type: "card.charge",
@@ -117,7 +117,7 @@ describe("enqueue over HTTP (1.2, 5.4)", () => {
     expect(wire.calls).toEqual([]);
   });
 
-  it("tells what the server refuses, in the server's words", async () => {
+  it("a refused enqueue rejects with the server's message", async () => {
     const { client } = await openClientStage();
     const error = await errorOf(client.enqueue(plain, null, { delay: "2h", timeouts: { total: "1h" } }));
     expect(error.code).toBe("server_refused");
@@ -185,7 +185,7 @@ describe("lost replies", () => {
     expect(await errorOf(job.cancel())).toMatchObject({ code: "invalid_state" });
   });
 
-  it("a server that asks for patience is given it, and no more than the tries allow", async () => {
+  it("Retry-After is obeyed, within the limit of tries", async () => {
     const { client, wire, advance } = await openClientStage();
     let asked = 0;
     wire.answer = () => {
@@ -207,7 +207,7 @@ describe("lost replies", () => {
     ]);
   });
 
-  it("a request has its time limit, even where nobody heeds the signal", async () => {
+  it("a request ends at its time limit even if fetch ignores the signal", async () => {
     const { system, advance } = await openClientStage();
     const client = openClient({
       url: "http://127.0.0.1",
@@ -240,7 +240,7 @@ describe("lost replies", () => {
     expect(sent).toBeLessThan(20_000);
   });
 
-  it("a reply that is no JSON is no answer", async () => {
+  it("a reply that is not JSON counts as no answer", async () => {
     const { client, wire, advance } = await openClientStage();
     wire.answer = () => new Response("<html>welcome</html>");
     const failing = errorOf(client.enqueue(plain));
@@ -322,7 +322,7 @@ describe("a handle (5.4)", () => {
     expect(() => client.work({ processors: jobWith(deaf).processors })).toThrow(/closed/);
   });
 
-  it("knows nothing of a job that is not there", async () => {
+  it("result() of an unknown job rejects with result_gone", async () => {
     const { client, advance } = await openClientStage();
     expect(await client.load(ID)).toBeNull();
     expect((await errorOf(client.job(ID).cancel())).code).toBe("not_found");
@@ -376,7 +376,7 @@ describe("openClient", () => {
     const texts = [lines, await failing, refused, thrownBy(bad), thrownBy(withSecret)].map(shown).join("\n");
     expect(texts).not.toContain(key);
     expect(texts).toContain("ECONNREFUSED");
-    expect(shown(lines)).toContain("the key travels unencrypted");
+    expect(shown(lines)).toContain("the key is sent unencrypted");
   });
 
   it("a worker's key fetches, reports and enqueues for its handlers; a producer's key does not work", async () => {
@@ -418,7 +418,7 @@ describe("openClient", () => {
     await closing;
   });
 
-  it("a wrong key is refused with the way out", async () => {
+  it("a wrong key rejects with the fix in the message", async () => {
     const { engine, system } = await openClientStage();
     const server = createServer(engine, {
       keys: [{ name: "web", role: "read-only", hash: createKey().hash }],

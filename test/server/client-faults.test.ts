@@ -50,7 +50,7 @@ describe("a worker that is cut off (3.1, 3.4, 3.8)", () => {
     ]);
   });
 
-  it("hears that its job is lost as soon as it is heard again", async () => {
+  it("a worker hears that its job is lost with its next answered beat", async () => {
     const { advance, load, wire, client, work, told, another } = await openClientStage();
     let reason: unknown;
     const run = (context: AttemptContext) => obedient(context).catch((error) => (reason = error));
@@ -74,7 +74,7 @@ describe("a worker that is cut off (3.1, 3.4, 3.8)", () => {
     expect([wire.sent("/ack"), wire.sent("/nack")]).toEqual([[], []]);
   });
 
-  it("a job that comes again ends what its old handler still does", async () => {
+  it("a job that is fetched again stops its old attempt", async () => {
     const { advance, load, wire, client, work } = await openClientStage();
     const reasons: unknown[] = [];
     const run = (context: AttemptContext) =>
@@ -216,7 +216,7 @@ describe("a worker that is cut off (3.1, 3.4, 3.8)", () => {
     expect([worker.status().ready, (await load(job)).state]).toEqual([true, "completed"]);
   });
 
-  it("a result that the server does not take is a failed attempt that says why", async () => {
+  it("a refused result becomes a failed attempt with the reason", async () => {
     const { advance, wire, client, work, load } = await openClientStage();
     const { definition, processors } = jobWith(() => "x".repeat(1_000), once);
     wire.answer = ({ path }) =>
@@ -228,11 +228,11 @@ describe("a worker that is cut off (3.1, 3.4, 3.8)", () => {
     await advance("100ms");
     expect((await load(job)).errors?.[0]).toMatchObject({
       code: "invalid_result",
-      message: "The result was not taken: the server answered 413: too much",
+      message: "The server refused the result: the server answered 413: too much",
     });
   });
 
-  it("a fetched job that cannot be read does not harm the others", async () => {
+  it("an unreadable job in a fetch reply does not affect the others", async () => {
     const { advance, client, work, load, wire } = await openClientStage();
     const { definition, processors } = jobWith(() => "done");
     const job = await client.enqueue(definition);
@@ -248,7 +248,7 @@ describe("a worker that is cut off (3.1, 3.4, 3.8)", () => {
 });
 
 describe("a slow wire (3.7, 3.11)", () => {
-  it("fires nothing early, and late by no more than the reply took", async () => {
+  it("deadlines fire never early, and late by at most the reply's duration", async () => {
     const { client, engine, work, advance, load, wire } = await openClientStage();
     wire.latency = 200;
     const heard: number[] = [];
@@ -316,7 +316,7 @@ describe("a slow wire (3.7, 3.11)", () => {
 });
 
 describe("a server that answers oddly", () => {
-  it("a report at which it fails again and again does not block the others", async () => {
+  it("a report that always fails does not block the others", async () => {
     const { client, engine, work, advance, load, wire } = await openClientStage();
     const { definition, processors } = jobWith(() => "done", once);
     const poison = await client.enqueue(definition);

@@ -68,7 +68,7 @@ it("waits no longer than 20 ms for a request that hangs", async () => {
   hung.resolve();
 });
 
-it("tells a server that does not know of many at once each by itself, and asks again later", async () => {
+it("a server without the batch route gets single reports, and the batch route is tried again later", async () => {
   const { open, settle, advance, wire, jobs, load, client, definition } = await tenAtOnce();
   wire.answer = ({ path }) => (path.endsWith("ck/batch") ? absent() : undefined);
   open();
@@ -118,7 +118,7 @@ describe("3.8 reports in a batch", () => {
   });
 });
 
-it("sends what the server could not take now once more by itself", async () => {
+it("a report with a temporary error is sent again in its own request", async () => {
   const { open, advance, wire, jobs, load, client } = await tenAtOnce();
   wire.answer = ({ path, body }) => {
     if (!path.endsWith("ck/batch")) return undefined;
@@ -152,8 +152,12 @@ it.each([
 it("sends large results by themselves", async () => {
   const { open, settle, wire, jobs, load } = await tenAtOnce(() => "x".repeat(300_000));
   open();
-  await settle();
-  expect((await Promise.all(jobs.map(load))).every(({ state }) => state === "completed")).toBe(true);
+  // The server yields to the real event loop while it reads a large body.
+  const areCompleted = async () => {
+    await settle();
+    return (await Promise.all(jobs.map(load))).every(({ state }) => state === "completed");
+  };
+  await expect.poll(areCompleted).toBe(true);
   // Two of them are more than may travel together.
   expect([wire.sent("ck/batch").length, wire.sent("/ack").length]).toEqual([0, 10]);
 });
@@ -172,32 +176,35 @@ function pickOne<Value>(random: Random, values: readonly Value[]): Value {
   return values[randomInt(random, values.length)] as Value;
 }
 
-it.each([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])("loses nothing on a bad line (seed %i)", async (seed) => {
-  const random = seededRandom(seed);
-  const { client, work, wire, load, engine, advance, sleep } = await openClientStage({ seed });
-  wire.answer = (call) => trouble(random, call);
-  wire.fate = (call) => {
-    const roll = isReport(call) ? random() : 1;
-    return roll < 0.15 ? "unsent" : roll < 0.35 ? "unanswered" : "served";
-  };
-  let ran = 0;
-  const { definition, processors } = jobWith(async ({ payload }) => {
-    ran += 1;
-    await sleep(random() * 60);
-    return payload;
-  });
-  const jobs = await client.enqueueMany(
-    definition,
-    Array.from({ length: 150 }, (_, index) => index),
-  );
-  wire.latency = randomInt(random, 40);
-  const worker = work(processors, { queues: { default: { concurrency: 30 } } });
-  await advance("5m");
-  const rows = await Promise.all(jobs.map(load));
-  expect(rows.map(({ state, attempt, result }) => [state, attempt, result])).toEqual(
-    jobs.map((_, index) => ["completed", 1, String(index)]),
-  );
-  expect([ran, engine.counters().completed, client.counters().lost]).toEqual([150, 150, 0]);
-  expect(worker.status().unreported).toBe(0);
-  expect(wire.sent("ck/batch").length).toBeGreaterThan(0);
-});
+it.each([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])(
+  "no report is lost on a bad connection (seed %i)",
+  async (seed) => {
+    const random = seededRandom(seed);
+    const { client, work, wire, load, engine, advance, sleep } = await openClientStage({ seed });
+    wire.answer = (call) => trouble(random, call);
+    wire.fate = (call) => {
+      const roll = isReport(call) ? random() : 1;
+      return roll < 0.15 ? "unsent" : roll < 0.35 ? "unanswered" : "served";
+    };
+    let ran = 0;
+    const { definition, processors } = jobWith(async ({ payload }) => {
+      ran += 1;
+      await sleep(random() * 60);
+      return payload;
+    });
+    const jobs = await client.enqueueMany(
+      definition,
+      Array.from({ length: 150 }, (_, index) => index),
+    );
+    wire.latency = randomInt(random, 40);
+    const worker = work(processors, { queues: { default: { concurrency: 30 } } });
+    await advance("5m");
+    const rows = await Promise.all(jobs.map(load));
+    expect(rows.map(({ state, attempt, result }) => [state, attempt, result])).toEqual(
+      jobs.map((_, index) => ["completed", 1, String(index)]),
+    );
+    expect([ran, engine.counters().completed, client.counters().lost]).toEqual([150, 150, 0]);
+    expect(worker.status().unreported).toBe(0);
+    expect(wire.sent("ck/batch").length).toBeGreaterThan(0);
+  },
+);

@@ -20,7 +20,7 @@ describe("shutdown of a remote worker (5.2)", () => {
     expect(closedAt).toBe("completed");
   });
 
-  it("what does not finish hears it, and is given back without spending the attempt", async () => {
+  it("a handler that exceeds the drain is signalled, and its job is given back without spending the attempt", async () => {
     const { advance, client, work, load, another } = await openClientStage();
     const reasons: unknown[] = [];
     const run = (context: AttemptContext) => {
@@ -119,7 +119,7 @@ describe("shutdown of a remote worker (5.2)", () => {
     });
   });
 
-  it("a server that wants it to end is obeyed", async () => {
+  it("a terminate directive closes the worker", async () => {
     const { advance, work, wire } = await openClientStage();
     const { processors } = jobWith(deaf);
     wire.answer = ({ path }) =>
@@ -128,7 +128,7 @@ describe("shutdown of a remote worker (5.2)", () => {
         : undefined;
     const worker = work(processors);
     await advance("6s");
-    expect(worker.status().reason).toBe("the server wants it quiet");
+    expect(worker.status().reason).toBe("the server asked it to stop fetching");
     wire.answer = ({ path }) =>
       path === "/workers/heartbeat"
         ? Response.json({ state: "terminate", jobs: [], server_time: "2030-01-01T00:00:00Z" })

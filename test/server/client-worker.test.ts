@@ -49,7 +49,7 @@ describe("a remote worker (1, 2, 3.4, 3.6, 3.7, 4, 4.4, 4.7, 5.1, 5.3)", () => {
     expect(row.finishedAt as number).toBe(row.softAt);
   });
 
-  it("a total budget that ends is told as such, and ends the job", async () => {
+  it("the end of the total is reported as total and ends the job", async () => {
     const { client, work, advance, load } = await openClientStage();
     let reason: unknown;
     const run = (context: AttemptContext) =>
@@ -88,7 +88,7 @@ describe("a remote worker (1, 2, 3.4, 3.6, 3.7, 4, 4.4, 4.7, 5.1, 5.3)", () => {
     expect([(await load(job)).state, engine.counters().late]).toEqual(["completed", 1]);
   });
 
-  it("a deaf handler is ended by force at its hard deadline, by the worker itself", async () => {
+  it("the worker ends a deaf handler at its hard deadline", async () => {
     const { client, work, advance, load, told, wire, sleep } = await openClientStage();
     const run = async ({ log }: AttemptContext) => {
       await sleep(2_950);
@@ -149,7 +149,7 @@ describe("a remote worker (1, 2, 3.4, 3.6, 3.7, 4, 4.4, 4.7, 5.1, 5.3)", () => {
     expect((await load(job)).state).toBe("completed");
   });
 
-  it("a long quiet await is not punished where nobody named a heartbeat", async () => {
+  it("a long silent await does not stall a job without a heartbeat", async () => {
     const { client, work, advance, load, sleep, wire } = await openClientStage();
     const { definition, processors } = jobWith(() => sleep(150_000));
     work(processors);
@@ -166,7 +166,7 @@ describe("a remote worker (1, 2, 3.4, 3.6, 3.7, 4, 4.4, 4.7, 5.1, 5.3)", () => {
     expect(written.length).toBeLessThan(35);
   });
 
-  it("a cancelled job is told to its handler within a second, and nothing it reports counts", async () => {
+  it("a handler hears a cancel within a second, and its report does not count", async () => {
     const { client, engine, work, advance, load, wire } = await openClientStage();
     let heardAt = 0;
     let reason: unknown;
@@ -305,7 +305,7 @@ describe("a remote worker (1, 2, 3.4, 3.6, 3.7, 4, 4.4, 4.7, 5.1, 5.3)", () => {
     expect([row.state, row.attempt, row.errors]).toEqual(["scheduled", 0, null]);
   });
 
-  it("its definition gives what a producer without one did not say", async () => {
+  it("a worker's definition fills in settings that the producer left out", async () => {
     const { engine, work, advance, wire, server } = await openClientStage();
     const { processors } = jobWith(deaf, { timeouts: { attempt: "7s" }, retry: { attempts: 9 } });
     work(processors);
@@ -322,7 +322,7 @@ describe("a remote worker (1, 2, 3.4, 3.6, 3.7, 4, 4.4, 4.7, 5.1, 5.3)", () => {
     expect(wire.sent("/fetch").length).toBeGreaterThan(0);
   });
 
-  it("a code of the handler's own error is no order to the server", async () => {
+  it("a code of a handler's own error does not override the retry policy", async () => {
     const { client, work, advance, load } = await openClientStage();
     const { definition, processors } = jobWith(
       () => {

@@ -43,7 +43,7 @@ async function logIn(ask: Awaited<ReturnType<typeof open>>, key: string): Promis
 }
 
 describe("the dashboard's pages", () => {
-  it("come with a policy that lets nothing in the page itself run, and are not kept", async () => {
+  it("pages have a policy against inline code and are not cached", async () => {
     const ask = await open();
     for (const path of ["/", "/jobs", "/jobs/01a1"]) {
       const page = await ask(path);
@@ -58,7 +58,7 @@ describe("the dashboard's pages", () => {
     }
   });
 
-  it("leave the interface alone: an unknown path of it is still an error in JSON", async () => {
+  it("an unknown API path is still a JSON error", async () => {
     const ask = await open();
     const reply = await ask("/ojs/v1/nothing");
     expect(reply.status).toBe(404);
@@ -110,7 +110,7 @@ describe("a login", () => {
     });
   });
 
-  it("reads and changes what its key may, and only from our own pages", async () => {
+  it("a session has the rights of its key, for the dashboard's own pages only", async () => {
     const ask = await open({ keys: KEYS });
     const cookie = await logIn(ask, admin.key);
     expect((await ask("/ojs/v1/jobs", { headers: { cookie } })).status).toBe(200);
@@ -153,7 +153,7 @@ describe("a login", () => {
     expect((await ask("/ojs/v1/jobs", { headers: { cookie: old } })).status).toBe(401);
   });
 
-  it("ends when its key is taken away, and not with another one", async () => {
+  it("a session ends when its key is removed, and only then", async () => {
     const keyring = new Keyring(KEYS, { now: () => 0 });
     const ask = await open({ keys: keyring });
     const [ana, rob] = [await logIn(ask, admin.key), await logIn(ask, reader.key)];
@@ -179,7 +179,7 @@ describe("the application's own authorize", () => {
     return user === null ? null : user === "root" ? { name: "root", role: "admin" } : "read-only";
   };
 
-  it("decides who comes in, and as what", async () => {
+  it("authorize decides the caller and its role", async () => {
     const ask = await open({ authorize });
     expect((await ask("/ojs/v1/session")).status).toBe(401);
     const reader = await ask("/ojs/v1/session", { headers: { "x-user": "eve" } });
@@ -196,7 +196,7 @@ describe("the application's own authorize", () => {
     expect(await entries.json()).toMatchObject({ items: [{ actor: "root" }] });
   });
 
-  it("is asked only where no key is sent, and its changes come from our own pages only", async () => {
+  it("authorize is called only without a key, and changes need the dashboard's own pages", async () => {
     const ask = await open({ authorize, keys: KEYS });
     const bearer = { Authorization: `Bearer ${reader.key}`, "x-user": "root" };
     expect(await (await ask("/ojs/v1/session", { headers: bearer })).json()).toMatchObject({

@@ -52,7 +52,7 @@ function readerOf() {
   };
 }
 
-it("what was read while catching up is not sent again by followers that are behind", async () => {
+it("a lagging follower does not resend events that a reader caught up on", async () => {
   const { hub, tell, settle } = openHub([1, 2, 3]);
   const [late, early] = [readerOf(), readerOf()];
   hub.subscribe(feed, undefined, early);

@@ -64,7 +64,7 @@ async function readFrames(response: Response, controller: AbortController, count
 }
 
 describe("live events", () => {
-  it("reach those who asked for a job, a queue or all, and nobody else", async () => {
+  it("live events reach only readers whose filter matches", async () => {
     const { listening, post } = await openServer();
     const base = `${listening.url}/ojs/v1`;
     const { job } = await post("/jobs", { type: "a", args: [], options: { queue: "mine" } });
@@ -83,7 +83,7 @@ describe("live events", () => {
       ]);
   });
 
-  it("go on behind the last one that was read", async () => {
+  it("a stream continues after Last-Event-ID", async () => {
     const { listening, post } = await openServer();
     const url = `${listening.url}/ojs/v1/events/stream?types=job.enqueued`;
     const { job: first } = await post("/jobs", { type: "a", args: [] });
@@ -95,7 +95,7 @@ describe("live events", () => {
     expect(next?.id).not.toBe(first.id);
   });
 
-  it("miss nothing of what happens while somebody catches up", async () => {
+  it("a reader misses no event while it catches up", async () => {
     const { listening, post } = await openServer();
     await post("/jobs", { type: "a", args: [] });
     const first = (await (await fetch(`${listening.url}/ojs/v1/events?after=0`)).json()) as {
@@ -114,7 +114,7 @@ describe("live events", () => {
     for (const found of read) expect(new Set(found.map(({ data }) => data.subject))).toEqual(new Set(ids));
   });
 
-  it("end when the server closes, at once", async () => {
+  it("streams end at once when the server closes", async () => {
     const { listening } = await openServer();
     const stream = await connect(`${listening.url}/ojs/v1/events/stream`);
     const closing = listening.close();

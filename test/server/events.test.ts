@@ -22,7 +22,7 @@ async function oneLife(stage: Stage, queue: string): Promise<string> {
 const LIFE = ["job.enqueued", "job.started", "job.failed", "job.retrying", "job.started", "job.completed"];
 
 describe("events", () => {
-  it("tell the life of a job in its order, each after its commit", async () => {
+  it("events of a job come in order, each after its commit", async () => {
     await using stage = await openStage();
     const id = await oneLife(stage, "a");
     const { body } = await stage.get("/events");
@@ -37,7 +37,7 @@ describe("events", () => {
     expect(body.events[3].data).toMatchObject({ error: { code: "oops" }, next_retry_at: expect.any(String) });
   });
 
-  it("carry what the specification asks of each", async () => {
+  it("each event has the fields of the specification", async () => {
     await using stage = await openStage();
     const { id } = await stage.enqueue({ queue: "a", retry: { max_attempts: 2, jitter: false } });
     await stage.fetch({ queues: ["a"], worker_id: "w" });
@@ -56,7 +56,7 @@ describe("events", () => {
     expect(Date.parse(expired_at) - Date.parse(created_at)).toBeGreaterThanOrEqual(1_000);
   });
 
-  it("are read page by page, and none is missed or told twice", async () => {
+  it("pages miss no event and repeat none", async () => {
     await using stage = await openStage();
     for (const queue of ["a", "b", "a"]) await oneLife(stage, queue);
     const read: string[] = [];
@@ -74,7 +74,7 @@ describe("events", () => {
     expect(body.events.map(({ type }: Event) => type)).toEqual(LIFE);
   });
 
-  it("without a cursor the newest come, and theirs leads on from there", async () => {
+  it("a read without a cursor gives the newest events and the cursor after them", async () => {
     await using stage = await openStage();
     await oneLife(stage, "a");
     const first = await stage.get("/events?limit=2");
@@ -84,7 +84,7 @@ describe("events", () => {
     expect(next.body.events.map(({ subject }: Event) => subject)).toEqual(LIFE.map(() => id));
   });
 
-  it("are chosen by type, queue and job", async () => {
+  it("events are filtered by type, queue and job", async () => {
     await using stage = await openStage();
     const id = await oneLife(stage, "a");
     await oneLife(stage, "b");
@@ -95,7 +95,7 @@ describe("events", () => {
     expect(await types("queues=nobody")).toEqual([]);
   });
 
-  it("tell the five timeouts apart", async () => {
+  it("events name which of the five timeouts fired", async () => {
     await using stage = await openStage();
     const cases = {
       "job.timeout": { timeout_ms: 1_000 },
@@ -125,7 +125,7 @@ describe("events", () => {
     ]);
   });
 
-  it("a cursor that is none is refused", async () => {
+  it("an invalid cursor is refused", async () => {
     await using stage = await openStage();
     for (const after of ["x", "1;drop", "-", "1.2.3", "-1", "~0"]) {
       const { status, body } = await stage.get(`/events?after=${encodeURIComponent(after)}`);

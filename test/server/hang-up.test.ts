@@ -6,7 +6,7 @@ import { silentLogger } from "../../src/ports/log.ts";
 import { createServer } from "../../src/server/app.ts";
 import { listen } from "../../src/server/listen.ts";
 
-it("a worker that hung up while its fetch waited is given nothing: the job stays for others", async () => {
+it("a worker that disconnects during a waiting fetch gets no job", async () => {
   await using engine = await openEngine({ store: "memory:", logger: silentLogger });
   const server = createServer(engine);
   const listening = await listen(server, { port: 0 });

@@ -21,15 +21,18 @@ const post = (body: string, headers: Record<string, string> = {}) =>
   });
 
 describe("the request's id", () => {
-  it.each(["a", "0191-abc", "x".repeat(128), "req:1/2+3=@._-"])("is echoed when it is sound: %.20s", (id) => {
-    expect(guard().open(get({ "x-request-id": id }))).toMatchObject({
-      requestId: id,
-      headers: { "X-Request-ID": id },
-    });
-  });
+  it.each(["a", "0191-abc", "x".repeat(128), "req:1/2+3=@._-"])(
+    "a valid request id is echoed: %.20s",
+    (id) => {
+      expect(guard().open(get({ "x-request-id": id }))).toMatchObject({
+        requestId: id,
+        headers: { "X-Request-ID": id },
+      });
+    },
+  );
 
   it.each(["", "x".repeat(129), "a b", "<script>", "a\tb", "ü", '"', "a,b"])(
-    "is made anew when it is not: %.20s",
+    "an invalid request id is replaced: %.20s",
     (id) => {
       const { requestId } = guard().open(get({ "x-request-id": id }));
       expect(requestId).toMatch(/^req_[A-Za-z0-9_-]{12}_1$/);
@@ -65,7 +68,7 @@ describe("headers of every reply", () => {
 describe("cross-origin calls", () => {
   const origin = "https://jobs.example.org";
 
-  it("are not allowed by default, not even asked for", () => {
+  it("cross-origin calls and preflights are refused by default", () => {
     const { open, preflight } = guard();
     const request = new Request("http://x/", {
       method: "OPTIONS",
@@ -76,7 +79,7 @@ describe("cross-origin calls", () => {
     expect(preflight(request, call)).toBeNull();
   });
 
-  it("are allowed from a listed origin and no other", () => {
+  it("cross-origin calls are allowed from listed origins only", () => {
     const { open, preflight } = guard({ cors: [origin] });
     const ask = (from: string) =>
       new Request("http://x/", {
@@ -155,7 +158,7 @@ describe("the content type", () => {
   });
 });
 
-it("a body that is packed is not unpacked", async () => {
+it("a compressed body is refused", async () => {
   const { body } = guard();
   await expect(body(post("{}", { "content-encoding": "gzip" }))).rejects.toMatchObject({
     status: 400,
@@ -170,7 +173,7 @@ describe("the guard", () => {
     return { key, entry: { name, role, hash, ...(rate !== undefined && { rate }) } };
   };
 
-  it("asks for keys, unless the route is open to all", () => {
+  it("the guard asks for a key unless the route is open", () => {
     const { key, entry } = keyOf("web", "producer");
     const { admit, isOpen } = guard({ keys: [entry] });
     expect(isOpen).toBe(false);
@@ -182,7 +185,7 @@ describe("the guard", () => {
     expect(refused(() => admit(withKey, "operate")).status).toBe(403);
   });
 
-  it("slows down who asks too often, per name, and says when to come back", () => {
+  it("a caller above its rate gets 429 with Retry-After", () => {
     const [web, ops] = [keyOf("web", "producer"), keyOf("ops", "admin", 1)];
     const { admit, clock } = guard({ keys: [web.entry, ops.entry], limits: { rate: 2 } });
     const by = ({ key }: { key: string }) => admit(get({ authorization: `Bearer ${key}` }), "read");
@@ -203,7 +206,7 @@ describe("the guard", () => {
     by(ops);
   });
 
-  it("lets two keys of one name share one limit, so that a rotation doubles nothing", () => {
+  it("two keys of one name share one rate limit", () => {
     const [old, next] = [keyOf("web", "producer"), keyOf("web", "producer")];
     const { admit } = guard({ keys: [old.entry, next.entry], limits: { rate: 1 } });
     admit(get({ authorization: `Bearer ${old.key}` }), "read");

@@ -200,7 +200,7 @@ describe("enqueue", () => {
     expect((await stage.call("PUT", "/jobs", {})).status).toBe(405);
   });
 
-  it("says nothing of what went wrong inside", async () => {
+  it("a 500 shows no internal details", async () => {
     await using stage = await openStage();
     stage.engine.store.jobs.load = () => Promise.reject(new Error("secret password in a stack"));
     const { status, body } = await stage.get("/jobs/01890000-0000-7000-8000-000000000001");

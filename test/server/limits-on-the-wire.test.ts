@@ -111,7 +111,7 @@ describe("settings of a queue", () => {
     expect(audit).toHaveLength(4);
   });
 
-  it("what waits in it and what has ended is purged for good, once that is confirmed", async () => {
+  it("waiting and ended jobs of a queue are purged after confirmation", async () => {
     await using stage = await openStage();
     const done = await stage.enqueue({ queue: "q" });
     const { fence } = await stage.fetch({ queues: ["q"] });
@@ -143,7 +143,7 @@ describe("settings of a queue", () => {
 });
 
 describe("limits", () => {
-  it("hold by key over all queues; who waits is shown as available", async () => {
+  it("limits hold per key over all queues; a job that waits for its limit is shown as available", async () => {
     await using stage = await openStage();
     const rate_limit = { key: "api", concurrency: 1 };
     const first = await stage.enqueue({ queue: "a", rate_limit });
@@ -188,7 +188,7 @@ describe("limits", () => {
     expect((await stage.job(later.id)).state).toBe("scheduled");
   });
 
-  it("are overruled by an operator and left to their jobs again", async () => {
+  it("an operator's override replaces a limit until it is deleted", async () => {
     await using stage = await openStage();
     for (let nth = 0; nth < 3; nth++) await stage.enqueue({ rate_limit: { key: "k", concurrency: 1 } });
     const put = await stage.call("PUT", "/rate-limits/k", { concurrency: 2 });

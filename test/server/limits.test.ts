@@ -1,7 +1,15 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { checkLimits, checkShape, parseBody, RateLimiter, readBody } from "../../src/server/body-limits.ts";
+import {
+  checkLimits,
+  checkShape,
+  parseBody,
+  RateLimiter,
+  readBody,
+  refuseWide,
+} from "../../src/server/body-limits.ts";
 import { HttpError } from "../../src/server/http-error.ts";
+import { refused } from "./refused.ts";
 
 const post = (
   body: string | Uint8Array<ArrayBuffer> | ReadableStream | null,
@@ -54,7 +62,7 @@ describe("the body", () => {
     expect(pulled() - before).toBeLessThanOrEqual(1);
   });
 
-  it("is refused while it comes when it is longer than it said, and the rest is not read", async () => {
+  it("a body longer than its Content-Length is cut at the limit", async () => {
     const endless = stream(new Array(1_000).fill("1234"));
     const error = await failure(readBody(post(endless.body, { "content-length": "4" }), 10));
     expect(error.status).toBe(413);
@@ -98,7 +106,7 @@ describe("the shape of a body", () => {
     expect(() => checkShape(text, limits)).toThrow(message);
   });
 
-  it("is counted as a parser would count it, whatever the value", () => {
+  it("depth and keys equal those of the parsed value", () => {
     const count = (value: unknown): { depth: number; keys: number } => {
       if (typeof value !== "object" || value === null) return { depth: 0, keys: 0 };
       const inner = Object.values(value).map(count);
@@ -121,7 +129,7 @@ describe("the shape of a body", () => {
     );
   });
 
-  it("never hangs or throws anything else, whatever the text", () => {
+  it("any text is accepted or refused with an HttpError", () => {
     fc.assert(
       fc.property(fc.string({ maxLength: 200, unit: fc.constantFrom(...'"\\[]{}:, 1') }), (text) => {
         try {
@@ -132,6 +140,35 @@ describe("the shape of a body", () => {
         }
       }),
       { numRuns: 2_000 },
+    );
+  });
+});
+
+describe("objects outside of documents", () => {
+  const keys = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`k${at}`, 1]));
+
+  it.each([
+    ["meta", { meta: keys(1_001) }, "meta: it has more than 1000 keys"],
+    ["the fields of a job", keys(1_001), "body: it has more than 1000 keys"],
+    [
+      "the meta of a job in a batch",
+      { jobs: [{ meta: keys(1_001) }] },
+      "jobs.meta: it has more than 1000 keys",
+    ],
+  ])("%s may have 1,000 keys at most", (_name, value, message) => {
+    expect(refused(() => refuseWide(value)).message).toContain(message);
+  });
+
+  it("a document may have more keys", () => {
+    expect(refuseWide({ args: [keys(1_001)], result: keys(1_001), meta: keys(1_000) })).toBeUndefined();
+  });
+
+  it("a body may have twice as many lists as keys", () => {
+    const lists = (count: number) => `[${new Array(count).fill("[]").join(",")}]`;
+    const limits = { depth: 10, keys: 2_000 };
+    expect(checkShape(lists(3_999), limits)).toBeUndefined();
+    expect(refused(() => checkShape(lists(4_000), limits)).message).toBe(
+      "The body has more than 4000 lists and objects",
     );
   });
 });
@@ -149,7 +186,7 @@ describe("limits that are written wrong", () => {
 });
 
 describe("the rate limit", () => {
-  it("lets a second's worth through at once, then one per interval, on the injected clock", () => {
+  it("the rate limit allows one second's worth at once, then one request per interval", () => {
     const limiter = new RateLimiter();
     const at = (now: number) => limiter.take("a", 4, now);
     expect([at(0), at(0), at(0), at(0)]).toEqual([0, 0, 0, 0]);
@@ -175,14 +212,14 @@ describe("the rate limit", () => {
     ]);
   });
 
-  it("does not run backwards with the clock", () => {
+  it("a clock that goes back frees no tokens", () => {
     const limiter = new RateLimiter();
     limiter.take("a", 1, 1_000);
     expect(limiter.take("a", 1, 0)).toBe(2_000);
     expect(limiter.take("a", 1, 2_000)).toBe(0);
   });
 
-  it("remembers a bounded number, and forgets the one that was silent longest", () => {
+  it("the rate limiter keeps a bounded number of callers and drops the longest silent one", () => {
     const limiter = new RateLimiter(100);
     for (let index = 0; index < 10_000; index++) {
       limiter.take("busy", 1, 0);

@@ -54,7 +54,7 @@ async function follow({ server, test }: Stage, path: string, init: RequestInit =
 }
 
 describe("the progress of a job", () => {
-  it("begins where the job is, comes with a name and without, and ends with the job", async () => {
+  it("a progress stream starts with the current progress, sends named and unnamed events, and ends with the job", async () => {
     await using stage = await openStage();
     const { id } = await stage.enqueue();
     const job = await stage.fetch();
@@ -118,7 +118,7 @@ describe("the progress of a job", () => {
 });
 
 describe("live figures", () => {
-  it("come at once and every three seconds, beside what happens, in the words of the admin page", async () => {
+  it("snapshots come at once and every three seconds, with the admin page's field names", async () => {
     await using stage = await openStage();
     await stage.enqueue({ retry: { initial_interval: "PT1M" } });
     const line = await follow(stage, "/admin/stats/stream");
@@ -160,7 +160,7 @@ describe("live figures", () => {
     await line.leave();
   });
 
-  it("are made once however many read along, and not at all when nobody does", async () => {
+  it("a snapshot is made once for all readers, and not at all without readers", async () => {
     await using stage = await openStage();
     const stats = vi.spyOn(stage.engine, "stats");
     onTestFinished(() => stats.mockRestore());
@@ -191,7 +191,7 @@ describe("live figures", () => {
     await line.leave();
   });
 
-  it("keep to a queue where one is named", async () => {
+  it("the stats stream filters events by queue", async () => {
     await using stage = await openStage();
     const line = await follow(stage, "/admin/stats/stream?queue=mine");
     await stage.enqueue({ queue: "mine" });
@@ -203,7 +203,7 @@ describe("live figures", () => {
   });
 });
 
-it("nobody who asks only for the head of a stream is kept", async () => {
+it("a HEAD request of a stream leaves no reader behind", async () => {
   await using stage = await openStage();
   const { id } = await stage.enqueue();
   const paths = [
@@ -223,7 +223,7 @@ it("nobody who asks only for the head of a stream is kept", async () => {
   expect(signals).toEqual(paths.map(() => true));
 });
 
-it("a reader that catches up faster than the hub follows is sent nothing twice", async () => {
+it("a reader that catches up faster than the live feed gets no event twice", async () => {
   await using stage = await openStage();
   const read = stage.engine.journal.read.bind(stage.engine.journal);
   const slow = await follow(stage, "/events/stream?types=job.enqueued");

@@ -62,7 +62,7 @@ function work(): void {
 }
 
 describe("metrics", () => {
-  it("are sound text before anything has happened", async () => {
+  it("metrics of a new server are valid", async () => {
     const { read } = await open();
     const samples = await read();
     expect(samples.get("curfew_stuck_total")).toBe(0);
@@ -109,7 +109,7 @@ describe("metrics", () => {
     expect(sum).toBeLessThan(10);
   });
 
-  it("ask the store for depths seldom, and give them from memory in between", async () => {
+  it("depths are read from the store seldom and cached in between", async () => {
     const { read } = await open();
     let asked = 0;
     const { depth } = test.engine.queues;
@@ -129,7 +129,7 @@ describe("metrics", () => {
     expect(asked).toBe(2);
   });
 
-  it("stay bounded, whatever types and queues people make up", async () => {
+  it("the number of series is bounded for any number of types and queues", async () => {
     const { read } = await open();
     // Somebody may really call his jobs so; a page must not have the series twice.
     await test.engine.enqueue(defineJob({ type: "other", payload: unchecked<null>() }), null, {
@@ -146,7 +146,7 @@ describe("metrics", () => {
     expect([...samples.keys()].filter((name) => name.startsWith("ojs_queue_depth"))).toHaveLength(20 * 8);
   });
 
-  it("go on when the store does not answer", async () => {
+  it("metrics are served while the store does not answer", async () => {
     const { read } = await open();
     test.engine.queues.depth = () => Promise.reject(new Error("down"));
     expect((await read()).get("curfew_lost_total")).toBe(0);
@@ -170,7 +170,7 @@ describe("metrics", () => {
     expect([...samples.keys()].some((name) => name.includes("/never"))).toBe(false);
   });
 
-  it("escape what would break a line", () => {
+  it("label values are escaped", () => {
     const text = new Exposition().gauge("x", "help", [[{ a: 'q"\\\n' }, 1]]).text();
     expect(text).toBe('# HELP x help\n# TYPE x gauge\nx{a="q\\"\\\\\\n"} 1\n');
   });

@@ -5,7 +5,7 @@ import { openStage } from "./stage.ts";
 /** Queues on the wire, in the shapes of the suites, the specification, the JavaScript client and the admin UI. */
 
 describe("queues", () => {
-  it("are listed with what they hold, by page, without the engine's own", async () => {
+  it("queues are listed with counts, by page, without internal queues", async () => {
     await using stage = await openStage();
     for (const queue of ["b", "a", "c", "a"]) await stage.enqueue({ queue });
     await stage.enqueue({ queue: "a", delay_until: "+PT1H" });
@@ -30,7 +30,7 @@ describe("queues", () => {
     }
   });
 
-  it("are looked at one by one, whether they have anything or not", async () => {
+  it("every valid queue name can be read, even without jobs", async () => {
     await using stage = await openStage();
     await stage.enqueue({ queue: "a" });
     for (const path of ["/queues/a", "/admin/queues/a"]) {
@@ -43,7 +43,7 @@ describe("queues", () => {
     expect([bad.status, bad.body.error.message]).toEqual([400, expect.stringContaining("queue:")]);
   });
 
-  it("are counted: what waits and runs now, and what ended lately", async () => {
+  it("queue stats count waiting and running jobs now, and recently ended jobs", async () => {
     await using stage = await openStage();
     for (let nth = 0; nth < 3; nth++) await stage.enqueue({ queue: "q" });
     await stage.enqueue({ queue: "other" });

@@ -6,51 +6,41 @@ const job = { type: "test.job", args: [] };
 
 it.each([
   ["nothing at all", "/jobs", "", "body: it is missing; send an object"],
-  ["a list", "/jobs", [], "body: [] cannot be taken; send an object"],
+  ["a list", "/jobs", [], "body: [] is not valid; send an object"],
   ["no type", "/jobs", { args: [] }, "type: it is missing; send a text"],
-  [
-    "args that are no list",
-    "/jobs",
-    { ...job, args: { a: 1 } },
-    'args: {"a":1} cannot be taken; send a list',
-  ],
+  ["args that are no list", "/jobs", { ...job, args: { a: 1 } }, 'args: {"a":1} is not valid; send a list'],
   [
     "a priority out of range",
     "/jobs",
     { ...job, priority: 101 },
-    "priority: 101 cannot be taken; send 100 at most",
+    "priority: 101 is not valid; send 100 at most",
   ],
-  [
-    "half a priority",
-    "/jobs",
-    { ...job, priority: 1.5 },
-    "priority: 1.5 cannot be taken; send a whole number",
-  ],
-  ["no timeout", "/jobs", { ...job, timeout: 0 }, "timeout: 0 cannot be taken; send 1 at least"],
+  ["half a priority", "/jobs", { ...job, priority: 1.5 }, "priority: 1.5 is not valid; send a whole number"],
+  ["no timeout", "/jobs", { ...job, timeout: 0 }, "timeout: 0 is not valid; send 1 at least"],
   [
     "a text for a timeout",
     "/jobs",
     { ...job, timeout: "30" },
-    'timeout: "30" cannot be taken; send a number or "none"',
+    'timeout: "30" is not valid; send a number or "none"',
   ],
   [
     "an unknown mode",
     "/jobs",
     { ...job, timeout_mode: "kill" },
-    'timeout_mode: "kill" cannot be taken; send "fail" or "discard"',
+    'timeout_mode: "kill" is not valid; send "fail" or "discard"',
   ],
   [
     "a bad type in a batch",
     "/jobs/batch",
     { jobs: [job, { ...job, type: "A" }] },
-    'jobs.1.type: "A" cannot be taken; use lower-case words joined by dots, such as "card.charge"',
+    'jobs.1.type: "A" is not valid; use lower-case words joined by dots, such as "card.charge"',
   ],
-  ["no queues", "/workers/fetch", { queues: [] }, "queues: [] cannot be taken; send 1 entries at least"],
+  ["no queues", "/workers/fetch", { queues: [] }, "queues: [] is not valid; send 1 entries at least"],
   [
     "no visibility",
     "/jobs",
     { ...job, visibility_timeout: "PT0S" },
-    'visibility_timeout: "PT0S" cannot be taken; use a duration of one millisecond at least',
+    'visibility_timeout: "PT0S" is not valid; use a duration of one millisecond at least',
   ],
   [
     "two visibilities",
@@ -64,23 +54,18 @@ it.each([
     { ...job, expires_at: "2020-01-01T00:00:00Z" },
     /^expires_at: "2020-01-01T00:00:00\.000Z" ends at or before/,
   ],
-  [
-    "a limit that is no number",
-    "/jobs?limit=none",
-    undefined,
-    'limit: "none" cannot be taken; send a number',
-  ],
+  ["a limit that is no number", "/jobs?limit=none", undefined, 'limit: "none" is not valid; send a number'],
   [
     "a name that not every store can keep",
     "/workers/fetch",
     { queues: ["q"], worker_id: "a\0" },
-    'worker_id: "a\\u0000" cannot be taken; use a name without control characters',
+    'worker_id: "a\\u0000" is not valid; use a name without control characters',
   ],
   [
     "a cursor beyond what every store counts to",
     "/events?after=9999999999999999999~0",
     undefined,
-    "after: it is no cursor of ours; leave it out to begin anew",
+    "after: not a cursor of this server; leave it out to start over",
   ],
 ])("%s is refused with the field, the value and the fix", async (_what, path, body, message) => {
   await using stage = await openStage();
@@ -95,7 +80,7 @@ it("a retry policy that cannot be kept is 422", async () => {
   expect(status).toBe(422);
   expect(body.error).toMatchObject({
     type: "validation_error",
-    message: "options.retry.max_attempts: -1 cannot be taken; send 0 at least",
+    message: "options.retry.max_attempts: -1 is not valid; send 0 at least",
   });
 });
 
@@ -127,7 +112,7 @@ it("a start from now counts from the creation of the job, to the millisecond", a
   expect(status).toBe(400);
 });
 
-it("what is not there is named, with a hint that fits it", async () => {
+it("a 404 names the resource and has a fitting hint", async () => {
   await using stage = await openStage();
   const id = (await stage.enqueue()).id;
   const asked = [
@@ -153,7 +138,7 @@ it("a checkpoint cannot be null, and asking so does not forget the one that was 
   await stage.call("PUT", `/jobs/${id}/checkpoint`, { state: { page: 1 } });
   const { status, body } = await stage.call("PUT", `/jobs/${id}/checkpoint`, { state: null });
   expect(status).toBe(400);
-  expect(body.error.message).toBe("state: null cannot be taken; send a value; DELETE forgets the saved one");
+  expect(body.error.message).toBe("state: null is not valid; send a value; DELETE forgets the saved one");
   expect((await stage.get(`/jobs/${id}/checkpoint`)).body.state).toEqual({ page: 1 });
 });
 
@@ -167,7 +152,7 @@ it("a beat answers with the silence that is allowed after it", async () => {
   expect(Date.parse(stall_at) - Date.parse(server_time)).toBe(60_000);
 });
 
-it("a store that fails is 503 with a time to come back, and without a word of the store's own", async () => {
+it("a failing store is a 503 with Retry-After and without the store's message", async () => {
   await using stage = await openStage();
   const { rows } = stage.engine.service;
   const { load } = rows;

@@ -19,7 +19,7 @@ describe("3.8 whose report counts", () => {
     expect([right.status, right.body.state]).toEqual([200, "completed"]);
   });
 
-  it("else the worker's name, else any report", async () => {
+  it("without a fence the worker's name decides, and without both any report counts", async () => {
     await using stage = await openStage();
     const { id } = await stage.enqueue();
     await stage.fetch();
@@ -252,7 +252,7 @@ describe("1.4 the server takes jobs back by itself (1, 3.6, 4.3)", () => {
 describe("3.4 reports around the deadlines (3.2, 3.5, 5.1, 5.3)", () => {
   const options = { timeout_ms: 2_000, grace_period_ms: 3_000 };
 
-  it("a success in the grace counts, and is told as late", async () => {
+  it("a success in the grace counts as late", async () => {
     await using stage = await openStage();
     const { id } = await stage.enqueue(options);
     await stage.fetch({ soft_timeout: true });

@@ -44,7 +44,7 @@ describe("reports on many jobs", () => {
     expect([body.refused, load.mock.calls.length]).toEqual([0, 1]);
   });
 
-  it("judges each for itself: what is refused holds up none of the others", async () => {
+  it("a refused report of a batch does not affect the others", async () => {
     await using stage = await openStage();
     const [good, late, large] = (await started(stage, 3)) as [Fetched, Fetched, Fetched];
     await stage.post(`/jobs/${late.id}/cancel`);
@@ -87,7 +87,7 @@ describe("reports on many jobs", () => {
     expect(stage.engine.counters().completed).toBe(3);
   });
 
-  it("takes failures, jobs given back and wishes to be called again", async () => {
+  it("a batch of nacks takes failures, requeues and snoozes", async () => {
     await using stage = await openStage();
     const [failed, returned, snoozed] = (await started(stage, 3)) as [Fetched, Fetched, Fetched];
     const { body } = await stage.post("/workers/nack/batch", {
@@ -106,7 +106,7 @@ describe("reports on many jobs", () => {
     expect((await stage.job(failed.id)).error).toMatchObject({ code: "x", message: "no" });
   });
 
-  it("says who sends for all that name nobody themselves", async () => {
+  it("worker_id of the batch holds for reports without their own", async () => {
     await using stage = await openStage();
     const [job] = (await started(stage, 1)) as [Fetched];
     const report = { worker_id: "somebody", jobs: [{ job_id: job.id }] };
@@ -115,7 +115,7 @@ describe("reports on many jobs", () => {
     expect((await stage.post("/workers/ack/batch", own)).body.results[0].status).toBe(200);
   });
 
-  it("refuses what has not its form whole, before anything is judged", async () => {
+  it("an invalid batch is refused as a whole", async () => {
     await using stage = await openStage();
     const [job] = (await started(stage, 1)) as [Fetched];
     const { status, body } = await stage.post("/workers/ack/batch", { jobs: [reportOn(job), { fence: 1 }] });
@@ -125,7 +125,7 @@ describe("reports on many jobs", () => {
       expect((await stage.post("/workers/nack/batch", { jobs })).status).toBe(400);
   });
 
-  it("tells a store that fails apart for each report, and asks to send it again", async () => {
+  it("a failing store gives each report a retryable error", async () => {
     await using stage = await openStage();
     const jobs = await started(stage, 2);
     const commit = vi.spyOn(stage.engine.store, "commit").mockRejectedValue(new Error("away"));

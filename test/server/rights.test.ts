@@ -56,7 +56,7 @@ describe("who may call what", () => {
     }
   });
 
-  it("never lets somebody who may only read change anything but their own login", () => {
+  it("the read-only role can change nothing but its own session", () => {
     const changing = ROUTES.filter(
       ({ method, right, path }) =>
         method !== "GET" && (right === "read" || right === "open") && path !== "/ojs/v1/session",
@@ -64,7 +64,7 @@ describe("who may call what", () => {
     expect(changing.map(({ method, path }) => `${method} ${path}`)).toEqual([]);
   });
 
-  it("shows without a key nothing but how the server is", () => {
+  it("a caller without a key can read only health, readiness and descriptions", () => {
     const open = ROUTES.filter(({ right, method }) => right === "open" && method === "GET").map(
       ({ path }) => path,
     );
@@ -75,7 +75,7 @@ describe("who may call what", () => {
 });
 
 describe("a failure of ours", () => {
-  it("tells the client nothing but the request's id, and the log everything", async () => {
+  it("a failure shows the client only the request's id, and the log everything", async () => {
     const { rows } = test.engine.service;
     const { load } = rows;
     rows.load = () => Promise.reject(new Error("secret: password=hunter2"));

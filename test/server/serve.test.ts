@@ -4,13 +4,8 @@ import { connect, type Socket } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { realSystem } from "../../src/engine/runtime/real-system.ts";
 import { HttpError } from "../../src/server/http-error.ts";
-import {
-  isLoopback,
-  type Listener,
-  type Listening,
-  type ListenOptions,
-  listen,
-} from "../../src/server/listen.ts";
+import { type Listener, type Listening, type ListenOptions, listen } from "../../src/server/listen.ts";
+import { isLoopback } from "../../src/server/loopback.ts";
 import { createGuard } from "../../src/server/request-guard.ts";
 import { createDeferred } from "../../src/testing/index.ts";
 
@@ -60,7 +55,7 @@ describe("where a server without keys listens", () => {
   it.each(["0.0.0.0", "::", "192.0.2.1", "example.org", "127.0.0.1.example.org", ""])(
     "a server without keys refuses to listen on %s",
     async (host) => {
-      await expect(listen(echo(), { host, port: 0 })).rejects.toThrow(/has no keys.*curfew keys new/);
+      await expect(listen(echo(), { host, port: 0 })).rejects.toThrow(/without keys.*curfew keys new/);
     },
   );
 
@@ -70,13 +65,13 @@ describe("where a server without keys listens", () => {
     expect((await fetch(url)).status).toBe(200);
   });
 
-  it("beyond loopback only with keys", async () => {
+  it("a server with keys listens on every address", async () => {
     const { url } = await start(echo({ isOpen: false }), { host: "0.0.0.0" });
     expect(url).toMatch(/^http:\/\/127\.0\.0\.1:/);
     expect((await fetch(url)).status).toBe(200);
   });
 
-  it("tells loopback from what looks like it", () => {
+  it("isLoopback rejects names that only look like loopback", () => {
     const inside = [
       "127.0.0.1",
       "127.9.9.9",
@@ -100,7 +95,7 @@ describe("where a server without keys listens", () => {
     expect(outside.filter(isLoopback)).toEqual([]);
   });
 
-  it("serves only names of this machine, so that no page can pass off its own as ours", async () => {
+  it("a server without keys refuses Host headers of other machines", async () => {
     const server = echo();
     const { port } = await start(server);
     const ask = (host: string) => raw(port, `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
@@ -118,7 +113,7 @@ describe("what cannot be listened on", () => {
   it("says that the port is in use", async () => {
     const { port } = await start(echo());
     await expect(listen(echo(), { port })).rejects.toThrow(
-      `127.0.0.1:${port} is in use already; choose another port`,
+      `127.0.0.1:${port} is already in use; choose another port`,
     );
   });
 
@@ -131,7 +126,7 @@ describe("bodies over a socket", () => {
   const head =
     "POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n";
 
-  it("are read whole or in chunks", async () => {
+  it("a body is read whole or in chunks", async () => {
     const { port } = await start(echo());
     expect(await raw(port, `${head}Content-Length: 7\r\n\r\n{"a":1}`)).toContain('{"body":{"a":1}}');
     const chunks = [
@@ -143,7 +138,7 @@ describe("bodies over a socket", () => {
     expect(await raw(port, chunks)).toContain('{"body":{"a":1}}');
   });
 
-  it("are refused when they are too long, named so or not", async () => {
+  it("a body above the limit is refused, with or without a Content-Length", async () => {
     const { port } = await start(echo());
     expect(await raw(port, `${head}Content-Length: 1001\r\n\r\n`)).toMatch(/^HTTP\/1\.1 413 /);
     const chunk = `3e8\r\n${"x".repeat(1_000)}\r\n`;
@@ -186,7 +181,7 @@ describe("what is not HTTP", () => {
     expect((await fetch(url)).status).toBe(200);
   });
 
-  it("is answered in JSON, without a word about our insides", async () => {
+  it("invalid HTTP gets a JSON error without internal details", async () => {
     const { port } = await start(echo());
     const reply = await raw(port, "ASSERT / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     const body = JSON.parse(reply.split("\r\n\r\n")[1] as string);
@@ -202,7 +197,7 @@ describe("what is not HTTP", () => {
     expect(reply).toContain("Content-Type: application/openjobspec+json\r\n");
   });
 
-  it("does not hold a connection by sending slowly", async () => {
+  it("a client that sends slowly loses its connection", async () => {
     const { port } = await start(echo());
     const socket = connect(port, "127.0.0.1");
     socket.write("GET / HTTP/1.1\r\nHost: localhost\r\n");
@@ -210,7 +205,7 @@ describe("what is not HTTP", () => {
     expect(await untilEnd(socket)).toMatch(/^HTTP\/1\.1 408 /);
   }, 30_000);
 
-  it("turns away more connections than are allowed", async () => {
+  it("connections above maxConnections are refused", async () => {
     const { port } = await start(echo(), { maxConnections: 2 });
     const sockets = [connect(port, "127.0.0.1"), connect(port, "127.0.0.1")];
     onTestFinished(() => sockets.forEach((socket) => void socket.destroy()));
@@ -220,7 +215,7 @@ describe("what is not HTTP", () => {
 });
 
 describe("closing", () => {
-  it("lets a request under way finish, takes no new one, closes idle connections, then the server", async () => {
+  it("close() finishes requests under way, accepts none, closes idle connections, then closes the server", async () => {
     const release = createDeferred<void>();
     const entered = createDeferred<void>();
     const order: string[] = [];
@@ -258,7 +253,7 @@ describe("closing", () => {
     expect(order).toEqual(["answered", "closed"]);
   });
 
-  it("does not wait for ever", async () => {
+  it("close() cuts requests after closeWithin", async () => {
     const entered = createDeferred<void>();
     const server = echo({
       fetch() {

@@ -4,7 +4,7 @@ import { openStage } from "./stage.ts";
 const job = (type: string, more: object = {}) => ({ type, args: [{ n: 1 }], ...more });
 
 describe("workflows over HTTP", () => {
-  it("a chain hands results on, and both shapes of the reply say how far it is", async () => {
+  it("a chain passes results on, and both reply shapes show its progress", async () => {
     await using stage = await openStage();
     const { status, body } = await stage.post("/workflows", {
       type: "chain",
@@ -38,7 +38,7 @@ describe("workflows over HTTP", () => {
     expect(jobs.jobs.map(({ type }: { type: string }) => type)).toEqual(["first", "second"]);
   });
 
-  it("nodes lie within each other, and batches have callbacks", async () => {
+  it("workflows nest, and batches have callbacks", async () => {
     await using stage = await openStage();
     const { status, body } = await stage.post("/workflows", {
       type: "chain",
@@ -71,7 +71,7 @@ describe("workflows over HTTP", () => {
     expect([status, body.error.message]).toEqual([400, expect.stringContaining(field)]);
   });
 
-  it("is cancelled once; its jobs go with it", async () => {
+  it("a workflow is cancelled once, with its jobs", async () => {
     await using stage = await openStage();
     const { body } = await stage.post("/workflows", { type: "group", jobs: [job("a"), job("b")] });
     expect((await stage.call("DELETE", `/workflows/${body.id}`)).body.workflow.state).toBe("cancelled");

@@ -196,7 +196,7 @@ class World {
       body: parseQueue(options, "queue") as unknown as Json,
       wakeAt: null,
     }));
-    if (effects.length > 0) await this.#store.commit([{ effects }], { now: EPOCH });
+    if (effects.length > 0) await this.#store.commit([{ effects }], { now: Math.floor(EPOCH) });
   }
 
   /** A violation ends the run: whatever follows from it would only hide the cause. */

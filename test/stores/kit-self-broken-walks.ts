@@ -40,6 +40,15 @@ export const BROKEN_LINES = {
     })),
     foundBy: [[LINES, "queues with available jobs"]],
   },
+  "forgets the unique keys of finished jobs": {
+    change: inspectWith((inspect) => ({
+      async uniqueKeys(ids) {
+        const held = new Set((await inspect.holders(null, 100)).map(({ key }) => key));
+        return (await inspect.uniqueKeys(ids)).map((key) => (key !== null && held.has(key) ? key : null));
+      },
+    })),
+    foundBy: [[SECTION, "a named job has"]],
+  },
 } satisfies Record<string, Broken>;
 
 /** Stores that are wrong in how they are walked through, by what is wrong. */

@@ -12,7 +12,8 @@ const ALLOWED: Record<string, readonly string[]> = {
   server: ["core", "ports", "ojs", "engine"],
   client: ["core", "ports", "ojs", "engine", "sandbox"],
   "open.ts": ["core", "ports", "engine", "stores", "sandbox"],
-  cli: ["core", "ports", "engine/runtime", "open.ts", "server", "client", "tracing.ts"],
+  demo: ["core", "ports", "engine", "sandbox"],
+  cli: ["core", "ports", "engine/runtime", "open.ts", "server", "client", "demo", "tracing.ts"],
   // A program for the browser: all that it knows of the server it learns over HTTP.
   dashboard: [],
   testing: ["core", "ports", "engine", "stores/memory"],

@@ -13,14 +13,15 @@ export function register(command: Command): void {
         .env("CURFEW_STORE"),
     )
     .option("--schema <name>", "the schema in PostgreSQL, curfew if left out")
-    .option("--json", "write logs as JSON lines")
+    .option("--plan", "print the SQL that would run, and change nothing")
+    .option("--json", "write logs as JSON lines; with --plan, print one JSON document")
     .addOption(new Option("--log-level <level>", "what to log").choices(LOG_LEVELS).default("info"))
     .addHelpText(
       "after",
-      "\nExamples:\n  curfew migrate --store sqlite:jobs.db\n  curfew migrate --store postgres://localhost/app --schema jobs",
+      '\nExamples:\n  curfew migrate --store sqlite:jobs.db\n  curfew migrate --store postgres://localhost/app --schema jobs\n  curfew migrate --store postgres://localhost/app --plan\n\nWith --plan --json: {"store","current","newest","pending":[{"version","name","sql"}]}',
     )
     .action(async (options: MigrateOptions) => {
-      const { migrate } = await import("../migrate.ts");
-      await migrate(options);
+      const { migrate, plan } = await import("../migrate.ts");
+      await (options.plan ? plan(options) : migrate(options));
     });
 }

@@ -1,7 +1,7 @@
-import { CurfewError } from "../errors.ts";
 import type { JobLimit } from "../limit/limit.ts";
 import type { Random } from "../random.ts";
 import { earlier, formatDuration, type Instant } from "../time.ts";
+import { checkDecided } from "./check-image.ts";
 import {
   activeWakeAt,
   attemptLimits,
@@ -67,12 +67,7 @@ export function decide(job: JobRow, event: JobEvent, now: Instant, random: Rando
   const allowed = ALLOWED[job.state][event.type];
   if (allowed.length === 0) return { ok: false, because: "invalid_state" };
   const decision = (RULES[event.type] as Rule<JobEventName>)(job, event, now, random);
-  if (decision.ok && !allowed.includes(decision.image.state)) {
-    throw new CurfewError(
-      "invalid_state",
-      `decide: ${event.type} took job ${job.id} from ${job.state} to ${decision.image.state}, which is not in the lifecycle table`,
-    );
-  }
+  if (decision.ok) checkDecided(job, event.type, decision.image);
   return decision;
 }
 

@@ -6,6 +6,8 @@ import type { JobEventName } from "./lifecycle.ts";
 export interface Sender {
   readonly fence?: Fence | undefined;
   readonly worker?: string | undefined;
+  /** The name of the key that sent the report; left out on a server without keys. */
+  readonly caller?: string | undefined;
 }
 
 /** The holder of an attempt whose fetch named no worker. */
@@ -13,13 +15,15 @@ export const ANONYMOUS = "";
 
 /**
  * Whether a report comes from the holder of the running attempt (SEMANTICS 3.8). The fence decides if it is given,
- * else the worker's name. With neither, any report counts. A local attempt accepts only reports that name its fence.
+ * else the worker's name. With neither, any report counts. On a server with keys, a report without a fence must also come
+ * from the key that fetched the job. A local attempt accepts only reports that name its fence.
  */
 export function isHolder(job: JobRow, sender: Sender): boolean {
   if (job.state !== "active" || job.startedAt === null) return false;
   if (sender.fence !== undefined) return sender.fence === job.fence;
   const holder = job.policy?.worker;
   if (holder === undefined) return false;
+  if (sender.caller !== undefined && sender.caller !== job.policy?.caller) return false;
   return sender.worker === undefined || holder === ANONYMOUS || sender.worker === holder;
 }
 

@@ -147,6 +147,8 @@ export interface Policy {
    * it.
    */
   readonly worker?: string;
+  /** The name of the key that fetched the job, if the server has keys: reports without a fence must come from it. */
+  readonly caller?: string;
   readonly sources: Readonly<Record<PolicyField, SettingSource>>;
 }
 
@@ -215,6 +217,8 @@ export interface JobOptions {
   readonly step?: StepPosition;
   /** The list of the results of the steps before it, as of when this step became ready. */
   readonly parentResults?: JsonText;
+  /** An import has stored the job but not its documents. The import completes it, or the next one of the same job. */
+  readonly importing?: true;
 }
 
 /** The position of a job in its workflow. */

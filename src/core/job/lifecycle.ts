@@ -113,7 +113,7 @@ export const LIFECYCLE: readonly Transition[] = [
       from,
       event: "run",
       to: ["available", "pending", "discarded"],
-      why: "run now; to the limitKey of its limit; wait or total over",
+      why: "run now; its limit must admit it; wait or total over",
     }),
   ),
   {

@@ -203,6 +203,8 @@ export interface WorkerKind {
   readonly visibility?: number;
   /** The name of a remote worker, by which its reports are recognised. */
   readonly worker?: string;
+  /** The name of the key that fetched the job, if the server has keys. */
+  readonly caller?: string;
 }
 
 /**
@@ -287,6 +289,7 @@ export function resolvePolicy(settings: SettingsBySource, kind: WorkerKind = LOC
     hears: kind.hears,
     ...(kind.visibility !== undefined && { visibility: kind.visibility }),
     ...(kind.worker !== undefined && { worker: kind.worker }),
+    ...(kind.caller !== undefined && { caller: kind.caller }),
     sources: sourceNames(fields),
   };
 }
@@ -310,9 +313,10 @@ export function policyFor(policy: Policy, kind: WorkerKind): Policy {
     beats === policy.beats &&
     kind.hears === policy.hears &&
     kind.visibility === policy.visibility &&
-    kind.worker === policy.worker;
+    kind.worker === policy.worker &&
+    kind.caller === policy.caller;
   if (isSame) return policy;
-  const { visibility: _visibility, worker: _worker, ...rest } = policy;
+  const { visibility: _visibility, worker: _worker, caller: _caller, ...rest } = policy;
   return {
     ...rest,
     grace,
@@ -321,6 +325,7 @@ export function policyFor(policy: Policy, kind: WorkerKind): Policy {
     hears: kind.hears,
     ...(kind.visibility !== undefined && { visibility: kind.visibility }),
     ...(kind.worker !== undefined && { worker: kind.worker }),
+    ...(kind.caller !== undefined && { caller: kind.caller }),
   };
 }
 

@@ -34,6 +34,41 @@ describe("canonical JSON", () => {
   });
 });
 
+/** The least CPU time of five calls, in milliseconds. */
+function cost(call: () => unknown): number {
+  const times = Array.from({ length: 5 }, () => {
+    const from = process.threadCpuUsage();
+    call();
+    const { user, system } = process.threadCpuUsage(from);
+    return (user + system) / 1_000;
+  });
+  return Math.min(...times);
+}
+
+describe("the cost of canonical JSON", () => {
+  it("four times as many combining marks cost less than ten times as much", () => {
+    const marks = (count: number) => "\u0300\u0316".repeat(count / 2);
+    const few = cost(() => canonicalJson(marks(50_000)));
+    expect(cost(() => canonicalJson(marks(200_000)))).toBeLessThan(10 * Math.max(few, 0.5));
+  });
+
+  it("a text with 31 combining marks in a row is not normalised, one with 30 is", () => {
+    const text = (count: number) => `e${"\u0301".repeat(count)}`;
+    expect(canonicalJson(text(30))).toBe(JSON.stringify(text(30).normalize("NFC")));
+    expect(canonicalJson(text(31))).toBe(JSON.stringify(text(31)));
+  });
+
+  it("a unique key covers at most 20,000 keys and values", () => {
+    const keys = (count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, at) => [`k${at}`, 1]));
+    expect(keyOf({}, payload(keys(19_990)))).toHaveLength(64);
+    expect(() => keyOf({}, payload(keys(20_001)))).toThrow(
+      /unique: .*20000 keys and values.*name the fields/,
+    );
+    expect(keyOf({ payload: ["k1"] }, payload(keys(30_000)))).toHaveLength(64);
+  });
+});
+
 describe("unique keys", () => {
   it("count the type and the whole payload where nothing is said", () => {
     expect(keyOf({}, payload({ a: 1, b: [2] }))).toBe(keyOf({}, payload({ b: [2], a: 1 })));

@@ -61,6 +61,8 @@ const LIVE: readonly JobState[] = JOB_STATES.filter((state) => !isTerminal(state
 /** The most paths or keys. Somebody who lists more has mistyped, or means the whole payload. */
 const MOST_PATHS = 50;
 const LONGEST_KEY = 1_000;
+/** The most keys and values that a unique key covers: sorting more would block the event loop for too long. */
+const MOST_PARTS = 20_000;
 
 export function parseUnique(options: UniqueOptions, field: string): UniqueRule {
   refuseUnknownKeys(options, field, KEYS);
@@ -157,7 +159,7 @@ export function uniqueKeyOf(
     ...(payload !== false && { payload: chosenOf(JSON.parse(job.payload), payload) }),
     ...(meta !== false && { meta: chosenOf(job.meta ?? {}, meta === true || meta.map((name) => [name])) }),
   };
-  return hash(canonicalJson(chosen));
+  return hash(canonicalJson(chosen, "unique", MOST_PARTS));
 }
 
 /** A path that does not exist is left out. That differs from null. */

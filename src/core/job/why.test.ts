@@ -106,8 +106,36 @@ describe("the first reason", () => {
   it("for a job at a limit with room says that it is admitted next", () => {
     const limit = { key: "k", concurrency: 2 };
     const row = enqueued({ settings: { limit } as never });
-    const facts = { limit: { limit: { concurrency: 2 }, slots: NO_SLOTS, ahead: 0 } };
+    const facts = { limit: { limit: { concurrency: 2 }, slots: NO_SLOTS, countedUpTo: 3, ahead: 0 } };
     expect(codes(row, facts)).toEqual(["limit_admitting"]);
+  });
+
+  describe("for a job behind a rate", () => {
+    const row = enqueued({ settings: { limit: { key: "k", rate: { limit: 2, per: "1m" } } } as never });
+    const facts = (most: number, starts: number, countedUpTo: number) => ({
+      now: T0,
+      limit: {
+        limit: { rate: { limit: most, per: 60_000 } },
+        slots: { ...NO_SLOTS, starts, nextAt: T0 + 5_000 },
+        countedUpTo,
+        ahead: 0,
+      },
+    });
+    const first = (...said: Parameters<typeof facts>) => whyJob(factsOf(row, facts(...said))).reasons[0];
+
+    it("says when the next start is allowed", () => {
+      expect(first(2, 2, 3)).toMatchObject({ code: "rate_full", until: T0 + 5_000 });
+      expect(first(2, 1, 3)).toMatchObject({ code: "limit_admitting" });
+    });
+
+    it("names no time if more starts are used than a lowered rate allows", () => {
+      expect(first(2, 3, 3)).toMatchObject({ code: "rate_full", until: null });
+      expect(first(2, 3, 3)?.sentence).not.toContain("The next start");
+    });
+
+    it("says that it did not count all of a large rate", () => {
+      expect(first(50_000, 10_000, 10_000)?.sentence).toContain("at least 10,000 starts are used");
+    });
   });
 
   it("names a job that a worker gave back, if nothing else keeps it", () => {
@@ -211,7 +239,7 @@ describe("there is always a reason", () => {
           factsOf(row, {
             ...said,
             ahead: row.state === "available" ? ahead : null,
-            limit: row.options?.limit ? { limit: { concurrency: 1 }, slots, ahead: 0 } : null,
+            limit: row.options?.limit ? { limit: { concurrency: 1 }, slots, countedUpTo: 2, ahead: 0 } : null,
             workflow: row.workflow
               ? { id: row.workflow, record: hasRecord ? RECORD : null, before: [] }
               : null,

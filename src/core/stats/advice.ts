@@ -1,4 +1,5 @@
 import { REMEDY } from "../job/endless.ts";
+import { NEAR_SHARE } from "../job/near-miss.ts";
 import { formatDuration } from "../time.ts";
 import { type Above, type LogHistogram, RESOLUTION } from "./histogram.ts";
 import { type Percentiles, percentilesOf } from "./job-stats.ts";
@@ -137,8 +138,9 @@ function assess({ run, attempt, cut, near }: Seen): Pick<Advice, "verdict" | "su
     const text = `${cut} of ${runs} runs were cut off at ${limit}; ${slowest}. Raise it to ${formatDuration(longer)}, or split the work.`;
     return { verdict: "raise", suggested: longer, text };
   }
-  if (near > TOO_OFTEN * runs) {
-    const text = `${near} of ${runs} runs used more than 90 % of ${limit}; ${slowest}. Raise it to ${formatDuration(longer)} before they are cut off.`;
+  // A job may also come near its total, which a longer attempt does not help.
+  if (near > TOO_OFTEN * runs && p99 > NEAR_SHARE * attempt) {
+    const text = `${near} of ${runs} runs used more than 80 % of ${limit}; ${slowest}. Raise it to ${formatDuration(longer)} before they are cut off.`;
     return { verdict: "raise", suggested: longer, text };
   }
   if (run && attempt > FAR_ABOVE * Math.max(p99, 1) && fitting < attempt) {

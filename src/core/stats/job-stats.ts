@@ -26,7 +26,7 @@ export interface JobStats {
   readonly deadLettered: number;
   /** Completed after the soft signal and before the hard deadline. */
   readonly late: number;
-  /** Completed in time, with more than 90 % of the attempt's budget used. */
+  /** Completed in time, with more than 80 % of a limit used. */
   readonly nearMisses: number;
   readonly timeouts: Readonly<Record<CountedKind, number>>;
   /**

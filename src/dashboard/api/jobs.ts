@@ -1,5 +1,6 @@
 import { api, part, type Query, type Result } from "./client.ts";
-import type { BulkResult, Events, Explanation, Job, Logs, Page, Progress } from "./wire.ts";
+import type { BulkResult, Events, Explanation, Job, Logs, Progress, Scanned } from "./wire.ts";
+import type { FiredTimeouts, NearMiss } from "./wire-limits.ts";
 
 /** What pages ask about jobs, and do to them. */
 
@@ -23,13 +24,19 @@ export const readLogs = (id: string, signal?: AbortSignal) => api.get<Logs>(`${p
 export const readProgress = (id: string, signal?: AbortSignal) =>
   api.get<Progress>(`${path(id)}/progress`, {}, signal);
 export const findJobs = (query: Query, signal?: AbortSignal) =>
-  api.get<Page<Job>>("/admin/jobs", query, signal);
+  api.get<Scanned<Job>>("/admin/jobs", query, signal);
+export const findFiredTimeouts = (query: Query, signal?: AbortSignal) =>
+  api.get<FiredTimeouts>("/admin/timeouts-fired", query, signal);
+export const findNearMisses = (query: Query, signal?: AbortSignal) =>
+  api.get<Scanned<NearMiss>>("/admin/jobs/near-misses", query, signal);
 
 export const retryJob = (id: string, keepsDeadline: boolean, reason: string) =>
   api.post(`/admin${path(id)}/retry`, { keep_deadline: keepsDeadline }, reason);
 export const cancelJob = (id: string, reason: string) => api.post(`/admin${path(id)}/cancel`, {}, reason);
 export const prioritiseJob = (id: string, priority: number, reason: string) =>
   api.patch(`/admin${path(id)}`, { priority }, reason);
+/** What is left of a delay or a backoff is dropped. */
+export const runJobNow = (id: string, reason: string) => api.post(`/admin${path(id)}/run`, {}, reason);
 export const activateJob = (id: string, reason: string) => api.post(`${path(id)}/activate`, {}, reason);
 export const extendJob = (
   id: string,

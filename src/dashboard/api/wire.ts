@@ -13,6 +13,14 @@ export interface Session {
   readonly store: string;
   readonly server_time: string;
   readonly uptime_seconds: number;
+  /** What the server says about itself; left out by an older one. */
+  readonly notice?: Notice | null;
+}
+
+export interface Notice {
+  readonly label: string;
+  readonly text?: string;
+  readonly links?: readonly { readonly text: string; readonly to: string }[];
 }
 
 export const JOB_STATES = [
@@ -92,6 +100,13 @@ export interface Pagination {
 export interface Page<Item> {
   readonly items: readonly Item[];
   readonly pagination: Pagination;
+}
+
+/** How far a search came that reads rows one by one. */
+export interface Scanned<Item> extends Page<Item> {
+  readonly scanned?: number;
+  readonly is_complete?: boolean;
+  readonly matched_by?: "id" | "payload";
 }
 
 export type Counts = Readonly<Record<JobState, number>>;

@@ -1,6 +1,6 @@
 import { now } from "../state/clock.ts";
 import { heardAt, liveState } from "../state/live.ts";
-import { logOut, visit } from "../state/session.ts";
+import { logOut, notice, visit } from "../state/session.ts";
 import { nextTheme, theme } from "../state/theme.ts";
 import { Button } from "../ui/button.tsx";
 import { clockText, zoneName, zoneText } from "../ui/format.ts";
@@ -20,6 +20,11 @@ export function TopBar() {
         <kbd>Ctrl K</kbd>
       </button>
       <span class="push" />
+      {notice() && (
+        <span class="notice-label" title={notice()?.text}>
+          {notice()?.label}
+        </span>
+      )}
       <span class="where" title="Times are in your zone. Hover over a time for UTC.">
         <Icon name="clock" small />
         {zoneName()}

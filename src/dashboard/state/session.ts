@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 import { type ApiError, api, onRefused, type Result } from "../api/client.ts";
-import type { Right, Session } from "../api/wire.ts";
+import type { Notice, Right, Session } from "../api/wire.ts";
 import { heardServerTime } from "./clock.ts";
 
 /** Who looks at this page. `unknown` until the server has answered; `refused` asks for a key. */
@@ -38,6 +38,11 @@ export async function logIn(key: string): Promise<Result<Session>> {
 export async function logOut(): Promise<void> {
   await api.delete("/session");
   visit.value = { state: "refused" };
+}
+
+/** What the server says about itself, such as that it is a demo. */
+export function notice(): Notice | null {
+  return visit.value.state === "known" ? (visit.value.session.notice ?? null) : null;
 }
 
 /** Whether the viewer's role has a right. The server decides; this only keeps from offering what it would refuse. */

@@ -30,7 +30,7 @@ export interface LogLine {
 }
 
 const LONGEST_MESSAGE = 4_000;
-const LOG_IS_FULL = "The log of this attempt is full; later lines are dropped";
+export const LOG_IS_FULL = "The log of this attempt is full; later lines are dropped";
 
 interface Waiting {
   readonly resolve: () => void;

@@ -8,6 +8,7 @@ import { type System, within } from "../../ports/system.ts";
 import type { TimeoutStore } from "../../ports/timeouts.ts";
 import type { EventBus } from "../events/event-bus.ts";
 import type { TimeoutEventName } from "../events/timeout-events.ts";
+import { CLOSE_MARKS, CloseBudget } from "../runtime/close-budget.ts";
 import { Loop, storeLoop } from "../runtime/loop.ts";
 import type { Delivery, Destination } from "./destination.ts";
 import { DispatchCounters, type DispatchCounts } from "./dispatch-counters.ts";
@@ -44,8 +45,6 @@ const POLL_FILE = 100;
 const SHORTEST = 2;
 /** Pause after a claim that was not full, so that the next one takes more: small claims cost as much as large ones. */
 const GATHER = 5;
-/** How long a delivery may still run after its signal has aborted for shutdown. */
-const STOP_WITHIN = 5_000;
 
 interface DestinationSlots {
   readonly name: string;
@@ -305,12 +304,13 @@ export class Dispatcher {
     const stopped = Promise.all([this.loop.stop(), this.reapLoop.stop()]);
     const ended = Promise.all([...this.#slots.values()].map((slots) => this.#stopServing(slots)));
     await within(system, drain, ended);
+    const budget = new CloseBudget(system);
     for (const delivery of this.#leases.deliveries) delivery.abort("shutdown");
-    await within(system, Math.min(drain, STOP_WITHIN), ended);
+    await budget.until(Math.min(drain, CLOSE_MARKS.writes), ended);
     const left = [...this.#leases.deliveries].map((leased) =>
       this.#settler.release({ id: leased.row.id, owner: leased.owner }, leased),
     );
-    await within(system, STOP_WITHIN, Promise.all([stopped, ...left]));
+    await budget.until(CLOSE_MARKS.goodbye, Promise.all([stopped, ...left]));
   }
 }
 

@@ -25,6 +25,8 @@ interface RecorderDeps {
 }
 
 const NONE: readonly NewEvent[] = [];
+/** Characters. An event has no larger note: thousands of events are read at once, and the job itself has it. */
+const LONGEST_PROGRESS = 16_000;
 const NOTED_WITHIN = 100;
 const NOTED_AT_ONCE = 500;
 /** While the store fails, at most this many notes wait; the oldest are dropped. */
@@ -117,7 +119,9 @@ export class EventRecorder {
   progress(row: JobRow, text: string, at: Instant): NewEvent | undefined {
     if (!this.isOn) return undefined;
     const event = this.#sharedFields("job.progress", row.type, row.queue);
-    return { event, of: { job: row.id, at, attempt: row.attempt, progress: JSON.parse(text) as Json } };
+    const whole = JSON.parse(text) as { readonly value: number };
+    const progress = text.length > LONGEST_PROGRESS ? { value: whole.value } : whole;
+    return { event, of: { job: row.id, at, attempt: row.attempt, progress } };
   }
 
   /** The heartbeat of a job, written in the commit that moves its `stallAt`. */

@@ -34,6 +34,10 @@ export interface PageOptions {
 const MOST_JOBS = 1_000;
 /** At most this many store steps for one page, so that a rare match costs a bounded amount of work. */
 const MOST_STEPS = 5;
+/** Rows of the first read whose jobs are filtered here. Their size says how many to read next. */
+const FIRST_ROWS = 25;
+/** Characters of rows that one such read may hold. */
+const READ_SIZE = 16_000_000;
 
 export function parsePage(page: PageOptions, field: string): Required<PageOptions> {
   refuseUnknownKeys(page, field, ["after", "limit", "newestFirst"]);
@@ -88,10 +92,12 @@ export async function findJobs(
   const jobs: JobRow[] = [];
   let cursor = after;
   let steps = 0;
+  let rows = FIRST_ROWS;
   while (steps < MOST_STEPS && jobs.length < limit) {
     steps += 1;
     const scan = { filter: query.filter, after: cursor, newestFirst };
-    const page = await stepOf(store, query, scan, limit - jobs.length);
+    const page = await stepOf(store, query, scan, { wanted: limit - jobs.length, rows });
+    rows = page.rows;
     jobs.push(...page.jobs);
     cursor = page.cursor;
     if (cursor === null) break;
@@ -104,16 +110,25 @@ async function stepOf(
   { inspect }: Pick<Store, "inspect">,
   query: ParsedQuery,
   scan: Scan,
-  wanted: number,
-): Promise<ScannedJobs> {
-  if (!hasOwnFilter(query)) return inspect.page(scan, wanted);
-  const page = await inspect.page(scan, MOST_JOBS);
+  { wanted, rows }: { readonly wanted: number; readonly rows: number },
+): Promise<ScannedJobs & { readonly rows: number }> {
+  if (!hasOwnFilter(query)) return { ...(await inspect.page(scan, wanted)), rows };
+  const page = await inspect.page(scan, rows);
+  const next = rowsThatFit(page.jobs);
   const matching = page.jobs.filter((row) => matches(row, query));
-  if (matching.length <= wanted) return { jobs: matching, cursor: page.cursor };
+  if (matching.length <= wanted) return { jobs: matching, cursor: page.cursor, rows: next };
   // Only the store can make the cursor behind the last job of the page.
   const last = matching[wanted - 1] as JobRow;
   const { cursor } = await inspect.page(scan, page.jobs.indexOf(last) + 1);
-  return { jobs: matching.slice(0, wanted), cursor };
+  return { jobs: matching.slice(0, wanted), cursor, rows: next };
+}
+
+/** How many rows of the size of these the next read may hold. */
+function rowsThatFit(rows: readonly JobRow[]): number {
+  let size = 0;
+  for (const { payload, result, checkpoint } of rows)
+    size += 500 + payload.length + (result?.length ?? 0) + (checkpoint?.length ?? 0);
+  return Math.min(MOST_JOBS, Math.max(1, Math.floor((READ_SIZE * rows.length) / Math.max(1, size))));
 }
 
 /** Jobs whose id begins with the prefix. Ids are sorted, so they follow the lowest id with this prefix. */
@@ -197,6 +212,7 @@ export async function countJobs(
     }
     return count;
   }
+  let rows = FIRST_ROWS;
   for (let cursor: string | null = null; ; ) {
     signal?.throwIfAborted();
     const scan: { filter: ParsedQuery["filter"]; after: string | null } = {
@@ -208,7 +224,8 @@ export async function countJobs(
       count += step.count;
       cursor = step.cursor;
     } else {
-      const page = await inspect.page(scan, MOST_JOBS);
+      const page = await inspect.page(scan, rows);
+      rows = rowsThatFit(page.jobs);
       for (const row of page.jobs) if (matches(row, query)) count += 1;
       cursor = page.cursor;
     }

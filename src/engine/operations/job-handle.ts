@@ -3,7 +3,7 @@ import { CurfewError, checkCount, refuse, refuseUnknownKeys } from "../../core/e
 import { checkpointOf, type SavedCheckpoint } from "../../core/job/checkpoint.ts";
 import { rereadImage } from "../../core/job/decision.ts";
 import type { Explanation } from "../../core/job/explain.ts";
-import type { ErrorRecord, JobId, JobRow } from "../../core/job/job.ts";
+import type { JobId, JobRow } from "../../core/job/job.ts";
 import type { JobDefinition } from "../../core/job/job-definition.ts";
 import { progressOf } from "../../core/job/job-progress.ts";
 import { type Job, jobView } from "../../core/job/job-view.ts";
@@ -18,25 +18,12 @@ import type { LogLine } from "../attempt/attempt-notes.ts";
 import { commitJobs, STALE_TRIES } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { writeCheckpoint } from "./checkpoints.ts";
+import { JobFailedError } from "./job-failed-error.ts";
 import { JobRows } from "./job-rows.ts";
 import { type ExtendOptions, type RetryByHandOptions, unknownJob } from "./operate-job.ts";
 import { why } from "./why.ts";
 
 const POLL = 1_000;
-
-/** The job ended without a result; `record` is its last error. */
-export class JobFailedError extends CurfewError {
-  override readonly name = "JobFailedError";
-  readonly record: ErrorRecord | undefined;
-  readonly state: JobRow["state"];
-
-  constructor(row: Pick<JobRow, "id" | "state" | "errors">) {
-    const record = row.errors?.at(-1);
-    super("job_failed", `job ${row.id} was ${row.state}${record ? `: ${record.message}` : ""}`);
-    this.record = record;
-    this.state = row.state;
-  }
-}
 
 export interface JobProgress {
   readonly state: JobRow["state"];

@@ -25,7 +25,7 @@ type Reader = Pick<EngineContext, "store" | "clock">;
 /** The rate of a queue is computed from these last minutes, with at most this many records. */
 const PACE_SPAN = 5 * 60_000;
 const PACE_RECORDS = 100;
-/** Slots are counted up to this number beyond the limit, which is enough to see whether it is full. */
+/** At most this many slots are counted. A larger limit counts as full from here on. */
 const MOST_SLOTS = 10_000;
 /** The plan of a larger workflow is not read: it is one record that grows with the number of steps. */
 const PLAN_READ_UP_TO = 2_000;
@@ -122,7 +122,7 @@ async function limitFacts(
     inspect.slots(line, most),
     waitsForLimit(row) ? inspect.ahead(line, row, MOST_AHEAD + 1) : 0,
   ]);
-  return { limit, slots, ahead };
+  return { limit, slots, countedUpTo: most, ahead };
 }
 
 /** Starts per millisecond in a queue, by the stats of all engines. Stats of the last seconds are not written yet. */

@@ -3,9 +3,9 @@ import { isHolder, isTooLate, type Sender } from "../../core/job/holder.ts";
 import type { JobDocuments, JobId, JobRow } from "../../core/job/job.ts";
 import { progressOf, progressText } from "../../core/job/job-progress.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
-import { type Json, toJsonText } from "../../core/schema.ts";
+import { type Json, LOG_LINE_LIMIT, LOG_LINES_LIMIT, LOG_SIZE_LIMIT, toJsonText } from "../../core/schema.ts";
 import type { Effect } from "../../ports/store.ts";
-import type { LogLine } from "../attempt/attempt-notes.ts";
+import { LOG_IS_FULL, type LogLine } from "../attempt/attempt-notes.ts";
 import { STALE_TRIES } from "../commit/commit.ts";
 import type { CommitQueue } from "../commit/commit-queue.ts";
 import type { EngineContext } from "../context.ts";
@@ -14,7 +14,13 @@ import type { RemoteBeats } from "./remote-beats.ts";
 import type { Reported } from "./report-types.ts";
 import type { RowCache } from "./row-cache.ts";
 
-const LONGEST_LOG_LINE = 16_000;
+/** Attempts whose log lines are counted. */
+const MOST_COUNTED = 10_000;
+
+interface Logged {
+  readonly lines: number;
+  readonly size: number;
+}
 
 /** Progress, checkpoints and log lines that a remote worker reports before its verdict. Each counts as a beat. */
 export class RemoteNotes {
@@ -22,6 +28,8 @@ export class RemoteNotes {
   readonly #rowCache: RowCache;
   readonly #commits: CommitQueue;
   readonly #beats: RemoteBeats;
+  /** By job and fence. */
+  readonly #logged = new Map<string, Logged>();
 
   constructor(context: EngineContext, rowCache: RowCache, commits: CommitQueue, beats: RemoteBeats) {
     this.#context = context;
@@ -49,13 +57,32 @@ export class RemoteNotes {
   }
 
   log(id: JobId, sender: Sender, lines: readonly Omit<LogLine, "attempt">[]): Promise<Reported> {
-    return this.#write(id, sender, (row) => ({
-      documents: {},
-      effects: lines.map((line) => {
-        const text = toJsonText({ ...line, attempt: row.attempt }, "lines", LONGEST_LOG_LINE);
-        return { log: JSON.parse(text) as Json, job: row.id };
-      }),
-    }));
+    return this.#write(id, sender, (row) => {
+      const key = `${row.id} ${row.fence}`;
+      let { lines: count, size } = this.#logged.get(key) ?? { lines: 0, size: 0 };
+      const effects: Effect[] = [];
+      for (const line of lines) {
+        if (count >= LOG_LINES_LIMIT) break;
+        const text = toJsonText({ ...line, attempt: row.attempt }, "lines", LOG_LINE_LIMIT);
+        count += 1;
+        size += text.length;
+        const isFull = count === LOG_LINES_LIMIT || size > LOG_SIZE_LIMIT;
+        if (isFull) count = LOG_LINES_LIMIT;
+        const last = { at: line.at, attempt: row.attempt, message: LOG_IS_FULL };
+        effects.push({ log: isFull ? last : (JSON.parse(text) as Json), job: row.id });
+      }
+      return { documents: {}, effects, announce: () => this.#count(key, { lines: count, size }) };
+    });
+  }
+
+  /** The oldest counts are dropped: the store keeps the last 1,000 lines of a job anyway. */
+  #count(key: string, logged: Logged): void {
+    this.#logged.delete(key);
+    this.#logged.set(key, logged);
+    for (const oldest of this.#logged.keys()) {
+      if (this.#logged.size <= MOST_COUNTED) return;
+      this.#logged.delete(oldest);
+    }
   }
 
   async #write(

@@ -17,7 +17,7 @@ import { resolvePolicy, type WorkerKind } from "../../core/job/policy.ts";
 import type { UniqueRule } from "../../core/job/unique-key.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Enqueued } from "../../ports/store.ts";
-import { type System, within } from "../../ports/system.ts";
+import type { System } from "../../ports/system.ts";
 import { STALE_TRIES, tooManyChanges } from "../commit/commit.ts";
 import { CommitQueue } from "../commit/commit-queue.ts";
 import type { Decided } from "../commit/unit.ts";
@@ -26,6 +26,7 @@ import type { Crons } from "../crons/crons.ts";
 import { tracedEach } from "../enqueue/trace-enqueue.ts";
 import { JobRows } from "../operations/job-rows.ts";
 import { removeJob } from "../operations/operate-job.ts";
+import { CLOSE_MARKS, CloseBudget } from "../runtime/close-budget.ts";
 import { type BeatReport, type JobBeat, RemoteBeats } from "./remote-beats.ts";
 import { RemoteClaims } from "./remote-claims.ts";
 import { RemoteNotes } from "./remote-notes.ts";
@@ -62,6 +63,8 @@ export interface RemoteFetch {
   readonly queues: readonly string[];
   readonly count: number;
   readonly worker?: string | undefined;
+  /** The name of the key of the worker, if the server has keys. */
+  readonly caller?: string | undefined;
   /** Whether the worker hears the soft signal (SEMANTICS 1.4). */
   readonly hears: boolean;
   readonly visibility?: number | undefined;
@@ -81,8 +84,10 @@ interface ServiceHost {
   readonly crons: Crons;
 }
 
-const CLOSE_LIMIT = 5_000;
 const LOOK_AGAIN = 1_000;
+/** One claim of a fetch, and the characters after which it claims no more: a row may hold several MB. */
+const ROWS_PER_CLAIM = 50;
+const FETCH_SIZE = 16_000_000;
 const MOST_POLICIES = 2_000;
 const NO_ROWS: ReadonlyMap<JobId, JobRow> = new Map();
 
@@ -199,7 +204,7 @@ export class Service {
   async fetch(request: RemoteFetch): Promise<JobRow[]> {
     const { key, worker } = request;
     if (key === undefined || worker === undefined) return this.#fetch(request);
-    const name = `${worker} ${key}`;
+    const name = JSON.stringify([request.caller, worker, key]);
     const repeated = await this.#repeatedFetches.find(name);
     // Leave out jobs that were reported on or lost meanwhile.
     if (repeated) return repeated.filter(({ id, fence }) => this.#rowCache.get(id)?.fence === fence);
@@ -235,12 +240,17 @@ export class Service {
     this.#underWay += 1;
     try {
       const started: JobRow[] = [];
+      let size = 0;
       for (const queue of request.queues) {
-        const wanted = request.count - started.length;
-        if (wanted <= 0) break;
-        const rows = await this.#claims.claim(queue, wanted);
-        const outcomes = await Promise.all(rows.map((row) => this.#start(row, request)));
-        for (const row of outcomes) if (row) started.push(row);
+        for (;;) {
+          const wanted = Math.min(request.count - started.length, ROWS_PER_CLAIM);
+          if (wanted <= 0 || size > FETCH_SIZE) break;
+          const rows = await this.#claims.claim(queue, wanted);
+          const outcomes = await Promise.all(rows.map((row) => this.#start(row, request)));
+          for (const row of outcomes) if (row) started.push(row);
+          for (const row of rows) size += row.payload.length + (row.checkpoint?.length ?? 0);
+          if (rows.length < wanted) break;
+        }
       }
       return started;
     } finally {
@@ -259,6 +269,7 @@ export class Service {
         remote: true,
         hears: request.hears,
         worker: request.worker ?? ANONYMOUS,
+        ...(request.caller !== undefined && { caller: request.caller }),
         ...(visibility !== undefined && { visibility }),
       };
       const at = clock.now();
@@ -308,7 +319,7 @@ export class Service {
       this.#policyEpoch = queues.epoch;
     }
     // By worker too: a store writes the JSON of a policy object once, so each worker needs one object.
-    const key = `${row.queue} ${kind.hears} ${kind.visibility} ${kind.worker}`;
+    const key = `${row.queue} ${kind.hears} ${kind.visibility} ${kind.caller} ${kind.worker}`;
     const known = this.#policies.get(key);
     if (known) return known;
     const policy = resolvePolicy({ queue, engine }, kind);
@@ -441,8 +452,9 @@ export class Service {
         : new Promise<void>((resolve) => {
             this.#onIdle.push(resolve);
           });
-    await within(system, CLOSE_LIMIT, idle);
-    await within(system, CLOSE_LIMIT, Promise.all([this.#starts.flushed(), this.#commits.flushed()]));
+    const budget = new CloseBudget(system);
+    await budget.until(CLOSE_MARKS.claims, idle);
+    await budget.until(CLOSE_MARKS.writes, Promise.all([this.#starts.flushed(), this.#commits.flushed()]));
     this.#starts.abandon();
     this.#commits.abandon();
   }

@@ -1,5 +1,6 @@
 import type { LifecycleEvent } from "../../core/job/decision.ts";
 import { dueAtOf, type JobRow } from "../../core/job/job.ts";
+import { mostUsed, NEAR_SHARE } from "../../core/job/near-miss.ts";
 import { type HistogramData, type HistogramMark, LogHistogram } from "../../core/stats/histogram.ts";
 import {
   COUNT_NAMES,
@@ -38,7 +39,7 @@ export interface Tally {
   readonly cancelled: number;
   /** Jobs that did not start within `wait`. */
   readonly expired: number;
-  /** Successes that used more than 90 % of the time to their soft deadline. */
+  /** Successes in time that used more than 80 % of a limit. */
   readonly nearMisses: number;
   /** From the moment a job was due to its start. */
   readonly wait: HistogramSnapshot;
@@ -60,8 +61,6 @@ const COUNTED: Partial<
   "job.cancelled": { as: "cancelled", end: "cancelled" },
   "job.ttl_expired": { as: "expired" },
 };
-
-const NEAR = 0.9;
 
 /** Values of a series at the last `mark`. */
 interface SeriesMark {
@@ -119,11 +118,10 @@ export class Series {
       return;
     }
     this.#durations.run.add(elapsed);
-    const { softAt } = job;
     if (event.late) {
       this.counts.late += 1;
       this.counts.missed += 1;
-    } else if (softAt !== null && elapsed > NEAR * (softAt - startedAt)) this.counts.nearMisses += 1;
+    } else if ((mostUsed(job, startedAt, at)?.used ?? 0) > NEAR_SHARE) this.counts.nearMisses += 1;
   }
 
   #recordEnd({ error, deadLetter }: LifecycleEvent): void {

@@ -7,6 +7,7 @@ import { within } from "../../ports/system.ts";
 import type { Middleware, Processor } from "../attempt/processor.ts";
 import type { RunHost, RunningAttempt } from "../attempt/running-attempt.ts";
 import type { AttemptParts } from "../context.ts";
+import { CLOSE_MARKS, CloseBudget } from "../runtime/close-budget.ts";
 import type { EngineClock } from "../runtime/engine-clock.ts";
 import type { Loop } from "../runtime/loop.ts";
 import { LoopMonitor } from "../runtime/loop-monitor.ts";
@@ -106,6 +107,7 @@ export abstract class WorkerShell<
   /** When the drain of a close ends. */
   #shutdownAt: Instant | null = null;
   #closed: Promise<void> | undefined;
+  #drainedAt: number | undefined;
 
   constructor({ id, parts, clock }: ShellDeps<Parts>, options: WorkOptions) {
     refuseUnknownKeys(options, "work", WORK_KEYS);
@@ -201,6 +203,11 @@ export abstract class WorkerShell<
 
   get canClaim(): boolean {
     return !this.#isClosing && !this.stuckHandlers.isFull;
+  }
+
+  /** When its drain was over, in monotonic time. A close has a limit from there on. */
+  get drainedAt(): number | undefined {
+    return this.#drainedAt;
   }
 
   get isClosing(): boolean {
@@ -299,7 +306,9 @@ export abstract class WorkerShell<
     const stopped = Promise.all([...this.consumers.values()].map((consumer) => consumer.loop.stop()));
     this.#giveBackAll();
     this.closing();
-    if (!(await this.#idleWithin(drain))) {
+    const isIdle = await this.#idleWithin(drain);
+    this.#drainedAt = this.parts.system.monotonic();
+    if (!isIdle) {
       const running = [...this.attempts()];
       for (const attempt of running) attempt.shutDown(this.parts.clock.now() + graceOf(attempt));
       await this.#idleWithin(Math.max(0, ...running.map(graceOf)));
@@ -319,14 +328,15 @@ export abstract class WorkerShell<
 
   async #finish(stopped: Promise<unknown>): Promise<void> {
     const { system } = this.parts;
-    await within(system, SHUTDOWN_GRACE, Promise.all([stopped, ...this.unanswered]));
+    const budget = new CloseBudget(system, this.#drainedAt);
+    await budget.until(CLOSE_MARKS.claims, Promise.all([stopped, ...this.unanswered]));
     this.#giveBackAll();
     await Promise.all([
-      within(system, SHUTDOWN_GRACE, this.outgoing.flushed()),
+      budget.until(CLOSE_MARKS.writes, this.outgoing.flushed()),
       within(system, 2 * SHUTDOWN_GRACE, this.sandboxes.close()),
     ]);
     this.outgoing.abandon();
-    await within(system, SHUTDOWN_GRACE, this.beat.close());
+    await budget.until(CLOSE_MARKS.goodbye, this.beat.close());
     this.deadlines.close();
     this.#loopMonitor.stop();
     this.closed();

@@ -21,7 +21,7 @@ const list = route({
   summary: "List dead letters, those that ended last first",
   reply: adminJobsReply,
   query: deadLettersQuery,
-  replies: { 200: "A page of jobs; it may be short and still not be the last" },
+  replies: { 200: "A page of jobs; a short page may not be the last" },
   run({ query }, { engine, service }) {
     const filter = { ...readFilter(query, engine.now()), deadLetter: true };
     return jobsPage(
@@ -46,7 +46,7 @@ const stats = route({
   path: `${PATH}/stats`,
   right: "read",
   tag: TAG,
-  summary: "How many dead letters there are, and of what kinds",
+  summary: "Count dead letters by queue, type and error",
   reply: deadLetterStatsReply,
   replies: { 200: "The figures" },
   async run(_call, { engine, service }) {
@@ -81,7 +81,7 @@ const retryAll = route({
   async run({ body, identity, isGone }, { engine }) {
     const options = readBulk(body, identity, isGone);
     const filter = readFilter(body.filter ?? {}, engine.now());
-    // An empty filter is said, not forgotten: confirmed, it means every dead letter.
+    // A confirmed empty filter means every dead letter.
     const query = body.filter && Object.keys(filter).length === 0 ? { all: true as const } : filter;
     return bulkReply("retry", options, await engine.deadLetters.retryAll(query, options));
   },

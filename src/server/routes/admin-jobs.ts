@@ -1,8 +1,8 @@
 import type { z } from "zod";
 import type { BulkOptions, BulkResult } from "../../engine/operations/bulk.ts";
+import type { PageOptions } from "../../engine/operations/find-jobs.ts";
 import { isIdPrefix, type JobQuery } from "../../engine/operations/job-query.ts";
 import { BASE, PATHS } from "../../ojs/paths.ts";
-import { jobText } from "../../ojs/write-job.ts";
 import { HttpError } from "../http-error.ts";
 import { byKey, type Route, type RouteContext, route } from "../route.ts";
 import {
@@ -34,7 +34,7 @@ const list = route({
   summary: "Look for jobs, the newest first",
   reply: adminJobsReply,
   query: adminJobsQuery,
-  replies: { 200: "A page of jobs; it may be short and still not be the last" },
+  replies: { 200: "A page of jobs; a short page may not be the last" },
   run({ query }, context) {
     const { engine, service } = context;
     if (query.search !== undefined) return searchPage(query, query.search, context);
@@ -48,10 +48,10 @@ const list = route({
   },
 });
 
-/** How many first characters of an id are taken for an id: fewer are found in many payloads and mean nothing. */
+/** A shorter text is no id prefix: it would match too many payloads. */
 const SHORTEST_PREFIX = 8;
 
-/** Jobs by the beginning of their id, and if there is none, by a text in their payload. A cursor belongs to the second. */
+/** Finds jobs by id prefix, else by a text in the payload. Only the payload search has a cursor. */
 async function searchPage(
   query: z.output<typeof adminJobsQuery>,
   text: string,
@@ -60,13 +60,17 @@ async function searchPage(
   const { perPage, cursor } = placeOf(query);
   const filter = readFilter(query, engine.now());
   if (cursor === null && text.length >= SHORTEST_PREFIX && isIdPrefix(text)) {
-    const byId = await service.rows.find({ ...filter, idPrefix: text }, { limit: perPage });
-    if (byId.jobs.length > 0) return scannedPage(byId, perPage, jobText, { matched_by: "id" });
+    const byId = (page: PageOptions) => service.rows.find({ ...filter, idPrefix: text }, page);
+    const first = await byId({ limit: 1 });
+    if (first.jobs.length > 0) return scannedPage(byId, null, perPage, { more: { matched_by: "id" } });
   }
-  const page = { after: cursor, limit: perPage, newestFirst: query.order !== "asc" };
-  return scannedPage(await service.rows.find({ ...filter, text }, page), perPage, jobText, {
-    matched_by: "payload",
-  });
+  const newestFirst = query.order !== "asc";
+  return scannedPage(
+    (page) => service.rows.find({ ...filter, text }, { ...page, newestFirst }),
+    cursor,
+    perPage,
+    { more: { matched_by: "payload" } },
+  );
 }
 
 const nearMisses = route({
@@ -78,11 +82,11 @@ const nearMisses = route({
   reply: nearMissesReply,
   query: nearMissesQuery,
   replies: { 200: "A page; a request looks at 10,000 jobs at most, and says how far it came" },
-  async run({ query }, { engine, service }) {
+  run({ query }, { engine, service }) {
     const { perPage, cursor } = placeOf(query);
     const filter = { ...readFilter(query, engine.now()), nearMiss: true as const };
-    const found = await service.rows.find(filter, { after: cursor, limit: perPage, newestFirst: true });
-    return scannedPage(found, perPage, nearMissText);
+    const find = (page: PageOptions) => service.rows.find(filter, { ...page, newestFirst: true });
+    return scannedPage(find, cursor, perPage, { show: nearMissText });
   },
 });
 
@@ -135,14 +139,14 @@ const BULK: Readonly<
   delete: (query, options, { engine }) => engine.bulk.delete(query, options),
 };
 
-/** Which jobs a bulk action means. Every job is meant only where somebody says so. */
+/** The jobs of a bulk action. All jobs only with `all: true`. */
 function meant({ filter, job_ids }: BulkBody, now: number): JobQuery {
   const query = { ...(filter && readFilter(filter, now)), ...(job_ids && { ids: job_ids }) };
   if (Object.keys(query).length === 0)
     throw new HttpError(
       400,
       "invalid_request",
-      "filter: it names nothing; say which jobs are meant, name job_ids, or send all: true for every one",
+      "filter: it is empty; send a filter, job_ids, or all: true for every job",
       { details: { field: "filter" } },
     );
   return query;
@@ -175,8 +179,8 @@ const bulkRoutesBy = (path: string, isConfirmed?: boolean) => [
 ];
 
 /**
- * The same as producers and the public command line ask for it, who confirm nothing: which jobs are meant must be named
- * there too. They go before the routes of single jobs, whose id could be "bulk".
+ * Bulk routes for producers and the public command line, which send no `confirm`. They too must name the jobs. They stand
+ * before the routes of single jobs, whose id could be "bulk".
  */
 export const bulkRoutes: readonly Route[] = bulkRoutesBy(`${BASE}${PATHS.jobs}`, true);
 

@@ -11,13 +11,13 @@ const TAG = "queues";
 const PATH = "/ojs/v1/admin/queues/:queue";
 const WAITING = ["available", "pending", "scheduled", "retryable"] as const;
 const ENDED = ["completed", "discarded", "cancelled"] as const;
-/** A purge answers after so long, however much is left; asked again it goes on. */
+/** The longest a purge works before it replies. The next call continues. */
 const LONGEST = 20_000;
 
 type Waiting = (typeof WAITING)[number];
 type Ended = (typeof ENDED)[number];
 
-/** Stops a purge between two batches when its time is up or nobody listens. */
+/** Stops a purge between two batches when its time is up or the client left. */
 function bounded(isGone: () => boolean, { service }: RouteContext) {
   const { system } = service;
   const startedAt = system.monotonic();
@@ -40,7 +40,7 @@ async function purged(
   const waiting = WAITING.filter((state) => states.includes(state));
   const ended = ENDED.filter((state) => states.includes(state));
   if (older_than && waiting.length > 0)
-    throw refused("older_than", "it counts from the end of a job: name states that have ended");
+    throw refused("older_than", "it counts from the end of a job; name only ended states");
   const bounds = bounded(isGone, context);
   const by = byKey(identity);
   let count = 0;
@@ -74,9 +74,9 @@ const purge = route({
   summary: "Delete jobs of a queue for good",
   reply: purgeReply,
   body: purgeSchema,
-  replies: { 200: "How many are gone; not complete where it took too long" },
+  replies: { 200: "The number of deleted jobs; not complete if it took too long" },
   run(call, context) {
-    if (call.body.confirm !== true) throw refused("confirm", "send true: what is deleted cannot be had back");
+    if (call.body.confirm !== true) throw refused("confirm", "send true: a deletion cannot be undone");
     return purged(call, context);
   },
 });
@@ -89,7 +89,7 @@ const purgeWaiting = route({
   summary: "Delete the jobs that wait in a queue for good",
   reply: purgeReply,
   body: purgeWaitingSchema,
-  replies: { 200: "How many are gone; not complete where it took too long" },
+  replies: { 200: "The number of deleted jobs; not complete if it took too long" },
   run: (call, context) => purged({ ...call, body: call.body ?? {} }, context),
 });
 

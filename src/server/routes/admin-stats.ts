@@ -26,7 +26,7 @@ const stats = route({
   path: `${PATH}/stats`,
   right: "read",
   tag: TAG,
-  summary: "How much there is to do, and how much was done",
+  summary: "Counts of waiting, running and ended jobs, and the throughput",
   reply: statsReply,
   replies: {
     200: "Jobs that wait or run now, those that ended in the last 24 hours, and the pace of the last 5 minutes",
@@ -61,7 +61,7 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const POINTS = 24;
 
-/** Every stretch of the range has its point, also where nothing happened; old figures are kept in wider ones. */
+/** Every step of the range has a point, even without events. Old figures are stored in wider steps. */
 function seriesOf({ since, until, step, points }: Stats): object[] {
   const byStart = new Map(points.map((point) => [point.at, point]));
   const data: object[] = [];
@@ -103,7 +103,7 @@ const history = route({
   path: `${PATH}/stats/history`,
   right: "read",
   tag: TAG,
-  summary: "What jobs did over time, for plots",
+  summary: "Counts of jobs over time, for plots",
   reply: historyReply,
   query: historyQuery,
   replies: { 200: "Points in the order of time" },
@@ -132,7 +132,7 @@ const advise = route({
   path: `${PATH}/advise`,
   right: "read",
   tag: TAG,
-  summary: "What the runs that were seen say about attempt timeouts",
+  summary: "Advice on attempt timeouts, from past runs",
   reply: adviseReply,
   query: adviseQuery,
   replies: { 200: "A piece of advice per job type" },
@@ -170,7 +170,7 @@ const audit = route({
   path: `${PATH}/audit`,
   right: "read",
   tag: TAG,
-  summary: "What operators did, the newest first",
+  summary: "The audit: actions of operators, the newest first",
   reply: auditReply,
   query: auditQuery,
   replies: { 200: "A page of entries" },

@@ -11,7 +11,7 @@ const TAG = "admin";
 
 const at = (instant: Instant | null) => (instant === null ? null : instantText(instant));
 
-/** In the words of the specification, and in those of the public clients. */
+/** Field names of the specification, and of the public clients. */
 function maintenanceFields(view: MaintenanceView | null): Reply {
   const startedAt = at(view?.startedAt ?? null);
   return json(200, {
@@ -25,7 +25,7 @@ function maintenanceFields(view: MaintenanceView | null): Reply {
   });
 }
 
-/** The schema has made sure of it. */
+/** The schema has checked that it is a duration. */
 const timeOf = (text: string) => ({ milliseconds: durationOf(text) as number });
 
 const getMaintenance = (path: string) =>
@@ -78,7 +78,7 @@ const getConfig = (path: string) =>
     path,
     right: "read",
     tag: TAG,
-    summary: "How this server is set up; nothing of it is secret",
+    summary: "The settings of this server, without secrets",
     reply: configReply,
     replies: { 200: "Its settings" },
     run: (_call, { engine, config, uptime, version }) => {
@@ -99,7 +99,7 @@ const middleware = route({
   path: "/ojs/v1/middleware",
   right: "read",
   tag: TAG,
-  summary: "What runs around attempts in this process; remote workers keep theirs to themselves",
+  summary: "The middleware of this process; remote workers do not report theirs",
   reply: middlewareReply,
   replies: { 200: "Middleware by phase, outer to inner" },
   run: (_call, { engine, isConformance }) => {
@@ -147,7 +147,7 @@ const metrics = route({
   },
 });
 
-/** The specification and the public admin page say `system`, the public command line does not. */
+/** The specification and the public admin page write `system`, the public command line omits it. */
 const MAINTENANCE = ["/ojs/v1/admin/system/maintenance", "/ojs/v1/admin/maintenance"];
 const CONFIG = ["/ojs/v1/admin/system/config", "/ojs/v1/admin/config"];
 

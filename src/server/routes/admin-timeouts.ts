@@ -19,7 +19,7 @@ interface Wanted {
   readonly before?: number;
 }
 
-/** Dead ones in the order of their ids: an index holds them. The rest of the filter is applied to at most 5,000 of them. */
+/** Dead timeouts come from an index, in the order of their ids. The filter looks at 5,000 of them at most. */
 async function deadPage(engine: Engine, page: Parameters<typeof listedPage>[0], wanted: Wanted) {
   const { destination, from = 0, before = Number.POSITIVE_INFINITY } = wanted;
   const { items, pagination } = await listedPage<Timeout>(page, {
@@ -44,7 +44,7 @@ const list = route({
     "List timeouts that are stored, in the order in which they are due; with dead=true those that were given up",
   reply: timeoutsReply,
   query: timeoutsQuery,
-  replies: { 200: "A page of timeouts; one of dead timeouts may be short and still not be the last" },
+  replies: { 200: "A page of timeouts; a short page of dead timeouts may not be the last" },
   async run({ query }, { engine }) {
     const { destination, dead, limit, per_page, cursor } = query;
     const now = engine.now();
@@ -73,7 +73,7 @@ const list = route({
   },
 });
 
-/** The id of a timeout out of a path: any text that a store can keep. */
+/** The id of a timeout from the path: any text that a store can keep. */
 function timeoutId(params: Readonly<Record<string, string>>): string {
   const id = params.id ?? "";
   if (id === "" || id.length > ID_LIMIT || id.includes("\0") || !id.isWellFormed())
@@ -102,10 +102,10 @@ const revoke = route({
   path: `${PATH}/:id/revoke`,
   right: "operate",
   tag: TAG,
-  summary: "Take a timeout back: it is not delivered any more",
+  summary: "Revoke a timeout: it will not be delivered",
   reply: revokedReply,
   body: emptySchema,
-  replies: { 200: "It is gone", ...MISSING, 409: "It changes all the time" },
+  replies: { 200: "It is gone", ...MISSING, 409: "It changed during every try" },
   async run({ params, identity }, { engine }) {
     const id = timeoutId(params);
     const was = await engine.timeouts.revoke(id, byKey(identity));
@@ -118,7 +118,7 @@ const reschedule = route({
   path: `${PATH}/:id/reschedule`,
   right: "operate",
   tag: TAG,
-  summary: "Give a pending timeout another instant",
+  summary: "Move a pending timeout to another instant",
   reply: timeoutReply,
   body: rescheduleSchema,
   replies: { 200: "The timeout", ...MISSING, 409: "It is dead, leased, or a message of a saga" },

@@ -1,5 +1,6 @@
 import type { Instant } from "../../core/time.ts";
 import { RemoteWorkers, type WorkerDirective, type WorkerView } from "../../engine/remote/remote-workers.ts";
+import type { Service } from "../../engine/remote/service.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
 import { notFound } from "../failures.ts";
 import { byKey, json, type Route, route } from "../route.ts";
@@ -43,6 +44,17 @@ function workerOf(params: Readonly<Record<string, string>>): string {
   return id;
 }
 
+/** Lists that are being read. All workers may fill 200 MB, so requests at the same time share one read. */
+const lists = new WeakMap<Service, Promise<WorkerView[]>>();
+
+function listed(service: Service): Promise<WorkerView[]> {
+  const known = lists.get(service);
+  if (known) return known;
+  const list = service.workers.list().finally(() => lists.delete(service));
+  lists.set(service, list);
+  return list;
+}
+
 const listBy = (path: string) =>
   route({
     method: "GET",
@@ -55,7 +67,7 @@ const listBy = (path: string) =>
     replies: { 200: "A page of workers" },
     async run({ query }, { service, engine }) {
       const now = engine.now();
-      const all = (await service.workers.list()).map((worker) => fieldsOf(worker, now));
+      const all = (await listed(service)).map((worker) => fieldsOf(worker, now));
       const summary = { total: all.length, running: 0, quiet: 0, terminate: 0, stale: 0 };
       for (const { state } of all) summary[state] += 1;
       const { items, pagination } = pageOf(all, query);
@@ -65,17 +77,17 @@ const listBy = (path: string) =>
 
 const MOST_DIRECTED = 1_000;
 
-/** Every remote worker that is heard of; those that come later are not meant. */
+/** Directs every live remote worker. Workers that start later are not affected. */
 const directAll = route({
   method: "POST",
   path: `${PATH}/directive`,
   right: "operate",
   tag: TAG,
-  summary: "Tell all remote workers to take no more jobs, to end, or to go on",
+  summary: "Tell all remote workers to stop fetching, to shut down, or to resume",
   reply: directiveReply,
   body: directiveSchema,
   replies: {
-    200: "How many are told, each with its next beat; not complete where there are more than 1,000",
+    200: "The number of workers; each gets the directive with its next beat. Not complete above 1,000",
   },
   async run({ body, identity }, { service, engine }) {
     const now = engine.now();
@@ -97,7 +109,7 @@ const get = route({
   tag: TAG,
   summary: "Look at a worker",
   reply: workerReply,
-  replies: { 200: "The worker", 404: "Nobody of that name was heard of lately" },
+  replies: { 200: "The worker", 404: "No worker of this name sent a heartbeat lately" },
   async run({ params }, { service, engine }) {
     const id = workerOf(params);
     const worker = await service.workers.view(id);
@@ -117,9 +129,9 @@ const directBy = (action: string, directive: WorkerDirective | null, summary: st
     reply: workerReply,
     body: emptySchema,
     replies: {
-      200: "It is told with its next beat",
-      404: "Nobody of that name was heard of lately",
-      409: "It is no remote worker: stop the process that it lives in",
+      200: "It gets the directive with its next beat",
+      404: "No worker of this name sent a heartbeat lately",
+      409: "It is no remote worker: stop its process",
     },
     async run({ params, identity }, { service, engine }) {
       const worker = await service.workers.direct(workerOf(params), directive, byKey(identity));
@@ -133,10 +145,10 @@ const remove = route({
   path: `${PATH}/:id`,
   right: "operate",
   tag: TAG,
-  summary: "Forget a worker that stopped or is not heard of any more",
+  summary: "Forget a worker that stopped or is silent",
   replies: {
-    200: "It is forgotten; its jobs are taken back when their own silence is over",
-    404: "Nobody of that name was heard of lately",
+    200: "It is forgotten; its jobs are taken back when their heartbeat runs out",
+    404: "No worker of this name sent a heartbeat lately",
     409: "It is alive, or no remote worker",
   },
   async run({ params, identity }, { service }) {
@@ -151,8 +163,8 @@ export const adminWorkerRoutes: readonly Route[] = [
   listBy("/ojs/v1/workers"),
   directAll,
   get,
-  directBy("quiet", "quiet", "Tell a worker to take no more jobs"),
-  directBy("terminate", "terminate", "Tell a worker to end"),
-  directBy("resume", null, "Let a worker take jobs again"),
+  directBy("quiet", "quiet", "Tell a worker to stop fetching"),
+  directBy("terminate", "terminate", "Tell a worker to shut down"),
+  directBy("resume", null, "Let a worker fetch again"),
   remove,
 ];

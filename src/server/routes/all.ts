@@ -1,11 +1,14 @@
 import type { Route } from "../route.ts";
 import { adminDeadLetterRoutes } from "./admin-dead-letters.ts";
+import { adminDoctorRoutes } from "./admin-doctor.ts";
 import { adminJobRoutes, bulkRoutes } from "./admin-jobs.ts";
+import { adminPurgePreviewRoutes } from "./admin-purge-preview.ts";
 import { adminQueueRoutes } from "./admin-queues.ts";
 import { adminSagaRoutes } from "./admin-sagas.ts";
 import { adminStatsRoutes } from "./admin-stats.ts";
 import { adminSystemRoutes } from "./admin-system.ts";
 import { adminTimeoutRoutes } from "./admin-timeouts.ts";
+import { adminTransferRoutes } from "./admin-transfer.ts";
 import { adminWorkerRoutes } from "./admin-workers.ts";
 import { cronRoutes } from "./crons.ts";
 import { deadLetterRoutes } from "./dead-letter.ts";
@@ -26,14 +29,14 @@ import { whyRoutes } from "./why.ts";
 import { workerRoutes } from "./workers.ts";
 import { workflowRoutes } from "./workflows.ts";
 
-/** Those whose replies have no end of their own. */
+/** Routes whose replies are endless streams. */
 export const STREAM_ROUTES: readonly Route[] = [
   ...eventStreamRoutes,
   ...progressStreamRoutes,
   ...statsStreamRoutes,
 ];
 
-/** Every endpoint of the server: what is served, and what the OpenAPI document describes. */
+/** Every endpoint of the server. The OpenAPI document describes all of them. */
 export const ROUTES: readonly Route[] = [
   ...systemRoutes,
   ...sessionRoutes,
@@ -53,11 +56,14 @@ export const ROUTES: readonly Route[] = [
   ...adminTimeoutRoutes,
   ...firedTimeoutRoutes,
   ...adminSagaRoutes,
+  ...adminDoctorRoutes,
+  ...adminPurgePreviewRoutes,
   ...queueRoutes,
   ...adminQueueRoutes,
   ...rateLimitRoutes,
   ...uniqueJobRoutes,
   ...adminSystemRoutes,
+  ...adminTransferRoutes,
   ...whyRoutes,
   ...STREAM_ROUTES,
 ];

@@ -39,7 +39,7 @@ const put = route({
   summary: "Add a cron, or change the one of this name",
   reply: cronReplySchema,
   body: cronSchema,
-  replies: { 200: "It was there and is changed", 201: "It is there" },
+  replies: { 200: "The cron existed and is changed", 201: "It is there" },
   async run({ body, identity }, { engine, service }) {
     const crons = service.crons.as(byKey(identity));
     const options = readSchedule(body) as CronOptions;
@@ -113,7 +113,7 @@ const removeBy = (path: string) =>
     path,
     right: "operate",
     tag: TAG,
-    summary: "End a cron; its jobs go on",
+    summary: "Delete a cron; its jobs stay",
     reply: cronReplySchema,
     replies: { 200: "It is gone", 404: "There is no cron of this name" },
     async run({ params, identity }, context) {
@@ -130,7 +130,7 @@ const pause = (action: "pause" | "resume") =>
     path: `/ojs/v1/cron/:name/${action}`,
     right: "operate",
     tag: TAG,
-    summary: action === "pause" ? "Stop a cron" : "Let a paused cron go on, from now",
+    summary: action === "pause" ? "Stop a cron" : "Resume a paused cron from now on",
     reply: cronReplySchema,
     body: emptySchema,
     replies: { 200: "Done", 404: "There is no cron of this name" },
@@ -163,7 +163,7 @@ const history = route({
   path: "/ojs/v1/cron/:name/history",
   right: "read",
   tag: TAG,
-  summary: "The last runs of a cron, newest first, those that were skipped included",
+  summary: "The last runs of a cron with the skipped ones, newest first",
   replies: { 200: "The runs", 404: "There is no cron of this name" },
   async run({ params }, context) {
     const view = await load(params.name, context);
@@ -174,7 +174,7 @@ const history = route({
   },
 });
 
-/** The official admin page says `crons`, everybody else `cron`. */
+/** The official admin page says `crons`, all other clients `cron`. */
 export const cronRoutes: readonly Route[] = [
   put,
   ...["/ojs/v1/cron", "/ojs/v1/crons"].flatMap((path) => [

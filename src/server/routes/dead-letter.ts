@@ -1,5 +1,6 @@
 import type { JobRow } from "../../core/job/job.ts";
 import { json, type Route, route } from "../route.ts";
+import { readTexts } from "../wire/job-page.ts";
 import { deletedReplySchema, jobsReplySchema } from "../wire/replies.ts";
 import { pageQuery } from "../wire/schemas.ts";
 import { letterRoutesBy, plainRoutes } from "./job-actions.ts";
@@ -18,14 +19,15 @@ const list = route({
   replies: { 200: "A page of jobs" },
   async run({ query }, { engine, service }) {
     const { cursor, limit = 100 } = query;
-    const page = await service.rows.find({ deadLetter: true }, { after: cursor ?? null, limit });
-    // The last page may end with a cursor after which there is nothing: who reads on must not be told to for that.
-    const next =
-      page.cursor && (await service.rows.find({ deadLetter: true }, { after: page.cursor, limit: 1 }));
+    const read = (after: string | null, count: number) =>
+      service.rows.find({ deadLetter: true }, { after, limit: count });
+    const page = await readTexts(read, cursor ?? null, limit);
+    // The last page may end with a cursor. Check that jobs follow it, so that no reader asks for an empty page.
+    const next = page.cursor && (await read(page.cursor, 1));
     const hasMore = next ? next.jobs.length > 0 || next.cursor !== null : false;
     const { count, isComplete } = await engine.bulk.countSome({ deadLetter: true });
     const total = { total: count, total_is_exact: isComplete };
-    return listReply(page.jobs, limit, hasMore ? page.cursor : null, total);
+    return listReply({ texts: page.texts, cursor: hasMore ? page.cursor : null }, limit, total);
   },
 });
 

@@ -18,8 +18,7 @@ const streamQuery = z.looseObject({
 
 type StreamCall = RouteCall<undefined, z.output<typeof streamQuery>>;
 
-/** What every route that sends events says of its replies. */
-export const STREAM_REPLIES = { 503: "Too many read along" };
+export const STREAM_REPLIES = { 503: "Too many event streams are open" };
 
 function filterOf({ channel = "all", types, queues, queue, job_id }: StreamCall["query"]): EventFilter {
   const [kind, name] = channel.split(/:(.*)/s);
@@ -35,7 +34,7 @@ function filterOf({ channel = "all", types, queues, queue, job_id }: StreamCall[
   };
 }
 
-/** Those who ask for the same share what is written; a type may be asked for by either of its names. */
+/** Readers with the same filter share one text. A type may have two names. */
 function feedOf(filter: EventFilter): Feed {
   const asked = filter.types;
   const types = readTypes(asked);
@@ -52,7 +51,7 @@ function feedOf(filter: EventFilter): Feed {
 function stream(filter: EventFilter, { query, header }: StreamCall, { hub }: RouteContext): Reply {
   const after = header("last-event-id") ?? query.after;
   if (after != null && !isEventCursor(after))
-    throw new HttpError(400, "invalid_request", "Last-Event-ID: it is no id of ours; leave it out");
+    throw new HttpError(400, "invalid_request", "Last-Event-ID: not an id of this server; leave it out");
   return eventLine(hub, feedOf(filter), { after: after ?? undefined });
 }
 
@@ -72,7 +71,7 @@ const streamBy = (path: string, summary: string, filter: (call: StreamCall) => E
   });
 
 export const eventStreamRoutes: readonly Route[] = [
-  streamBy("/ojs/v1/events/stream", "Follow what happens", ({ query }) => filterOf(query)),
+  streamBy("/ojs/v1/events/stream", "Follow all events", ({ query }) => filterOf(query)),
   streamBy("/ojs/v1/jobs/:id/events", "Follow one job", ({ params, query }) =>
     filterOf({ ...query, channel: `job:${params.id}` }),
   ),

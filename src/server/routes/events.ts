@@ -1,7 +1,8 @@
-import { isEventCursor } from "../../core/event/journal-event.ts";
+import { isEventCursor, type JournalEvent } from "../../core/event/journal-event.ts";
+import type { Engine } from "../../engine/engine.ts";
 import { readTypes, wireEvents } from "../../ojs/wire-events.ts";
 import { HttpError } from "../http-error.ts";
-import { json, type Route, route } from "../route.ts";
+import { type Reply, type Route, reply, route } from "../route.ts";
 import { eventsReplySchema } from "../wire/replies.ts";
 import { eventsQuery } from "../wire/schemas.ts";
 import { loadJob } from "./job-actions.ts";
@@ -14,49 +15,107 @@ export function listOf(text: string | undefined): readonly string[] | undefined 
   return parts?.length ? parts : undefined;
 }
 
+/** Characters of events in one reply, which holds them twice. */
+const PAGE_SIZE = 2_000_000;
+const STEP = 100;
+
+type EventJournal = Engine["journal"];
+
+interface Events {
+  readonly texts: readonly string[];
+  readonly cursor: string | null;
+  readonly hasMore: boolean;
+}
+
+type Wanted = Omit<Parameters<EventJournal["read"]>[0] & object, "after" | "limit">;
+
+/** Events after a cursor, until there are `limit` of them or they fill a page. */
+async function eventsAfter(
+  journal: EventJournal,
+  wanted: Wanted,
+  { after, limit, show }: { readonly after: string; readonly limit: number; readonly show: Show },
+): Promise<Events> {
+  const texts: string[] = [];
+  let [cursor, size, count]: [string | null, number, number] = [after, 0, 0];
+  for (;;) {
+    const page = await journal.read({ ...wanted, after: cursor, limit: Math.min(STEP, limit - count) });
+    for (const text of page.events.flatMap(show)) {
+      size += text.length;
+      texts.push(text);
+    }
+    count += page.events.length;
+    cursor = page.cursor ?? cursor;
+    if (!page.hasMore || page.isIncomplete || count >= limit || size >= PAGE_SIZE)
+      return { texts, cursor, hasMore: page.hasMore || page.isIncomplete };
+  }
+}
+
+/** The newest events that fill a page at most. */
+async function newestEvents(
+  journal: EventJournal,
+  wanted: Wanted,
+  { limit, show }: { readonly limit: number; readonly show: Show },
+): Promise<Events> {
+  const page = await journal.latest({ ...wanted, limit });
+  const texts: string[] = [];
+  let size = 0;
+  for (const event of page.events.toReversed()) {
+    const shown = show(event);
+    for (const text of shown) size += text.length;
+    if (size > PAGE_SIZE && texts.length > 0) break;
+    texts.unshift(...shown);
+  }
+  return { texts, cursor: page.cursor, hasMore: page.hasMore || page.isIncomplete };
+}
+
+type Show = (event: JournalEvent) => string[];
+
 const list = route({
   method: "GET",
   path: "/ojs/v1/events",
   right: "read",
   tag: "events",
-  summary: "Read what happened: after a cursor, or the newest where none is given",
+  summary: "Read events after a cursor, or the newest ones",
   reply: eventsReplySchema,
   query: eventsQuery,
-  replies: { 200: "Events in their order, and the cursor to go on from" },
+  replies: { 200: "Events in their order, and the next cursor" },
   async run({ query }, { engine }) {
     const after = query.after ?? query.cursor ?? null;
     if (after !== null && !isEventCursor(after))
       throw new HttpError(
         400,
         "invalid_request",
-        "after: it is no cursor of ours; leave it out to begin anew",
+        "after: not a cursor of this server; leave it out to start over",
       );
     const asked = listOf(query.types ?? query.type);
     const types = readTypes(asked);
     const queues = listOf(query.queues ?? query.queue);
+    const limit = query.limit ?? query.per_page ?? 100;
     const wanted = {
-      limit: query.limit ?? query.per_page ?? 100,
       ...(types && { types }),
       ...(queues && { queues }),
       ...(query.job_id !== undefined && { job: query.job_id }),
     };
     const { journal } = engine;
-    const page = after === null ? await journal.latest(wanted) : await journal.read({ ...wanted, after });
-    const events = page.events.flatMap((event) => wireEvents(event, asked));
-    const hasMore = page.hasMore || page.isIncomplete;
-    return json(200, {
-      events,
-      items: events,
-      cursor: page.cursor,
-      has_more: hasMore,
-      pagination: { has_more: hasMore, next_cursor: page.cursor },
-    });
+    const show: Show = (event) => wireEvents(event, asked).map((fields) => JSON.stringify(fields));
+    const page =
+      after === null
+        ? await newestEvents(journal, wanted, { limit, show })
+        : await eventsAfter(journal, wanted, { after, limit, show });
+    const { cursor, hasMore } = page;
+    const pagination = { has_more: hasMore, next_cursor: cursor };
+    return eventsReply(page, { cursor, has_more: hasMore, pagination });
   },
 });
 
+function eventsReply({ texts }: Events, fields: object): Reply {
+  const events = `[${texts.join(",")}]`;
+  return reply(200, `{"events":${events},"items":${events},${JSON.stringify(fields).slice(1)}`);
+}
+
 const MOST_OF_ONE = 1_000;
 
-/** The states that events lead to, for those who ask what a job went through. */
+/** The state of the job after an event. */
 const STATES: Readonly<Record<string, string>> = {
   "job.enqueued": "available",
   "job.scheduled": "scheduled",
@@ -72,18 +131,19 @@ const history = route({
   path: "/ojs/v1/events/:id/history",
   right: "read",
   tag: "events",
-  summary: "What happened to one job, as far as it is among the newest 5,000 events",
+  summary: "The events of one job, among the newest 5,000 events",
   reply: eventsReplySchema,
   replies: { 200: "Its events in their order", 404: "There is no such job" },
   async run({ params }, context) {
     const { id } = await loadJob(params.id ?? "", context);
-    const page = await context.engine.journal.latest({ job: id, limit: MOST_OF_ONE });
-    const events = page.events.flatMap((event) => {
+    const show: Show = (event) => {
       const state = STATES[event.name];
-      return wireEvents(event).map((fields) => ({ ...fields, ...(state !== undefined && { state }) }));
-    });
-    const hasMore = page.hasMore || page.isIncomplete;
-    return json(200, { job_id: id, events, items: events, cursor: page.cursor, has_more: hasMore });
+      return wireEvents(event).map((fields) =>
+        JSON.stringify({ ...fields, ...(state !== undefined && { state }) }),
+      );
+    };
+    const page = await newestEvents(context.engine.journal, { job: id }, { limit: MOST_OF_ONE, show });
+    return eventsReply(page, { job_id: id, cursor: page.cursor, has_more: page.hasMore });
   },
 });
 

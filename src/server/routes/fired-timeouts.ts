@@ -8,7 +8,7 @@ import { firedTimeoutsReply } from "../wire/admin-replies.ts";
 import { firedTimeoutsQuery } from "../wire/admin-schemas.ts";
 import { placeOf } from "../wire/pages.ts";
 
-/** The most events that one look at the newest ones goes through. */
+/** The most events that a read of the newest ones looks at. */
 const NEWEST = 5_000;
 const MOST = 1_000;
 
@@ -49,7 +49,11 @@ const list = route({
     const { kind, mode, queue, type } = query;
     const { perPage, cursor } = placeOf(query);
     if (cursor !== null && !isEventCursor(cursor))
-      throw new HttpError(400, "invalid_request", "cursor: it is none of ours; leave it out to begin anew");
+      throw new HttpError(
+        400,
+        "invalid_request",
+        "cursor: not a cursor of this server; leave it out to start over",
+      );
     const isWanted = (event: JournalEvent) =>
       (kind === undefined || kindOf(event) === kind) &&
       (mode === undefined || event.mode === mode) &&

@@ -9,14 +9,14 @@ import { adminJobReply } from "../wire/admin-replies.ts";
 import { jobReplySchema } from "../wire/replies.ts";
 import { emptySchema, retryJobSchema } from "../wire/schemas.ts";
 
-/** How jobs are shown under a path: the same is done to them under several. */
+/** How the routes of a path show jobs. Several paths have the same routes. */
 export interface RouteSet {
   readonly tag: string;
   readonly reply: z.ZodType;
   show(row: JobRow): Reply;
 }
 
-/** A job by an id out of a path; what is no id at all is not found either. */
+/** A job by the id in a path. A text that is no id is a 404. */
 export async function loadJob(id: string, { service }: RouteContext): Promise<JobRow> {
   const row = UUID.test(id) ? await service.rows.load(id) : null;
   if (!row) throw notFound("job", id);
@@ -33,51 +33,51 @@ export function jobReply(status: number, row: JobRow): Reply {
   return reply(status, `{"job":${jobText(row)}}`);
 }
 
-/** As producers and workers see them. */
+/** For producers and workers. */
 export const plainRoutes = (tag: string): RouteSet => ({
   tag,
   reply: jobReplySchema,
   show: (row) => jobReply(200, row),
 });
 
-/** As operators see them. */
+/** For operators. */
 export const ADMIN: RouteSet = {
   tag: "admin",
   reply: adminJobReply,
   show: (row) => reply(200, detailText(row)),
 };
 
-export const cancelBy = (method: "DELETE" | "POST", path: string, right: Right, face: RouteSet): Route =>
+export const cancelBy = (method: "DELETE" | "POST", path: string, right: Right, set: RouteSet): Route =>
   route({
     method,
     path,
     right,
-    tag: face.tag,
+    tag: set.tag,
     summary: "End a waiting or running job at once",
-    reply: face.reply,
+    reply: set.reply,
     ...(method === "POST" && { body: emptySchema }),
     replies: { 200: "The job is cancelled", 404: "There is no such job", 409: "The job has ended already" },
     run: async ({ params, identity }, { service }) =>
-      face.show(await service.rows.cancel(jobId(params), byKey(identity))),
+      set.show(await service.rows.cancel(jobId(params), byKey(identity))),
   });
 
-export const retryBy = (path: string, face: RouteSet): Route =>
+export const retryBy = (path: string, set: RouteSet): Route =>
   route({
     method: "POST",
     path,
     right: "operate",
-    tag: face.tag,
+    tag: set.tag,
     summary: "Run a discarded job again: attempts start anew",
-    reply: face.reply,
+    reply: set.reply,
     body: retryJobSchema,
     replies: { 200: "The job", 404: "There is no such job", 409: "The job is not discarded" },
     async run({ params, body, identity }, { service }) {
       const options = body?.keep_deadline ? { keepDeadline: true } : {};
-      return face.show(await service.rows.retry(jobId(params), options, byKey(identity)));
+      return set.show(await service.rows.retry(jobId(params), options, byKey(identity)));
     },
   });
 
-/** A dead letter by its id; a job that is none is treated as if it were not there. */
+/** A dead letter by its id. Other jobs are a 404. */
 async function loadLetter(id: string | undefined, { service }: RouteContext): Promise<JobRow> {
   const row = id !== undefined && UUID.test(id) ? await service.rows.load(id) : null;
   if (!row?.deadLetter) throw notFound("dead letter", id ?? "");
@@ -86,44 +86,44 @@ async function loadLetter(id: string | undefined, { service }: RouteContext): Pr
 
 const MISSING = { 404: "There is no such dead letter" };
 
-/** How it is answered that a dead letter is gone. */
+/** The reply to a deletion. */
 interface Removal {
   readonly status: 200 | 204;
   readonly reply?: z.ZodType;
   show(row: JobRow): Reply;
 }
 
-/** Looks at one dead letter, runs it again, or deletes it. */
-export const letterRoutesBy = (path: string, face: RouteSet, removal: Removal): readonly Route[] => [
+/** Routes that show, retry and delete one dead letter. */
+export const letterRoutesBy = (path: string, set: RouteSet, removal: Removal): readonly Route[] => [
   route({
     method: "GET",
     path: `${path}/:id`,
     right: "read",
-    tag: face.tag,
+    tag: set.tag,
     summary: "Look at a dead letter",
-    reply: face.reply,
+    reply: set.reply,
     replies: { 200: "The job", ...MISSING },
-    run: async ({ params }, context) => face.show(await loadLetter(params.id, context)),
+    run: async ({ params }, context) => set.show(await loadLetter(params.id, context)),
   }),
   route({
     method: "POST",
     path: `${path}/:id/retry`,
     right: "operate",
-    tag: face.tag,
+    tag: set.tag,
     summary: "Run a dead letter again: attempts start anew",
-    reply: face.reply,
+    reply: set.reply,
     body: emptySchema,
     replies: { 200: "The job is available", ...MISSING },
     async run({ params, identity }, context) {
       const { id } = await loadLetter(params.id, context);
-      return face.show(await context.service.rows.retry(id, {}, byKey(identity)));
+      return set.show(await context.service.rows.retry(id, {}, byKey(identity)));
     },
   }),
   route({
     method: "DELETE",
     path: `${path}/:id`,
     right: "operate",
-    tag: face.tag,
+    tag: set.tag,
     summary: "Delete a dead letter for good",
     ...(removal.reply && { reply: removal.reply }),
     replies: { [removal.status]: "It is gone", ...MISSING },

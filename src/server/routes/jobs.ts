@@ -13,7 +13,9 @@ import { jobText } from "../../ojs/write-job.ts";
 import { conflict, notFound } from "../failures.ts";
 import { HttpError } from "../http-error.ts";
 import { byKey, json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
+import { turn } from "../turn.ts";
 import { readJob } from "../wire/enqueue.ts";
+import { type JobTexts, readTexts } from "../wire/job-page.ts";
 import { pressureHeaders, refuseTooMany } from "../wire/pressure.ts";
 import { retryFields } from "../wire/queue-config.ts";
 import { batchReplySchema, jobReplySchema, jobsReplySchema, retriesReplySchema } from "../wire/replies.ts";
@@ -30,9 +32,11 @@ import {
 import { cancelBy, jobId, jobReply, loadJob, plainRoutes, retryBy } from "./job-actions.ts";
 
 const TAG = "jobs";
-const FACE = plainRoutes(TAG);
+/** Characters. Larger payloads are checked in one turn of the event loop and stored in the next. */
+const LARGE_PAYLOAD = 100_000;
+const PLAIN = plainRoutes(TAG);
 
-/** What the conformance suite's own middleware would refuse; only behind its flag. */
+/** A middleware of the conformance suite; only with its flag. */
 function refuseForSuite(body: EnqueueBody): void {
   if (body.type !== "test.middleware.reject" || body.args.length > 0 || body.meta?.ojs_validate !== true)
     return;
@@ -44,7 +48,6 @@ function prepare(body: EnqueueBody, now: Instant, { isConformance }: RouteContex
   return readJob(body, now);
 }
 
-/** Another job has its unique key, and its rule says to refuse it. */
 function notUnique({ type }: JobRow, existing: string | undefined): HttpError {
   const message = `unique: job ${existing} of type ${type} has the same key, and nothing was added`;
   return new HttpError(409, "duplicate", message, {
@@ -52,14 +55,14 @@ function notUnique({ type }: JobRow, existing: string | undefined): HttpError {
   });
 }
 
-/** A batch is all or none, and whether a key is taken is known only when a job is added. */
+/** A batch is all or none, but a taken key shows only when a job is added. */
 function refuseRejecting(jobs: readonly EnqueueBody[]): void {
   const index = jobs.findIndex(({ unique, options }) => {
     const rule = options?.unique ?? unique;
     return rule && (rule.on_conflict ?? "reject") === "reject";
   });
   if (index < 0) return;
-  const message = `jobs.${index}.unique: a batch is stored whole, so none of it can be rejected: write on_conflict "ignore" or "replace", or enqueue it alone`;
+  const message = `jobs.${index}.unique: a batch is stored as a whole, so no job of it can be rejected; write on_conflict "ignore" or "replace", or enqueue the job alone`;
   throw new HttpError(400, "invalid_request", message, { details: { field: `jobs.${index}.unique` } });
 }
 
@@ -85,7 +88,9 @@ const enqueue = route({
   },
   async run({ body }, context) {
     const now = context.engine.now();
-    const [made] = await context.service.enqueue([prepare(body, now, context)], now);
+    const job = prepare(body, now, context);
+    if (job.payload.length > LARGE_PAYLOAD) await turn();
+    const [made] = await context.service.enqueue([job], now);
     const { row, duplicate: isKnown, existing, isRejected } = made as RemoteEnqueued;
     if (isRejected) throw notUnique(row, existing);
     if (existing !== undefined) return jobReply(200, row);
@@ -121,7 +126,7 @@ const enqueueBatch = route({
   },
 });
 
-/** Ids of the client's own are looked up first, so that a known one stops the whole batch. */
+/** Looks up the client's own ids first, so that a known id stops the whole batch. */
 async function refuseKnown(ids: readonly string[], { engine }: RouteContext): Promise<void> {
   const seen = new Set<string>();
   for (const id of ids) {
@@ -171,15 +176,17 @@ const list = route({
       ...(state && { state: state as JobState }),
     };
     const after = cursor ? checkCursor(cursor) : null;
-    const [rows, total] = await Promise.all([
-      firstJobs(engine.store, filter, after, limit + 1),
-      totalOf(engine, query),
-    ]);
-    return pageReply(rows, limit, total);
+    const read = async (from: string | null, count: number) => {
+      const rows = await firstJobs(engine.store, filter, from, count + 1);
+      const jobs = rows.slice(0, count);
+      return { jobs, cursor: rows.length > count ? (jobs.at(-1)?.id ?? null) : null };
+    };
+    const [page, total] = await Promise.all([readTexts(read, after, limit), totalOf(engine, query)]);
+    return listReply(page, limit, total === undefined ? {} : { total });
   },
 });
 
-/** How many there are, where that is counted anyway: of jobs that have not ended. */
+/** The number of jobs; only for states that are counted anyway. */
 async function totalOf(engine: Engine, query: z.output<typeof jobsQuery>): Promise<number | undefined> {
   const { queue, type, state } = query;
   if (state === undefined || isTerminal(state)) return undefined;
@@ -189,23 +196,23 @@ async function totalOf(engine: Engine, query: z.output<typeof jobsQuery>): Promi
 
 function checkCursor(cursor: string): string {
   if (!UUID.test(cursor))
-    throw new HttpError(400, "invalid_request", "cursor: it is none of ours; leave it out to begin anew");
+    throw new HttpError(
+      400,
+      "invalid_request",
+      "cursor: not a cursor of this server; leave it out to start over",
+    );
   return cursor;
 }
 
-/** A page out of one row more than was asked for, which says whether there is another. */
-function pageReply(rows: readonly JobRow[], limit: number, total: number | undefined): Reply {
-  const page = rows.slice(0, limit);
-  const cursor = rows.length > limit ? (page.at(-1)?.id ?? null) : null;
-  return listReply(page, limit, cursor, total === undefined ? {} : { total });
-}
-
-/** A page of jobs; without a cursor it is the last one. */
-export function listReply(rows: readonly JobRow[], limit: number, cursor: string | null, total = {}): Reply {
-  const texts = rows.map((row) => jobText(row)).join(",");
+/** A page of jobs. The last page has no cursor. */
+export function listReply(
+  { texts, cursor }: Pick<JobTexts, "texts" | "cursor">,
+  limit: number,
+  total = {},
+): Reply {
   const pagination = { ...total, has_more: cursor !== null, next_cursor: cursor, limit };
   const end = JSON.stringify({ pagination, ...total }).slice(1);
-  return reply(200, `{"jobs":[${texts}],${end}`);
+  return reply(200, `{"jobs":[${texts.join(",")}],${end}`);
 }
 
 const activate = route({
@@ -226,12 +233,12 @@ const result = route({
   path: "/ojs/v1/jobs/:id/result",
   right: "read",
   tag: TAG,
-  summary: "How a job ended: its result, or its error",
+  summary: "The result or the error of an ended job",
   query: resultQuery,
   replies: {
     200: "Its result, or the error that it ended with",
     404: "There is no such job",
-    408: "It has not ended within the time that was waited",
+    408: "It did not end within the timeout",
     409: "It has not ended",
   },
   async run({ params, query }, { service }) {
@@ -242,7 +249,7 @@ const result = route({
     if (!row) throw notFound("job", id);
     if (isTerminal(row.state)) return reply(200, endText(row));
     if (!isWaited) throw conflict(row, "result");
-    const message = `result: the job is ${row.state} still; ask again`;
+    const message = `result: the job is still ${row.state}; ask again`;
     throw new HttpError(408, "timeout", message, { retryable: true, details: { state: row.state } });
   },
 });
@@ -262,13 +269,12 @@ function endText(row: JobRow): string {
   return state === "completed" ? `${head.slice(0, -1)},"result":${row.result ?? "null"}}` : head;
 }
 
-/** The attempts of a job that failed, and when it is tried again. */
 const retries = route({
   method: "GET",
   path: "/ojs/v1/jobs/:id/retries",
   right: "read",
   tag: TAG,
-  summary: "Which attempts of a job failed, and by what policy it is retried",
+  summary: "The failed attempts of a job, and its retry policy",
   reply: retriesReplySchema,
   replies: { 200: "The failed attempts that are remembered, oldest first", 404: "There is no such job" },
   async run({ params }, context) {
@@ -326,7 +332,7 @@ const explain = route({
   path: "/ojs/v1/jobs/:id/explain",
   right: "read",
   tag: TAG,
-  summary: "Say for every limit of a job who set it, and what follows",
+  summary: "Explain for every limit of a job who set it, and its effect",
   query: z.looseObject({}),
   replies: { 200: "The explanation", 404: "There is no such job" },
   run: async ({ params }, { engine }) => json(200, { explanation: await engine.explain(jobId(params)) }),
@@ -337,10 +343,10 @@ export const jobRoutes: readonly Route[] = [
   enqueueBatch,
   list,
   get,
-  cancelBy("DELETE", "/ojs/v1/jobs/:id", "cancel", FACE),
-  cancelBy("POST", "/ojs/v1/jobs/:id/cancel", "cancel", FACE),
+  cancelBy("DELETE", "/ojs/v1/jobs/:id", "cancel", PLAIN),
+  cancelBy("POST", "/ojs/v1/jobs/:id/cancel", "cancel", PLAIN),
   activate,
-  retryBy("/ojs/v1/jobs/:id/retry", FACE),
+  retryBy("/ojs/v1/jobs/:id/retry", PLAIN),
   result,
   retries,
   extend,

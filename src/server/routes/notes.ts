@@ -6,8 +6,9 @@ import { checkpointFields } from "../../ojs/checkpoint-fields.ts";
 import { readInstant } from "../../ojs/wire-durations.ts";
 import { instantText, noteFields } from "../../ojs/wire-fields.ts";
 import { LOG_LIMIT } from "../../ports/store.ts";
+import type { Identity } from "../auth.ts";
 import { notFound } from "../failures.ts";
-import { json, type Reply, type Route, type RouteContext, route } from "../route.ts";
+import { json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
 import { checkpointReplySchema, logsReplySchema, progressReplySchema } from "../wire/replies.ts";
 import { senderOf } from "../wire/report.ts";
 import { checkpointSchema, logsSchema, progressSchema, workerProgressSchema } from "../wire/schemas.ts";
@@ -15,9 +16,11 @@ import { jobId, loadJob } from "./job-actions.ts";
 import { counted } from "./workers.ts";
 
 const TAG = "progress";
+/** Characters of log lines in one reply. */
+const LOGS_SIZE = 4_000_000;
 const REPORT = {
   404: "There is no such job",
-  409: "The sender does not hold the job (any more); nothing was changed",
+  409: "The sender does not hold the job; nothing was changed",
 };
 
 interface Progress {
@@ -31,13 +34,14 @@ async function setProgress(
   id: string,
   fraction: number,
   body: Progress,
-  context: RouteContext,
+  { identity, context }: { readonly identity: Identity; readonly context: RouteContext },
 ): Promise<Reply> {
   const note: Record<string, Json> = { at: context.engine.now() };
   if (body.message != null) note.message = body.message;
   if (body.data !== undefined) note.data = body.data as Json;
-  const outcome = await context.service.notes.progress(id, senderOf(body), fraction, note);
-  return json(200, { job_id: id, ...progressFields(counted(id, outcome, "progress")) });
+  const sender = senderOf(body, identity, context);
+  const outcome = await context.service.notes.progress(id, sender, fraction, note);
+  return json(200, { job_id: id, ...progressFields(counted(id, sender, outcome, "progress")) });
 }
 
 export function progressFields(row: JobRow): Record<string, unknown> {
@@ -55,16 +59,17 @@ const putProgress = route({
   path: "/ojs/v1/jobs/:id/progress",
   right: "work",
   tag: TAG,
-  summary: "Report how far an attempt is; counts as a beat",
+  summary: "Report the progress of an attempt; counts as a beat",
   reply: progressReplySchema,
   body: progressSchema,
-  replies: { 200: "What stands now", ...REPORT },
-  async run({ params, body }, context) {
+  replies: { 200: "The current progress", ...REPORT },
+  async run({ params, body, identity }, context) {
     const id = jobId(params);
-    const reply = await setProgress(id, body.progress, body, context);
+    const reply = await setProgress(id, body.progress, body, { identity, context });
     if (body.checkpoint == null) return reply;
     const state = body.checkpoint as Json;
-    counted(id, await context.service.notes.checkpoint(id, senderOf(body), state), "checkpoint");
+    const sender = senderOf(body, identity, context);
+    counted(id, sender, await context.service.notes.checkpoint(id, sender, state), "checkpoint");
     return reply;
   },
 });
@@ -74,11 +79,12 @@ const workerProgress = route({
   path: "/ojs/v1/workers/progress",
   right: "work",
   tag: TAG,
-  summary: "Report how far an attempt is, in percent",
+  summary: "Report the progress of an attempt in percent",
   reply: progressReplySchema,
   body: workerProgressSchema,
-  replies: { 200: "What stands now", ...REPORT },
-  run: ({ body }, context) => setProgress(jobId({ id: body.job_id }), body.percentage / 100, body, context),
+  replies: { 200: "The current progress", ...REPORT },
+  run: ({ body, identity }, context) =>
+    setProgress(jobId({ id: body.job_id }), body.percentage / 100, body, { identity, context }),
 });
 
 const getProgress = route({
@@ -86,9 +92,9 @@ const getProgress = route({
   path: "/ojs/v1/jobs/:id/progress",
   right: "read",
   tag: TAG,
-  summary: "How far a job is",
+  summary: "The progress of a job",
   reply: progressReplySchema,
-  replies: { 200: "Its progress; null where none was reported", 404: "There is no such job" },
+  replies: { 200: "Its progress; null if none was reported", 404: "There is no such job" },
   run: async ({ params }, context) => {
     const row = await loadJob(params.id ?? "", context);
     return json(200, { job_id: row.id, state: row.state, ...progressFields(row) });
@@ -102,8 +108,11 @@ function checkpointReply(row: JobRow): Reply {
   return json(200, { ...fields, checkpoint: fields });
 }
 
+/** A checkpoint may be prepared for a waiting job, which has no fence. */
+const savedBy = (body: Progress, identity: Identity) => senderOf(body, identity, { requiresFence: false });
+
 const CHECKPOINT = "/ojs/v1/jobs/:id/checkpoint";
-/** Where the public JavaScript SDK keeps its checkpoints: it puts its base path before paths that have it already. */
+/** The public JavaScript SDK prefixes its base path twice. */
 const SDK_CHECKPOINTS = "/ojs/v1/ojs/v1/checkpoints/:id";
 
 const saveBy = (method: "PUT" | "POST", path: string) =>
@@ -116,14 +125,15 @@ const saveBy = (method: "PUT" | "POST", path: string) =>
     reply: checkpointReplySchema,
     body: checkpointSchema,
     replies: { 200: "It is durable", ...REPORT },
-    async run({ params, body }, { service }) {
+    async run({ params, body, identity }, context) {
       const id = jobId(params);
+      const sender = savedBy(body, identity);
       const note = {
         ...(body.step_index != null && { stepIndex: body.step_index }),
         ...(body.metadata != null && { metadata: body.metadata as Json }),
       };
-      const outcome = await service.notes.checkpoint(id, senderOf(body), body.state as Json, note);
-      return checkpointReply(counted(id, outcome, "checkpoint"));
+      const outcome = await context.service.notes.checkpoint(id, sender, body.state as Json, note);
+      return checkpointReply(counted(id, sender, outcome, "checkpoint"));
     },
   });
 
@@ -144,11 +154,12 @@ const deleteBy = (path: string) =>
     path,
     right: "work",
     tag: TAG,
-    summary: "Forget the saved state",
+    summary: "Delete the saved state",
     replies: { 200: "It is gone", 404: "There is no such job" },
-    async run({ params }, { service }) {
+    async run({ params, identity }, context) {
       const id = jobId(params);
-      counted(id, await service.notes.checkpoint(id, {}, null), "checkpoint");
+      const sender = savedBy({}, identity);
+      counted(id, sender, await context.service.notes.checkpoint(id, sender, null), "checkpoint");
       return json(200, { deleted: true, job_id: id });
     },
   });
@@ -176,15 +187,16 @@ const addLogs = route({
   summary: "Add lines to the log of a job; counts as a beat",
   body: logsSchema,
   replies: { 200: "They are durable", ...REPORT },
-  async run({ params, body }, { service, engine }) {
+  async run({ params, body, identity }, context) {
     const id = jobId(params);
-    const now = engine.now();
+    const sender = senderOf(body, identity, context);
+    const now = context.engine.now();
     const lines = body.lines.map(({ message, fields, at }) => ({
       at: typeof at === "string" ? readInstant(at, now, "at") : now,
       message,
       ...(fields && { fields: fields as { [key: string]: Json } }),
     }));
-    counted(id, await service.notes.log(id, senderOf(body), lines), "logs");
+    counted(id, sender, await context.service.notes.log(id, sender, lines), "logs");
     return json(200, { job_id: id, count: lines.length });
   },
 });
@@ -200,10 +212,12 @@ const getLogs = route({
   async run({ params }, context) {
     const { id } = await loadJob(params.id ?? "", context);
     const lines = (await context.engine.job(id).logs({ limit: LOG_LIMIT })).lines;
-    return json(200, {
-      job_id: id,
-      lines: lines.map(({ at, ...line }) => ({ ...line, at: instantText(at) })),
-    });
+    const texts = lines.map(({ at, ...line }) => JSON.stringify({ ...line, at: instantText(at) }));
+    // The newest lines that fill a reply.
+    let [from, size] = [texts.length, 0];
+    while (from > 0 && size < LOGS_SIZE) size += texts[--from]?.length ?? 0;
+    const head = JSON.stringify({ job_id: id, has_older: from > 0 });
+    return reply(200, `${head.slice(0, -1)},"lines":[${texts.slice(from).join(",")}]}`);
   },
 });
 

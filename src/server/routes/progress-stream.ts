@@ -8,14 +8,14 @@ import { STREAM_REPLIES } from "./event-stream.ts";
 import { loadJob } from "./job-actions.ts";
 import { progressFields } from "./notes.ts";
 
-/** The names by which the end of a job is told, as the specification of progress has them. */
+/** The final events, by the names in the specification of progress. */
 const ENDS: Readonly<Record<string, readonly [state: JobState, name: string]>> = {
   "job.completed": ["completed", "completed"],
   "job.discarded": ["discarded", "failed"],
   "job.cancelled": ["cancelled", "cancelled"],
 };
 
-/** The specification names the event, and the public admin page listens only to what has no name: it is sent as both. */
+/** The specification names the event, but the public admin page reads only events without a name: both are sent. */
 function progressText(fields: object, id?: string): string {
   return eventFrame(fields) + eventFrame(fields, { name: "progress", ...(id !== undefined && { id }) });
 }
@@ -37,7 +37,7 @@ function frame(event: JournalEvent): string {
   return (isDone ? eventFrame(fields) : "") + eventFrame(fields, { name: kind, id: cursor });
 }
 
-/** How far the job is when somebody comes. */
+/** The progress of the job when a reader connects. */
 function beginning(row: JobRow): Beginning {
   const fields = { job_id: row.id, state: row.state, ...progressFields(row) };
   if (!isTerminal(row.state)) return { text: progressText(fields), isLast: false };
@@ -59,7 +59,7 @@ const progressStream = route({
   },
   async run({ params, header }, context) {
     const row = await loadJob(params.id ?? "", context);
-    // Browsers come back until they are told that there is nothing more.
+    // Browsers reconnect until they get a 204.
     if (isTerminal(row.state) && header("last-event-id") !== null) return { status: 204, text: null };
     const feed = {
       name: "progress",

@@ -16,7 +16,7 @@ import { describeQueue, describeQueues, queueOf } from "../wire/queues.ts";
 import { emptySchema } from "../wire/schemas.ts";
 
 const TAG = "queues";
-/** The same queues under both names: the interface of the specification, and the one for operators. */
+/** The path of the specification, and the path for operators. */
 const PATHS = ["/ojs/v1/queues", "/ojs/v1/admin/queues"] as const;
 
 const listBy = (path: string) =>
@@ -43,7 +43,7 @@ const getBy = (path: string) =>
     tag: TAG,
     summary: "Look at a queue",
     reply: queueReply,
-    replies: { 200: "The queue, whether it has anything or not" },
+    replies: { 200: "The queue; every valid name is one" },
     async run({ params }, { engine }) {
       const queue = await describeQueue(engine, queueOf(params));
       return json(200, { ...queue, running: queue.counts.active, queue });
@@ -104,7 +104,7 @@ const create = route({
   path: "/ojs/v1/queues",
   right: "operate",
   tag: TAG,
-  summary: "Give a queue settings before it has jobs; every name is a queue without that",
+  summary: "Give a queue settings before it has jobs; a queue needs no creation",
   reply: queueReply,
   body: newQueueSchema,
   replies: { 201: "The queue" },
@@ -143,8 +143,8 @@ const remove = route({
 
 const PAUSES = {
   pause: {
-    summary: "Hand out no more jobs of a queue; it goes on taking them in",
-    replies: { 200: "It is paused, for every worker" },
+    summary: "Hand out no more jobs of a queue; it still accepts new ones",
+    replies: { 200: "It is paused for every worker" },
   },
   resume: { summary: "Hand out jobs of a queue again", replies: { 200: "It is not paused" } },
 } as const;

@@ -33,9 +33,9 @@ const get = route({
   path: `${PATH}/:key`,
   right: "read",
   tag: TAG,
-  summary: "Look at a limit: what holds, how much of it is used, and how many wait",
+  summary: "Look at a limit: its values, its use, and the number of waiting jobs",
   reply: limitReply,
-  replies: { 200: "The limit", 404: "No live job has it, and nobody put one" },
+  replies: { 200: "The limit", 404: "No live job has it, and there is no override" },
   async run({ params }, { engine }) {
     const key = keyOf(params.key);
     const view = await engine.limits.get(key);
@@ -51,7 +51,7 @@ const putBy = (path: string) =>
     path,
     right: "operate",
     tag: TAG,
-    summary: "Overrule what the jobs of a key say, for every process and at once",
+    summary: "Override the limit of a key, for every process and at once",
     reply: limitReply,
     body: limitChangeSchema,
     replies: { 200: "The limit" },
@@ -69,7 +69,7 @@ const removeBy = (path: string) =>
     path,
     right: "operate",
     tag: TAG,
-    summary: "Leave a limit to its jobs again",
+    summary: "Remove the override of a limit",
     reply: limitReply,
     replies: { 200: "The limit as the jobs say it" },
     async run({ params, identity }, { engine }) {

@@ -1,6 +1,7 @@
 import { UUID } from "../../core/ids.ts";
 import type { Report, Reported } from "../../engine/remote/report-types.ts";
 import { settledBrief } from "../../ojs/write-job.ts";
+import type { Identity } from "../auth.ts";
 import { asHttpError, errorText, notFound } from "../failures.ts";
 import type { HttpError } from "../http-error.ts";
 import { type Reply, type Route, type RouteCall, type RouteContext, reply, route } from "../route.ts";
@@ -17,29 +18,31 @@ interface Many<Item extends Said> {
   readonly jobs: readonly Item[];
 }
 
-/** A report in the engine's words, or why it is refused without having been judged. */
+/** Reads a report, or returns the error of an invalid one. */
 function understood<Item extends Said>(
   said: Item,
   worker: string | null | undefined,
   read: (said: Item) => Report["event"],
+  { identity, context }: { readonly identity: Identity; readonly context: RouteContext },
 ): Report | HttpError {
   try {
     if (!UUID.test(said.job_id)) throw notFound("job", said.job_id);
-    const sender = senderOf({ ...said, worker_id: said.worker_id ?? worker });
+    const sender = senderOf({ ...said, worker_id: said.worker_id ?? worker }, identity, context);
     return { id: said.job_id, sender, event: read(said) };
   } catch (error) {
     return asHttpError(error);
   }
 }
 
-/** Judges each report for itself. They are decided at once, so their commits are shared. */
+/** Decides each report alone. All are sent at once, so they share commits. */
 async function settle<Item extends Said>(
   what: What,
-  { body, requestId }: Pick<RouteCall<Many<Item>>, "body" | "requestId">,
+  { body, requestId, identity }: Pick<RouteCall<Many<Item>>, "body" | "requestId" | "identity">,
   read: (said: Item) => Report["event"],
-  { service, logger }: RouteContext,
+  context: RouteContext,
 ): Promise<Reply> {
-  const reports = body.jobs.map((said) => understood(said, body.worker_id, read));
+  const { service, logger } = context;
+  const reports = body.jobs.map((said) => understood(said, body.worker_id, read, { identity, context }));
   const sound = reports.filter((report) => "event" in report);
   const judged = await service.reportMany(sound);
   const outcomes = new Map(sound.map((report, index) => [report, judged[index]] as const));
@@ -50,11 +53,11 @@ async function settle<Item extends Said>(
       if (!("event" in report)) throw report;
       const outcome = outcomes.get(report) as PromiseSettledResult<Reported>;
       if (outcome.status === "rejected") throw outcome.reason;
-      return settledBrief(counted(id, outcome.value, what));
+      return settledBrief(counted(id, report.sender, outcome.value, what));
     } catch (thrown) {
       refused += 1;
       const error = asHttpError(thrown);
-      if (error.status >= 500) logger.error({ error: thrown, requestId, job: id }, "a report failed");
+      if (error.status >= 500) logger.error({ error: thrown, requestId, job: id }, "report failed");
       const head = JSON.stringify({ job_id: id, status: error.status });
       return `${head.slice(0, -1)},${errorText(error, requestId).slice(1)}`;
     }
@@ -67,13 +70,13 @@ const MANY = {
   right: "work",
   tag: "workers",
   reply: settledManyReplySchema,
-  replies: { 200: "What became of each report; one that is refused holds up none of the others" },
+  replies: { 200: "The result of each report; a refused one does not affect the others" },
 } as const;
 
 const ackMany = route({
   ...MANY,
   path: "/ojs/v1/workers/ack/batch",
-  summary: "Report that jobs succeeded, each judged for itself",
+  summary: "Report that jobs succeeded, each decided alone",
   body: succeedManySchema,
   run: (call, context) => settle("ack", call, (said) => readSuccess(said), context),
 });
@@ -81,7 +84,7 @@ const ackMany = route({
 const nackMany = route({
   ...MANY,
   path: "/ojs/v1/workers/nack/batch",
-  summary: "Report that jobs failed or are given back, each judged for itself",
+  summary: "Report that jobs failed or are given back, each decided alone",
   body: failManySchema,
   run(call, context) {
     const now = context.engine.now();

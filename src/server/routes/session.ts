@@ -14,10 +14,10 @@ const headOf = ({ header }: Pick<RouteCall, "header">, method: string) => ({
   headers: { get: header },
 });
 
-/** Who asks and what they may do, and what a page needs to know of the server before it asks anything else. */
+/** The caller and its rights, and the facts about the server that a page needs first. */
 function sessionFields(
   { identity: { name, role, by } }: Pick<RouteCall, "identity">,
-  { engine, version, uptime, sessions }: RouteContext,
+  { engine, version, uptime, sessions, notice }: RouteContext,
   endsAt: number | undefined,
 ) {
   return {
@@ -32,6 +32,7 @@ function sessionFields(
     store: engine.store.capabilities.name,
     server_time: instantText(engine.now()),
     uptime_seconds: uptime(),
+    notice,
   };
 }
 
@@ -59,7 +60,7 @@ const login = route({
   path: PATH,
   right: "open",
   tag: TAG,
-  summary: "Log in with a key: a cookie stands for it for 12 hours",
+  summary: "Log in with a key: a cookie replaces it for 12 hours",
   reply: sessionReply,
   body: loginSchema,
   replies: {
@@ -72,11 +73,7 @@ const login = route({
     const request = headOf(call, "POST");
     refuseForgery(request);
     if (!context.sessions)
-      throw new HttpError(
-        409,
-        "invalid_request",
-        "This server asks for no keys; there is nothing to log in to",
-      );
+      throw new HttpError(409, "invalid_request", "This server has no keys, so there is no login");
     const { identity, endsAt, cookie } = context.sessions.open(call.body.key, request);
     const fields = sessionFields({ identity: { ...identity, by: "session" } }, context, endsAt);
     return json(200, fields, { "Set-Cookie": cookie });
@@ -88,7 +85,7 @@ const logout = route({
   path: PATH,
   right: "read",
   tag: TAG,
-  summary: "Log out: the cookie is worth nothing any more",
+  summary: "Log out: the cookie becomes invalid",
   replies: { 200: "Logged out; a caller with a key has no session to end" },
   run(call, { sessions }) {
     const cookie = sessions?.close(headOf(call, "DELETE"));

@@ -8,14 +8,14 @@ import { workerState } from "./admin-workers.ts";
 import { STREAM_REPLIES } from "./event-stream.ts";
 import { listOf } from "./events.ts";
 
-/** The pace of the last moments. */
+/** The window of the throughput figures. */
 const LATELY = "1m";
 const MOST_QUEUES = 500;
 const MOST_WORKERS = 200;
 
 const rate = (count: number, span: number) => Math.round((count / Math.max(1, span)) * 100_000) / 100;
 
-/** How things stand, out of figures that are counted anyway. Names are those that the public admin page reads. */
+/** A snapshot of figures that are counted anyway, under the names that the public admin page reads. */
 async function metrics({ engine, service }: RouteContext): Promise<string> {
   const now = engine.now();
   const [stats, workers] = await Promise.all([
@@ -45,7 +45,7 @@ async function metrics({ engine, service }: RouteContext): Promise<string> {
   return eventFrame(fields, { name: "metrics" });
 }
 
-/** An event in one flat object: here `type` is that of the job, and the name of the event is that of the frame. */
+/** An event as one flat object. `type` is the job's type; the frame has the event's name. */
 function frame(event: JournalEvent): string {
   const { name, at, cursor, job, type, queue, attempt, elapsed, error } = event;
   const fields = {
@@ -73,7 +73,7 @@ const stream = route({
   path: "/ojs/v1/admin/stats/stream",
   right: "read",
   tag: "admin",
-  summary: "Follow how much there is to do, and what happens to jobs",
+  summary: "Follow the counts of jobs, and their events",
   query: statsQuery,
   replies: {
     200: "Server-sent events: `metrics` every three seconds, and each event of a job, queue or worker",

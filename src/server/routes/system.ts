@@ -4,7 +4,7 @@ import { healthReplySchema } from "../wire/replies.ts";
 const TAG = "system";
 const CHECK_WITHIN = 2_000;
 
-/** Whether the store answers, and how soon; one that hangs counts as one that does not. */
+/** Whether the store answers within 2 s. */
 async function storeAnswers({ engine, service }: RouteContext): Promise<boolean> {
   return new Promise((resolve) => {
     const timer = service.system.after(CHECK_WITHIN, () => resolve(false), { keepAlive: true });

@@ -25,19 +25,19 @@ const list = route({
   path: "/ojs/v1/unique-jobs",
   right: "read",
   tag: "jobs",
-  summary: "List unique keys that keep other jobs out, and the jobs that have them",
+  summary: "List unique keys in use, and the jobs that have them",
   reply: uniqueJobsReply,
   query: adminPageQuery,
-  replies: { 200: "A page of keys in their order; it may be short and still not be the last" },
+  replies: { 200: "A page of keys in their order; a short page may not be the last" },
   async run({ query }, { engine }) {
     const { page, perPage, cursor } = placeOf(query);
     const skipped = cursor === null ? (page - 1) * perPage : 0;
     if (skipped > MOST_SKIPPED)
-      throw new HttpError(400, "invalid_request", "page: it lies too far back; go on with cursor");
+      throw new HttpError(400, "invalid_request", "page: too far from the start; continue with cursor");
     const now = engine.now();
     const found: UniqueKeyView[] = [];
     let after = cursor;
-    // Keys that block nobody any more are passed over; so many steps are enough for what is skipped, and one more.
+    // Expired keys are skipped. The number of steps covers all skipped pages and one more.
     for (let steps = 0; steps <= MOST_SKIPPED / STEP && found.length < skipped + perPage; steps++) {
       const limit = Math.min(STEP, skipped + perPage - found.length);
       const some = await uniqueKeys(engine.store, { now, after, limit });

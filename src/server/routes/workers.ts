@@ -1,15 +1,17 @@
 import { softKind } from "../../core/job/deadlines.ts";
+import type { Sender } from "../../core/job/holder.ts";
 import type { BeatReport, JobBeat } from "../../engine/remote/remote-beats.ts";
 import type { RemoteWorker } from "../../engine/remote/remote-workers.ts";
 import type { Reported } from "../../engine/remote/report-types.ts";
 import { BASE, PATHS } from "../../ojs/paths.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
 import { deadlinesText, fetchedText, settledText } from "../../ojs/write-job.ts";
+import type { Identity } from "../auth.ts";
 import { conflict, notFound } from "../failures.ts";
 import { json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
 import { readDefinitions, visibilityOf } from "../wire/enqueue.ts";
 import { beatReplySchema, fetchReplySchema, settledReplySchema } from "../wire/replies.ts";
-import { readFailure, readSuccess, senderOf } from "../wire/report.ts";
+import { callerOf, readFailure, readSuccess, senderOf } from "../wire/report.ts";
 import {
   type BeatBody,
   beatSchema,
@@ -23,6 +25,10 @@ import {
 import { jobId } from "./job-actions.ts";
 
 const TAG = "workers";
+/** Characters of fetched jobs in one reply. */
+const FETCH_SIZE = 16_000_000;
+/** Characters of the job types of one worker. All workers are read at once. */
+const MOST_TYPES = 8_000;
 
 const fetchBy = (path: string) =>
   route({
@@ -33,13 +39,14 @@ const fetchBy = (path: string) =>
     summary: "Take jobs: their attempts start with this reply",
     reply: fetchReplySchema,
     body: fetchSchema,
-    replies: { 200: "The jobs, each with its fence and deadlines; none if nothing is there to do" },
-    async run({ body, isGone }, { service, engine }) {
+    replies: { 200: "The jobs, each with its fence and deadlines; an empty list if there is none" },
+    async run({ body, isGone, identity }, { service, engine }) {
       const rows = await service.fetch({
         isGone,
         queues: body.queues,
         count: body.count ?? 1,
         worker: body.worker_id ?? undefined,
+        caller: callerOf(identity),
         hears: body.soft_timeout === true,
         visibility: visibilityOf(body.visibility_timeout_ms, body.visibility_timeout),
         definitions: readDefinitions(body.definitions),
@@ -47,36 +54,50 @@ const fetchBy = (path: string) =>
         key: body.fetch_id ?? undefined,
       });
       const now = engine.now();
-      return reply(200, `{"jobs":[${rows.map((row) => fetchedText(row, now)).join(",")}]}`);
+      const texts: string[] = [];
+      let size = 0;
+      for (const row of rows) {
+        // The rest goes back unspent: its worker could not read such a reply.
+        if (size > FETCH_SIZE) {
+          await service.report(row.id, { fence: row.fence }, () => ({ type: "release" }));
+          continue;
+        }
+        const text = fetchedText(row, now);
+        size += text.length;
+        texts.push(text);
+      }
+      return reply(200, `{"jobs":[${texts.join(",")}]}`);
     },
   });
 
-/** The reply to a report, or the refusal: 404 for a job that is not there, 409 for one that is no longer the sender's. */
-function reported(id: string, outcome: Reported, what: string): Reply {
-  return reply(200, settledText(counted(id, outcome, what)));
+/** The reply to a report: 404 for an unknown job, 409 if the sender does not hold the job. */
+function reported(id: string, sender: Sender, outcome: Reported, what: string): Reply {
+  return reply(200, settledText(counted(id, sender, outcome, what)));
 }
 
-export function counted(id: string, outcome: Reported, what: string) {
+export function counted(id: string, sender: Sender, outcome: Reported, what: string) {
   if (outcome.ok) return outcome.row;
   if (outcome.because === "gone") throw notFound("job", id);
-  throw conflict(outcome.row, what);
+  throw conflict(outcome.row, what, sender);
 }
 
 const REPORT = {
   404: "There is no such job",
-  409: "The sender does not hold the job (any more); nothing was changed",
+  409: "The sender does not hold the job; nothing was changed",
 };
 
 type SucceedBody = Parameters<typeof readSuccess>[0];
 type FailBody = Parameters<typeof readFailure>[0];
 
-async function ack(id: string, body: SucceedBody, { service }: RouteContext): Promise<Reply> {
-  return reported(id, await service.report(id, senderOf(body), readSuccess(body)), "ack");
+async function ack(id: string, body: SucceedBody, identity: Identity, context: RouteContext): Promise<Reply> {
+  const sender = senderOf(body, identity, context);
+  return reported(id, sender, await context.service.report(id, sender, readSuccess(body)), "ack");
 }
 
-async function nack(id: string, body: FailBody, { service, engine }: RouteContext): Promise<Reply> {
-  const judge = readFailure(body, engine.now());
-  return reported(id, await service.report(id, senderOf(body), judge), "nack");
+async function nack(id: string, body: FailBody, identity: Identity, context: RouteContext): Promise<Reply> {
+  const sender = senderOf(body, identity, context);
+  const judge = readFailure(body, context.engine.now());
+  return reported(id, sender, await context.service.report(id, sender, judge), "nack");
 }
 
 const ackJob = route({
@@ -88,7 +109,7 @@ const ackJob = route({
   reply: settledReplySchema,
   body: succeedSchema,
   replies: { 200: "The job is completed", ...REPORT },
-  run: ({ body }, context) => ack(jobId({ id: body.job_id }), body, context),
+  run: ({ body, identity }, context) => ack(jobId({ id: body.job_id }), body, identity, context),
 });
 
 const ackByPath = route({
@@ -100,7 +121,7 @@ const ackByPath = route({
   reply: settledReplySchema,
   body: succeedByPathSchema,
   replies: { 200: "The job is completed", ...REPORT },
-  run: ({ body, params }, context) => ack(jobId(params), body ?? {}, context),
+  run: ({ body, params, identity }, context) => ack(jobId(params), body ?? {}, identity, context),
 });
 
 const nackJob = route({
@@ -112,7 +133,7 @@ const nackJob = route({
   reply: settledReplySchema,
   body: failSchema,
   replies: { 200: "The job waits for its retry, was given back, or has ended", ...REPORT },
-  run: ({ body }, context) => nack(jobId({ id: body.job_id }), body, context),
+  run: ({ body, identity }, context) => nack(jobId({ id: body.job_id }), body, identity, context),
 });
 
 const nackByPath = route({
@@ -124,18 +145,19 @@ const nackByPath = route({
   reply: settledReplySchema,
   body: failByPathSchema,
   replies: { 200: "The job waits for its retry, was given back, or has ended", ...REPORT },
-  run: ({ body, params }, context) => nack(jobId(params), body, context),
+  run: ({ body, params, identity }, context) => nack(jobId(params), body, identity, context),
 });
 
-/** The jobs that a beat names. A plain number says only how many there are. */
-function namedJobs(body: BeatBody): JobBeat[] {
+/** The jobs that a beat names. `active_jobs` may be a plain number. */
+function namedJobs(body: BeatBody, identity: Identity, context: RouteContext): JobBeat[] {
   const listed = Array.isArray(body.active_jobs) ? body.active_jobs : [];
   const worker = body.worker_id;
   const named = new Map<string, JobBeat>();
   const add = (entry: (typeof listed)[number], isWatched: boolean) => {
     const { id, fence } = typeof entry === "string" ? { id: entry, fence: undefined } : entry;
     const key = `${id} ${fence ?? ""}`;
-    if (!named.has(key)) named.set(key, { id, sender: { worker, fence: fence ?? undefined }, isWatched });
+    if (named.has(key)) return;
+    named.set(key, { id, sender: senderOf({ fence, worker_id: worker }, identity, context), isWatched });
   };
   for (const entry of [...listed, ...(body.active_job_ids ?? [])]) add(entry, false);
   for (const entry of body.watched_jobs ?? []) add(entry, true);
@@ -143,7 +165,9 @@ function namedJobs(body: BeatBody): JobBeat[] {
 }
 
 function workerOf(body: BeatBody, now: number, running: number): RemoteWorker {
-  const { hostname, pid, queues, job_types, concurrency, labels } = body;
+  const { hostname, pid, queues, concurrency, labels } = body;
+  // Without a list, the worker counts as one that takes all types.
+  const job_types = JSON.stringify(body.job_types ?? []).length <= MOST_TYPES ? body.job_types : undefined;
   const about = Object.fromEntries(
     Object.entries({ hostname, pid, queues, job_types, concurrency, labels }).filter(
       ([, value]) => value != null,
@@ -158,9 +182,9 @@ function workerOf(body: BeatBody, now: number, running: number): RemoteWorker {
   };
 }
 
-async function beat(body: BeatBody, context: RouteContext): Promise<Reply> {
+async function beat(body: BeatBody, identity: Identity, context: RouteContext): Promise<Reply> {
   const { service, engine, isConformance } = context;
-  const jobs = namedJobs(body);
+  const jobs = namedJobs(body, identity, context);
   const running = typeof body.active_jobs === "number" ? body.active_jobs : jobs.length;
   const worker = workerOf(body, engine.now(), running);
   const report = await service.beat(worker, jobs, body.visibility_timeout_ms ?? undefined);
@@ -176,7 +200,7 @@ async function beat(body: BeatBody, context: RouteContext): Promise<Reply> {
   );
 }
 
-/** What one job that a beat named is told. */
+/** The directive for one job that a beat named. */
 function directiveText(
   { beat: { id, sender }, directive, row }: BeatReport["jobs"][number],
   now: number,
@@ -196,11 +220,11 @@ const beatBy = (path: string) =>
     path,
     right: "work",
     tag: TAG,
-    summary: "Give a sign of life, for the worker and for each job it names",
+    summary: "Send a heartbeat for the worker and for each job it names",
     reply: beatReplySchema,
     body: beatSchema,
-    replies: { 200: "What is wanted of the worker, and of each job that was named" },
-    run: ({ body }, context) => beat(body, context),
+    replies: { 200: "The directive for the worker and for each named job" },
+    run: ({ body, identity }, context) => beat(body, identity, context),
   });
 
 const STOPPING = new Set(["drain", "draining", "terminate", "shutting_down"]);
@@ -210,8 +234,8 @@ const health = route({
   path: "/ojs/v1/workers/:id/health",
   right: "read",
   tag: TAG,
-  summary: "How a remote worker is doing",
-  replies: { 200: "It works", 404: "Nobody of that name was heard of lately", 503: "It is stopping" },
+  summary: "The health of a remote worker",
+  replies: { 200: "It works", 404: "No worker of this name sent a heartbeat lately", 503: "It is stopping" },
   async run({ params }, { service }) {
     const id = params.id ?? "";
     const worker = workerId.safeParse(id).success ? await service.workers.load(id) : null;

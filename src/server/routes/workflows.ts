@@ -5,10 +5,12 @@ import { stepRows } from "../../engine/workflows/workflow-handle.ts";
 import type { WorkflowView } from "../../engine/workflows/workflow-view.ts";
 import { readIsoDuration } from "../../ojs/wire-durations.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
-import { jobText } from "../../ojs/write-job.ts";
+import type { Identity } from "../auth.ts";
 import { notFound } from "../failures.ts";
 import { HttpError } from "../http-error.ts";
-import { json, type Reply, type Route, type RouteContext, route } from "../route.ts";
+import { byKey, json, type Reply, type Route, type RouteContext, route } from "../route.ts";
+import { turn } from "../turn.ts";
+import { readTexts } from "../wire/job-page.ts";
 import { listedPage } from "../wire/pages.ts";
 import { jobsReplySchema } from "../wire/replies.ts";
 import { emptySchema, pageQuery } from "../wire/schemas.ts";
@@ -23,8 +25,9 @@ import {
 } from "../wire/workflow.ts";
 
 const TAG = "workflows";
+const STEPS_PER_TURN = 500;
 
-/** Wrapped for those who read it so, and flat for the others. */
+/** Some clients read the wrapped fields, others the flat ones. */
 function workflowReply(status: number, view: Parameters<typeof workflowFields>[0], more = {}): Reply {
   const workflow = { ...workflowFields(view), ...more };
   const { steps_total, steps_completed, created_at, completed_at } = workflow;
@@ -38,7 +41,7 @@ async function load(id: string | undefined, { engine }: RouteContext): Promise<W
   return view;
 }
 
-/** A few steps cost one read; more than that are counted and not shown. */
+/** Steps up to this number are shown. Larger workflows show counts only. */
 const MOST_STEPS = 200;
 
 async function firstSteps(id: string, { engine }: RouteContext) {
@@ -72,9 +75,14 @@ const start = route({
   replies: { 201: "All of its jobs are durable", 409: "The id is known" },
   async run({ body }, context) {
     const { engine } = context;
+    // Checking, reading and storing thousands of steps each take a turn of the event loop.
+    const isLarge = (body.steps ?? body.jobs ?? []).length > STEPS_PER_TURN;
+    if (isLarge) await turn();
+    const steps = readWorkflow(body, engine.now());
+    if (isLarge) await turn();
     const { id, name, meta, workflow_timeout, workflow_timeout_ms, retention } = body;
     const timeout = workflow_timeout_ms ?? (workflow_timeout == null ? null : workflow_timeout * 1_000);
-    const handle = await engine.workflows.start(readWorkflow(body, engine.now()), {
+    const handle = await engine.workflows.start(steps, {
       ...(id != null && { id }),
       ...(name != null && { name }),
       ...(meta != null && { meta }),
@@ -95,14 +103,14 @@ const list = route({
   summary: "List workflows in the order in which they were started",
   reply: workflowsReplySchema,
   query: workflowsQuery,
-  replies: { 200: "A page of workflows; with a state it may be short and still not be the last" },
+  replies: { 200: "A page of workflows; with a state, a short page may not be the last" },
   async run({ query }, { engine }) {
     const { state } = query;
     const { items, pagination } = await listedPage(query, {
       usual: 100,
       list: (after, limit) => engine.workflows.list({ ...(after !== null && { after }), limit }),
       cursorOf: ({ id }) => id,
-      // The admin page calls a workflow active that is running.
+      // The admin page says active for running.
       isWanted: state && ((workflow) => workflow.state === (state === "active" ? "running" : state)),
     });
     const workflows = items.map(workflowFields);
@@ -132,17 +140,26 @@ const jobs = route({
   summary: "The jobs of a workflow in the order in which they were written",
   reply: jobsReplySchema,
   query: pageQuery,
-  replies: { 200: "A page of jobs; those that were not kept are left out", 404: "There is no such workflow" },
+  replies: { 200: "A page of jobs; deleted jobs are left out", 404: "There is no such workflow" },
   async run({ params, query }, context) {
     const { id, total } = await load(params.id, context);
     const { cursor, limit = 100 } = query;
     const from = Number(cursor ?? 0);
     if (!Number.isSafeInteger(from) || from < 0)
-      throw new HttpError(400, "invalid_request", "cursor: it is none of ours; leave it out to begin anew");
-    const rows = await stepRows(context.engine.store, id, { from, limit });
-    const texts = rows.flatMap((row) => (row ? [jobText(row)] : []));
-    const isMore = from + limit < total;
-    const pagination = { total, has_more: isMore, next_cursor: isMore ? String(from + limit) : null };
+      throw new HttpError(
+        400,
+        "invalid_request",
+        "cursor: not a cursor of this server; leave it out to start over",
+      );
+    let next = from;
+    const read = async (_after: string | null, count: number) => {
+      const rows = await stepRows(context.engine.store, id, { from: next, limit: count });
+      next += count;
+      const jobs = rows.filter((row) => row !== null);
+      return { jobs, cursor: next < total ? String(next) : null };
+    };
+    const { texts, cursor: end } = await readTexts(read, String(from), limit);
+    const pagination = { total, has_more: end !== null, next_cursor: end };
     return { status: 200, text: `{"jobs":[${texts.join(",")}],"pagination":${JSON.stringify(pagination)}}` };
   },
 });
@@ -184,33 +201,33 @@ const progress = route({
   },
 });
 
-async function cancel(id: string | undefined, context: RouteContext): Promise<Reply> {
+async function cancel(id: string | undefined, identity: Identity, context: RouteContext): Promise<Reply> {
   const view = await load(id, context);
-  await context.engine.workflows.cancel(view.id);
+  await context.engine.workflows.cancel(view.id, byKey(identity));
   return workflowReply(200, await load(view.id, context));
 }
 
 const remove = route({
   method: "DELETE",
   path: "/ojs/v1/workflows/:id",
-  right: "enqueue",
+  right: "cancel",
   tag: TAG,
-  summary: "Cancel what is left of a workflow",
+  summary: "Cancel the rest of a workflow",
   reply: workflowReplySchema,
   replies: { 200: "It is cancelled", 404: "There is no such workflow", 409: "It has ended" },
-  run: ({ params }, context) => cancel(params.id, context),
+  run: ({ params, identity }, context) => cancel(params.id, identity, context),
 });
 
 const cancelByPost = route({
   method: "POST",
   path: "/ojs/v1/workflows/:id/cancel",
-  right: "enqueue",
+  right: "cancel",
   tag: TAG,
-  summary: "The same, as the admin page asks for it",
+  summary: "Cancel the rest of a workflow, by the admin page's path",
   reply: workflowReplySchema,
   body: emptySchema,
   replies: { 200: "It is cancelled", 404: "There is no such workflow", 409: "It has ended" },
-  run: ({ params }, context) => cancel(params.id, context),
+  run: ({ params, identity }, context) => cancel(params.id, identity, context),
 });
 
 export const workflowRoutes: readonly Route[] = [start, list, get, jobs, progress, remove, cancelByPost];

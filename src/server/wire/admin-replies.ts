@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { instant, job } from "./replies.ts";
 
-/** What operators are answered, for the OpenAPI document; tests hold real replies against these. */
+/** Replies to operators, for the OpenAPI document. Tests compare real replies with these. */
 
 const count = z.int().min(0);
 
@@ -20,7 +20,6 @@ export const pagination = z
       "Where total_is_exact is false, only the first 10,000 jobs were looked at, and there may be more than total.",
   });
 
-/** A list of things, a page at a time. */
 const listOf = (item: z.ZodType) => z.looseObject({ items: z.array(item), pagination });
 
 const counts = z
@@ -41,7 +40,7 @@ const counts = z
 
 const throughput = z.looseObject({ processed_per_minute: z.number(), failed_per_minute: z.number() });
 
-/** How far a search came that reads jobs one by one. */
+/** The progress of a search that reads jobs one by one. */
 const scanFields = {
   scanned: count.meta({ description: "At most this many jobs were looked at for this page." }),
   is_complete: z.boolean().meta({ description: "False: next_cursor goes on, and may find more." }),
@@ -355,5 +354,12 @@ export const sessionReply = z
     store: z.string(),
     server_time: instant,
     uptime_seconds: count,
+    notice: z
+      .looseObject({
+        label: z.string(),
+        text: z.string().optional(),
+        links: z.array(z.looseObject({ text: z.string(), to: z.string() })).optional(),
+      })
+      .nullable(),
   })
   .meta({ id: "Session" });

@@ -3,29 +3,29 @@ import { JOB_STATES } from "../../core/job/job.ts";
 import { durationOf } from "../../ojs/wire-durations.ts";
 import { instant, jobType, optional, queueName, workerId } from "./schemas.ts";
 
-/** What operators send. Validation and the OpenAPI document are both made from these. */
+/** Requests of operators, for validation and for the OpenAPI document. */
 
 const state = z.enum(JOB_STATES);
 const errorName = z.string().min(1).max(255);
-/** Some cursors are names, which go to the store as they are; not every database takes these characters. */
+/** A cursor may be a name that goes to the store. Not every database takes these characters. */
 const cursor = z
   .string()
   .max(128)
   .refine((text) => text.isWellFormed() && !text.includes("\0"), {
-    error: "leave it out to begin anew: it is none of ours",
+    error: "not a cursor of this server; leave it out to start over",
   });
 /** A cursor that holds the id of a timeout or of a saga, which may be long. */
 const longCursor = z
   .string()
   .max(1_200)
   .refine((text) => text.isWellFormed() && !text.includes("\0"), {
-    error: "leave it out to begin anew: it is none of ours",
+    error: "not a cursor of this server; leave it out to start over",
   });
 const perPage = z.coerce.number().int().min(1).max(200);
 
 const flag = z.enum(["true", "false"]).transform((text) => text === "true");
 
-/** Lists are read by page or by cursor; a cursor costs the same wherever it stands. */
+/** Lists are read by page or by cursor; a cursor costs the same everywhere. */
 const pageFields = {
   page: z.coerce.number().int().min(1).max(1_000_000).optional(),
   per_page: perPage.optional(),
@@ -43,6 +43,24 @@ const filterFields = {
 };
 
 export const deadLettersQuery = z.looseObject({ ...pageFields, ...filterFields });
+
+/** A cursor of an export may hold a unique key. */
+export const exportQuery = z.looseObject({
+  ...filterFields,
+  state: state.optional(),
+  dead_letter: flag.optional(),
+  per_page: perPage.optional(),
+  cursor: longCursor.optional(),
+  ended: flag
+    .optional()
+    .meta({ description: "Also jobs that have ended; dead letters are exported in any case." }),
+});
+
+export const importSchema = z.looseObject({
+  lines: z.array(z.looseObject({})).min(1).max(1_000),
+  dry_run: optional(z.boolean()),
+  reason: optional(z.string()),
+});
 
 export const adminJobsQuery = z.looseObject({
   ...pageFields,
@@ -104,14 +122,14 @@ export const rescheduleSchema = z.looseObject({ due_at: instant }).meta({
   description: 'RFC 3339 with a zone, or "+PT30S" for an instant from now.',
 });
 
-/** As the specification writes durations, or as people do on a command line. */
+/** ISO 8601, or the short form of a command line. */
 export const someTime = z
   .string()
   .max(64)
   .refine((text) => durationOf(text) !== undefined, { error: 'use a duration such as "PT30M" or "30m"' });
 
 const confirm = optional(z.boolean()).meta({
-  description: "Must be true, unless dry_run is: what this does cannot be taken back.",
+  description: "Must be true unless dry_run is: the action cannot be undone.",
 });
 
 const filterSchema = z.strictObject({

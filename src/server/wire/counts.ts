@@ -6,22 +6,22 @@ import type { HistogramSnapshot } from "../../engine/statistics/lateness-histogr
 import type { Depth } from "../../engine/statistics/statistics.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
 
-/** Jobs that ended are counted over this time: out of the statistics, so that history costs nothing. */
+/** The window of ended jobs. Statistics have these counts, so history costs nothing. */
 export const LATELY = "24h";
-/** The pace is that of this time. */
+/** The window of throughput figures. */
 export const RECENTLY = "5m";
 const RECENT_MINUTES = 5;
 
 type Counted = Pick<JobStats, "completed" | "discarded" | "cancelled"> & { readonly depth: Depth };
 
-/** Jobs by state: those that wait or run as they stand now, those that ended as the figures have them. */
+/** Jobs by state: waiting and running jobs now, ended jobs within the window. */
 export function countsOf({ depth, completed, discarded, cancelled }: Counted) {
   return { ...depth, completed, discarded, cancelled };
 }
 
 const rounded = (count: number) => Math.round((count / RECENT_MINUTES) * 100) / 100;
 
-/** Attempts per minute that came to an end of their own, and those of them that failed. */
+/** Attempts per minute that ended by themselves, and those that failed. */
 export function throughputOf(figures: Pick<JobStats, "enqueued" | "completed" | "failed">) {
   const { enqueued, completed, failed } = figures;
   return {
@@ -40,17 +40,17 @@ export const NO_TIMEOUTS: JobStats["timeouts"] = {
   visibility: 0,
 };
 
-/** Timeouts that fired, by kind. */
+/** Timeouts per minute, by kind. */
 export function timeoutsPerMinute({ timeouts }: Pick<JobStats, "timeouts">) {
   return Object.fromEntries(Object.entries(timeouts).map(([kind, count]) => [kind, rounded(count)]));
 }
 
-/** How late deadlines fired in this process since it started; the last count is of what lies above all bounds. */
+/** How late deadlines fired in this process. The last count is above all bounds. */
 export function latenessFields({ counts, sum, total }: HistogramSnapshot) {
   return { bounds_ms: LATENESS_BOUNDS, counts, sum_ms: sum, total };
 }
 
-/** How long the oldest available job of each queue, or of one, has been waiting. */
+/** The wait of the oldest available job of each queue, or of one queue. */
 export function oldestWaitFields(
   { queues, isComplete }: OldestWaits,
   now: Instant,

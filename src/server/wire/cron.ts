@@ -8,14 +8,14 @@ import { instantText } from "../../ojs/wire-fields.ts";
 import { HttpError } from "../http-error.ts";
 import { adminPageQuery } from "./admin-schemas.ts";
 import { readJob } from "./enqueue.ts";
-import { type EnqueueBody, enqueueSchema } from "./schemas.ts";
+import { type EnqueueBody, enqueueSchema, metaObject } from "./schemas.ts";
 
 const OVERLAPS = ["allow", "skip", "cancel_previous"] as const;
 const window = z.string().refine((text) => (readIsoDuration(text) ?? 0) > 0, {
   error: 'write "skip", "once", or how far back as an ISO 8601 duration such as "PT1H"',
 });
 
-/** Clients that have no arguments for the job leave them out. */
+/** Clients may leave `args` out. */
 const templateSchema = z.preprocess(
   (said) =>
     typeof said === "object" && said !== null && !Array.isArray(said) && !("args" in said)
@@ -24,7 +24,7 @@ const templateSchema = z.preprocess(
   enqueueSchema,
 );
 
-/** Two spellings are in use: a template beside an expression, or the fields of the job beside a cron. */
+/** Clients send a job template beside `expression`, or the job's fields beside `cron`. */
 export const cronSchema = z
   .looseObject({
     name: z.string().min(1).max(255),
@@ -44,7 +44,7 @@ export const cronSchema = z
     job_template: templateSchema.nullish(),
     type: z.string().max(255).nullish(),
     args: z.array(z.any()).nullish(),
-    meta: z.record(z.string(), z.any()).nullish(),
+    meta: metaObject.nullish(),
     options: z.looseObject({}).nullish(),
   })
   .refine(({ expression, cron }) => (expression ?? cron) != null, {
@@ -74,7 +74,7 @@ type CronBody = z.output<typeof cronSchema>;
 type Change = z.output<typeof cronChangeSchema>;
 type Schedule = Pick<Change, "timezone" | "overlap_policy" | "missed_policy" | "expression" | "cron">;
 
-/** When and how it fires, in the engine's words; only what was sent. */
+/** The schedule options that were sent. */
 export function readSchedule(body: Schedule): Partial<CronOptions> {
   const { timezone, overlap_policy, missed_policy } = body;
   const expression = body.expression ?? body.cron;
@@ -92,7 +92,7 @@ function readMissed(said: string): CronMissed {
     : { all: { milliseconds: readIsoDuration(said) as number } };
 }
 
-/** The job that it enqueues. */
+/** The job that the cron enqueues. */
 export function readTemplate(body: CronBody, now: Instant): RemoteCronJob {
   const template = body.job_template ?? readFlat(body);
   const { definition, payload, options, isPending, visibility, wire } = readJob(template, now);
@@ -150,7 +150,7 @@ function endOf(row: JobRow | undefined) {
   };
 }
 
-/** Runs, with what became of those jobs that are still kept. */
+/** The runs, with the state of jobs that still exist. */
 export function runFields({ runs }: CronView, rows: ReadonlyMap<string, JobRow>) {
   return runs.map(({ for: dueAt, at, job, manual, cancelled, skipped, count }) => ({
     scheduled_for: instantText(dueAt),

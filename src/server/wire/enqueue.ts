@@ -12,7 +12,7 @@ import { readLimit } from "./limit.ts";
 import type { DefinitionBody, EnqueueBody, RetryBody } from "./schemas.ts";
 import { readUnique } from "./unique.ts";
 
-/** Fields that the server itself manages: what a client writes there is not kept. */
+/** Fields that the server manages. A client's values are ignored. */
 const MANAGED = new Set([
   "specversion",
   "state",
@@ -39,7 +39,7 @@ const MANAGED = new Set([
   "dead_letter",
 ]);
 
-/** Fields that have a place of their own in the engine; all others are kept as they came and given back. */
+/** Fields that the engine stores by itself. All others are kept and returned unchanged. */
 const READ = new Set([
   "type",
   "args",
@@ -72,7 +72,7 @@ const READ = new Set([
 
 type Fields = { readonly [name: string]: unknown };
 
-/** One field that may stand in `options` or at the top level. */
+/** A field from `options`, or from the top level. */
 function field(body: EnqueueBody, name: string): unknown {
   const options = body.options as Fields | null | undefined;
   return options?.[name] ?? (body as Fields)[name] ?? undefined;
@@ -81,7 +81,7 @@ function field(body: EnqueueBody, name: string): unknown {
 const definitions = new Map<string, JobDefinition<unknown, unknown, unknown>>();
 const MOST_DEFINITIONS = 10_000;
 
-/** A producer over HTTP has no definition, only the name of one. */
+/** A producer over HTTP has only the type, so the server makes a definition. */
 function definitionOf(type: string): JobDefinition<unknown, unknown, unknown> {
   const known = definitions.get(type);
   if (known) return known;
@@ -91,7 +91,7 @@ function definitionOf(type: string): JobDefinition<unknown, unknown, unknown> {
   return definition;
 }
 
-/** A job as it came over the wire, in the engine's words. */
+/** Reads a job from the wire. */
 export function readJob(body: EnqueueBody, now: Instant, documentLimit?: number): RemoteJob {
   const isSpread = body.args.length !== 1;
   const payload = toJsonText(isSpread ? body.args : body.args[0], "args", documentLimit);
@@ -135,7 +135,7 @@ function readOptions(body: EnqueueBody, now: Instant): EnqueueOptions {
   return options;
 }
 
-/** A start from now counts from the job's own creation, to the millisecond, like the limits that it is compared with. */
+/** A relative start counts from the job's creation, like its timeouts. */
 function readStart(text: string, now: Instant): Pick<EnqueueOptions, "at" | "delay"> {
   const delay = text.startsWith("+") ? readIsoDuration(text.slice(1)) : undefined;
   if (delay !== undefined) return { delay: durationOf(delay) };
@@ -162,7 +162,7 @@ function readTimeouts(body: EnqueueBody): EnqueueOptions["timeouts"] {
   return undefined;
 }
 
-/** A limit in seconds or milliseconds; both may be sent if they mean the same. */
+/** A timeout in seconds or milliseconds. Both may be sent if they are equal. */
 function oneSpelling(body: EnqueueBody, wire: string): number | string | undefined {
   const inSeconds = field(body, wire) as number | string | undefined;
   const inMs = field(body, `${wire}_ms`) as number | string | undefined;
@@ -186,7 +186,7 @@ function readVisibility(body: EnqueueBody): number | undefined {
   return visibilityOf(field(body, "visibility_timeout_ms"), field(body, "visibility_timeout"));
 }
 
-/** The visibility timeout in any of its spellings. */
+/** The visibility timeout in any spelling. */
 export function visibilityOf(inMs: unknown, other: unknown): number | undefined {
   const exact = typeof inMs === "number" ? inMs : undefined;
   const fromOther =
@@ -200,13 +200,13 @@ export function visibilityOf(inMs: unknown, other: unknown): number | undefined 
   return exact ?? fromOther;
 }
 
-/** Merged field by field with the defaults of the specification. */
+/** Missing fields get the defaults of the specification. */
 function readRetry(retry: RetryBody | undefined, retryFit: unknown): RetryOptions | undefined {
   if (!retry && retryFit === undefined) return undefined;
   const { max_attempts, non_retryable_errors, on_exhaustion, on_stall } = retry ?? {};
   const backoff = retry && readBackoff(retry);
   return {
-    // No attempt and one attempt both mean that nothing is retried.
+    // Both 0 and 1 mean: no retry.
     ...(typeof max_attempts === "number" && { attempts: Math.max(1, max_attempts) }),
     ...(backoff && { backoff }),
     ...(non_retryable_errors && { except: non_retryable_errors }),
@@ -231,7 +231,7 @@ function readRetention(said: unknown): RetentionOptions | undefined {
 
 const TERMINALS = ["completed", "discarded", "cancelled"] as const;
 
-/** What a worker's definitions say, in the words of the core: the definition source of its jobs. */
+/** The settings of a worker's definitions, by job type. */
 export function readDefinitions(
   said: { readonly [type: string]: DefinitionBody } | null | undefined,
 ): ReadonlyMap<string, PolicySettings> | undefined {
@@ -247,7 +247,6 @@ export function readDefinitions(
   );
 }
 
-/** Timeouts, retries and retention of many jobs, in the words of the core. */
 export function readPolicy(body: DefinitionBody): PolicyOptions {
   const timeouts = readTimeouts(body as EnqueueBody);
   const retry = readRetry(body.retry ?? undefined, body.retry_fit ?? undefined);
@@ -255,6 +254,8 @@ export function readPolicy(body: DefinitionBody): PolicyOptions {
   return { ...(timeouts && { timeouts }), ...(retry && { retry }), ...(retention && { retention }) };
 }
 
+/** Bytes of the fields of a job that the engine does not know. */
+const MOST_UNKNOWN = 64_000;
 const MOST_NAMED = 200;
 const FIRST = 1_000;
 const MAX = 300_000;
@@ -278,17 +279,17 @@ function readBackoff(retry: RetryBody): Backoff | undefined {
   return { kind: "exponential", ...common, factor: factor ?? 2 };
 }
 
-/** What the engine has no place for, to be given back as it came. Options are flattened, as the specification has it. */
+/** Fields that the engine does not know, to be returned unchanged. The specification wants `options` flattened. */
 function keptFields(body: EnqueueBody, isSpread: boolean): JobOptions["wire"] {
   const kept: Record<string, Json> = {};
-  // A client may name its fields like things that every object has, so only what was kept before counts as known.
+  // A field may be named like a member of every object, such as `constructor`.
   for (const part of [body.options, body] as (Fields | null | undefined)[]) {
     for (const name in part) {
       if (READ.has(name) || MANAGED.has(name) || part[name] === undefined) continue;
       if (!Object.hasOwn(kept, name)) kept[name] = part[name] as Json;
     }
   }
-  // Instants are echoed exactly as they were written; a relative one has become an instant by now.
+  // Instants are echoed as they were written; a relative one is echoed as its instant.
   for (const name of ["scheduled_at", "delay_until", "expires_at"]) {
     const text = field(body, name);
     if (typeof text === "string" && !text.startsWith("+")) kept[name] = text;
@@ -297,5 +298,5 @@ function keptFields(body: EnqueueBody, isSpread: boolean): JobOptions["wire"] {
   for (const name in kept) hasKept = name !== "" || hasKept;
   if (!hasKept && !isSpread) return undefined;
   const wire = { ...(hasKept && { fields: kept }), ...(isSpread && { spread: true as const }) };
-  return JSON.parse(toJsonText(wire, "job")) as JobOptions["wire"];
+  return JSON.parse(toJsonText(wire, "unknown fields", MOST_UNKNOWN)) as JobOptions["wire"];
 }

@@ -10,7 +10,7 @@ import type { BulkBody, FilterBody } from "./admin-schemas.ts";
 
 type Filter = Partial<FilterBody> & { readonly sort?: unknown };
 
-/** Which jobs are meant, in the engine's words. */
+/** Reads a filter. */
 export function readFilter(filter: Filter, now: Instant): JobQuery {
   const { queue, type, state, since, until, error_type, error_code, dead_letter, all } = filter;
   const at = (text: string, field: string) => ({ epochMilliseconds: readInstant(text, now, field) });
@@ -31,13 +31,18 @@ const MOST = 10_000;
 
 type BulkFields = Pick<BulkBody, "confirm" | "dry_run" | "limit" | "cursor">;
 
-/** How a bulk action is carried out: confirmed, bounded, under the caller's name, and no longer than they listen. */
+/** Options of a bulk action: confirmed, bounded, audited, and stopped when the client leaves. */
 export function readBulk(body: BulkFields, identity: Identity, isGone: () => boolean): BulkOptions {
   const isDry = body.dry_run === true;
   if (!isDry && body.confirm !== true)
-    throw new HttpError(400, "invalid_request", "confirm: send true, or dry_run: true to see what it means", {
-      details: { field: "confirm" },
-    });
+    throw new HttpError(
+      400,
+      "invalid_request",
+      "confirm: send true, or dry_run: true to count the jobs only",
+      {
+        details: { field: "confirm" },
+      },
+    );
   const gone = new AbortController();
   return {
     dryRun: isDry,
@@ -55,7 +60,7 @@ export function bulkReply(
   action: string,
   { dryRun }: BulkOptions,
   result: BulkResult,
-  /** The name under which some clients look for how many it was done to. */
+  /** The name of the count that some clients read. */
   done = action === "retry" ? "retried" : "deleted",
 ): Reply {
   const { matched, done: count, skipped, failed, isComplete, cursor, errors } = result;
@@ -67,11 +72,11 @@ export function bulkReply(
     count: dryRun ? matched : count,
     succeeded: count,
     [done]: count,
-    // What had moved on is no success either; what the store said stays in the log.
+    // A skipped job is no success. The store's message stays in the log.
     failed: failed + skipped,
     skipped,
     is_complete: isComplete,
     next_cursor: cursor,
-    errors: errors.map(() => ({ error: "The store did not take a batch" })),
+    errors: errors.map(() => ({ error: "The store refused a batch" })),
   });
 }

@@ -6,7 +6,7 @@ import { readIsoDuration } from "../../ojs/wire-durations.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
 import { HttpError } from "../http-error.ts";
 
-/** Limits on the wire: how many jobs of a key run at once, and how many start in a stretch of time. */
+/** Limits on the wire: how many jobs of a key run at once, and how many start per period. */
 
 const count = z.int().min(1).max(1_000_000);
 
@@ -65,7 +65,7 @@ function refused(field: string, why: string): HttpError {
   return new HttpError(400, "invalid_request", `${field}: ${why}`, { details: { field } });
 }
 
-/** The one rate that was meant, in any of its spellings. */
+/** The rate in any spelling. */
 function readRate(body: RateLimitBody, field: string): RateOptions | undefined {
   const { rate, throttle, max_per_second, limit } = body;
   const per = body.period ?? "second";
@@ -83,10 +83,10 @@ function readRate(body: RateLimitBody, field: string): RateOptions | undefined {
   return said[0];
 }
 
-/** Later by so much, where nothing says when there is room again. */
+/** The delay of `reschedule` without a rate. */
 const LATER = 5_000;
 
-/** What a job says about its limit, in the words of the engine. */
+/** Reads the limit of a job. */
 export function readLimit(body: RateLimitBody, queue: string): LimitOptions {
   const rate = readRate(body, "rate_limit");
   const { concurrency, on_limit } = body;
@@ -122,7 +122,7 @@ export const limitChangeSchema = z
 
 type ChangeBody = z.output<typeof limitChangeSchema>;
 
-/** What an operator says about a key. */
+/** Reads an operator's override. */
 export function readChange({ concurrency, rate, expires_at, ...rest }: ChangeBody): LimitChange {
   if (expires_at != null)
     throw refused("expires_at", "an override stays until it is deleted; leave expires_at out");
@@ -134,7 +134,7 @@ export function readChange({ concurrency, rate, expires_at, ...rest }: ChangeBod
 
 const isoOf = (ms: number) => `PT${ms / 1_000}S`;
 
-/** A limit as it stands, in the fields of every client that is known. */
+/** A limit, with the field names of all known clients. */
 export function limitFields(view: LimitView) {
   const { limit, override } = view;
   const overriding = override && {
@@ -159,14 +159,14 @@ export function limitFields(view: LimitView) {
   };
 }
 
-/** A key out of a path or a query; not every store takes all characters in one. */
+/** A key from a path or a query. Not every store can keep every character. */
 export function keyOf(said: string | undefined, field = "key"): string {
   const { data, error } = key.safeParse(said);
   if (data !== undefined) return data;
   throw refused(field, `${show(said)} is no key of a limit; ${error?.issues[0]?.message}`);
 }
 
-/** Whether there is anything to say about a key. */
+/** Whether the key has jobs or an override. */
 export function isKnown({ limit, override, inUse, waiting, starts }: LimitView): boolean {
   return limit !== null || override !== null || inUse + waiting + starts > 0;
 }

@@ -5,13 +5,13 @@ import { jobText } from "../../ojs/write-job.ts";
 import { HttpError } from "../http-error.ts";
 import { type Reply, reply } from "../route.ts";
 import type { PageQuery } from "./admin-schemas.ts";
+import { type JobTexts, readTexts, skipRows } from "./job-page.ts";
 
 const PER_PAGE = 20;
-/** Who asks for a page by its number walks over all pages before it; a cursor costs the same everywhere. */
+/** A page by number reads all pages before it. A cursor costs the same everywhere. */
 const MOST_SKIPPED = 5_000;
 const STEP = 1_000;
 
-/** Where a list is to be read. */
 interface PageRequest {
   readonly page: number;
   readonly perPage: number;
@@ -22,7 +22,7 @@ export function placeOf({ page = 1, per_page, limit, cursor }: PageQuery, usual 
   return { page, perPage: per_page ?? limit ?? usual, cursor: cursor || null };
 }
 
-/** A page out of a list that is held as a whole. */
+/** A page of a list in memory. */
 export function pageOf<Item>(all: readonly Item[], query: PageQuery) {
   const { page, perPage } = placeOf(query);
   const from = (page - 1) * perPage;
@@ -33,18 +33,18 @@ export function pageOf<Item>(all: readonly Item[], query: PageQuery) {
 }
 
 interface Listing<Item> {
-  /** Items in the order of their cursors, after one of them. */
+  /** Items after a cursor, in cursor order. */
   readonly list: (after: string | null, limit: number) => Promise<readonly Item[]>;
   readonly cursorOf: (item: Item) => string;
-  /** Which of them are asked for; all, if nothing is said. */
+  /** The filter. Left out: all items. */
   readonly isWanted?: ((item: Item) => boolean) | undefined;
-  /** How many are on a page where nobody says how many. */
+  /** The default page size. */
   readonly usual?: number;
 }
 
 /**
- * A page of what is listed in the order of its cursors. A page by number is read from the start, for people who leaf
- * through. A page may be short and still not be the last, where few of many are asked for.
+ * A page of a list in cursor order. A page by number is read from the start. With a filter, a page may be short without
+ * being the last.
  */
 export async function listedPage<Item>(query: PageQuery, { list, cursorOf, isWanted, usual }: Listing<Item>) {
   const { page, perPage, cursor } = placeOf(query, usual);
@@ -78,16 +78,17 @@ export async function listedPage<Item>(query: PageQuery, { list, cursorOf, isWan
   return { items, pagination };
 }
 
-/** A page of jobs, by number or by cursor, and how many there are as far as that was counted. */
+/** A page of jobs, by number or by cursor, and the count as far as it goes. */
 export async function jobsPage(
   query: PageQuery,
   find: (page: PageOptions) => Promise<RowPage>,
   count: () => Promise<JobCount>,
 ): Promise<Reply> {
   const { page, perPage, cursor } = placeOf(query);
-  const after = cursor ?? (page === 1 ? null : await skipped((page - 1) * perPage, find));
+  const read = (after: string | null, limit: number) => find({ after, limit });
+  const after = cursor ?? (page === 1 ? null : await skipped((page - 1) * perPage, read));
   const [found, counted] = await Promise.all([
-    after === "end" ? END : find({ after, limit: perPage }),
+    after === "end" ? END : readTexts(read, after, perPage),
     count(),
   ]);
   const pagination = {
@@ -98,47 +99,39 @@ export async function jobsPage(
     has_more: found.cursor !== null,
     next_cursor: found.cursor,
   };
-  const items = found.jobs.map((row) => jobText(row)).join(",");
-  return reply(200, `{"items":[${items}],"pagination":${JSON.stringify(pagination)}}`);
+  return reply(200, `{"items":[${found.texts.join(",")}],"pagination":${JSON.stringify(pagination)}}`);
 }
 
-/** A page of a search that reads jobs one by one: it says how far it came. */
-export function scannedPage(
-  { jobs, cursor, scanned }: RowPage,
+/** A page of a search that reads jobs one by one. It says how many it read. */
+export async function scannedPage(
+  find: (page: PageOptions) => Promise<RowPage>,
+  after: string | null,
   perPage: number,
-  show: (row: JobRow) => string,
-  more: object = {},
-): Reply {
+  { show, more }: { readonly show?: (row: JobRow) => string; readonly more?: object } = {},
+): Promise<Reply> {
+  const read = (from: string | null, limit: number) => find({ after: from, limit });
+  const { texts, cursor, scanned } = await readTexts(read, after, perPage, show);
   const pagination = { per_page: perPage, has_more: cursor !== null, next_cursor: cursor };
   const said = JSON.stringify({ scanned, is_complete: cursor === null, ...more, pagination });
-  return reply(200, `{"items":[${jobs.map((row) => show(row)).join(",")}],${said.slice(1)}`);
+  return reply(200, `{"items":[${texts.join(",")}],${said.slice(1)}`);
 }
 
-/** A job that nearly timed out, and by what. */
+/** A job that nearly timed out, and the limit. */
 export function nearMissText(row: JobRow): string {
   const { kind, used, limit, late } = nearMissOf(row) as NearMiss;
   const said = JSON.stringify({ kind, used: Math.round(used * 1_000) / 1_000, limit_ms: limit, late });
   return `${said.slice(0, -1)},"job":${jobText(row)}}`;
 }
 
-const END: RowPage = { jobs: [], cursor: null, scanned: 0 };
+const END: JobTexts = { texts: [], cursor: null, scanned: 0 };
 
-/** The cursor behind so many jobs. A step may find less than it was asked for, so it is steps that are counted, too. */
-async function skipped(count: number, find: (page: PageOptions) => Promise<RowPage>): Promise<string> {
-  if (count > MOST_SKIPPED) throw tooFar();
-  let cursor: string | null = null;
-  let left = count;
-  for (let steps = 0; left > 0; steps++) {
-    if (steps > MOST_SKIPPED / STEP) throw tooFar();
-    const found: RowPage = await find({ after: cursor, limit: Math.min(left, STEP) });
-    left -= found.jobs.length;
-    if (found.cursor === null) return "end";
-    cursor = found.cursor;
-  }
-  return cursor as string;
+async function skipped(count: number, read: Parameters<typeof skipRows>[0]): Promise<string> {
+  const cursor = count > MOST_SKIPPED ? null : await skipRows(read, count);
+  if (cursor === null) throw tooFar();
+  return cursor;
 }
 
 function tooFar(): HttpError {
-  const message = `page: the first ${MOST_SKIPPED} can be read by page; go on with cursor, or narrow the filter`;
+  const message = `page: only the first ${MOST_SKIPPED} entries can be read by page, fewer if they are large; continue with cursor, or narrow the filter`;
   return new HttpError(400, "invalid_request", message, { details: { field: "page" } });
 }

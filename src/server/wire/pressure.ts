@@ -5,12 +5,12 @@ import { HttpError, type PlainHeaders } from "../http-error.ts";
 
 const NONE: PlainHeaders = {};
 
-/** Headers of a full queue, or of one that will be soon. */
+/** Headers of a queue that is full or nearly full. */
 function depthHeaders(depth: number, bound: number): PlainHeaders {
   return { "X-OJS-Queue-Depth": String(depth), "X-OJS-Queue-Bound": String(bound) };
 }
 
-/** A warning for producers whose queue is nearly full, as far as this process has counted it. */
+/** Warns producers of a nearly full queue, by the counts of this process. */
 export function pressureHeaders(queue: string, { engine }: { readonly engine: Engine }): PlainHeaders {
   const pressure = engine.queues.pressureOf(queue);
   if (!pressure) return NONE;
@@ -19,8 +19,8 @@ export function pressureHeaders(queue: string, { engine }: { readonly engine: En
 }
 
 /**
- * Refuses a batch that does not fit as a whole, so that nobody has to find out which part of it was taken. Others may
- * enqueue between this look and the batch itself; then the store takes what fits, and the error says so.
+ * Refuses a batch that does not fit as a whole, so that no client must find out which part was stored. If another client
+ * fills the queue after this check, the store takes the jobs that fit, and the error says so.
  */
 export async function refuseTooMany(
   jobs: readonly RemoteJob[],

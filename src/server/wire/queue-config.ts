@@ -8,7 +8,7 @@ import { someTime } from "./admin-schemas.ts";
 import { readPolicy } from "./enqueue.ts";
 import { iso, kept, optional, queueName, retrySchema, timeoutFields } from "./schemas.ts";
 
-/** Settings of a queue on the wire, there and back. */
+/** Reads and writes the settings of a queue. */
 
 const none = (said: unknown) => said === undefined || said === null || said === 0;
 
@@ -58,7 +58,7 @@ export const newQueueSchema = queueConfigSchema
 type ConfigBody = z.output<typeof queueConfigSchema>;
 type Mutable<Options> = { -readonly [name in keyof Options]: Options[name] };
 
-/** The settings that a queue has after a change of some of them. */
+/** The settings after a change. */
 export function changedConfig(stored: StoredQueue, body: ConfigBody): QueueOptions {
   if (body.rate_limit != null)
     throw refused(
@@ -130,7 +130,7 @@ function readRetention(said: NonNullable<ConfigBody["retention"]>): NonNullable<
 
 const LIMITS = ["wait", "attempt", "total", "heartbeat"] as const;
 
-/** Stored settings as they would be written. */
+/** Stored settings as options. */
 function optionsOf({ timeouts, retention, ...rest }: StoredQueue): QueueOptions {
   const limits: Record<string, unknown> = {};
   for (const name of LIMITS) {
@@ -158,7 +158,7 @@ function optionsOf({ timeouts, retention, ...rest }: StoredQueue): QueueOptions 
 const isoOf = (time: number | null | undefined) => (time == null ? "until_removed" : `PT${time / 1_000}S`);
 const limitOf = (limit: number | null, without = "none") => limit ?? without;
 
-/** Stored settings on the wire, with what the admin UI looks for; `waiting` is what counts against the bound. */
+/** Stored settings on the wire, with the fields of the admin UI. `waiting` counts against the bound. */
 export function configFields(settings: unknown, waiting: number) {
   const { concurrency, depth, timeouts, retry, retention } = (settings ?? {}) as StoredQueue;
   return {

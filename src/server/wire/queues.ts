@@ -12,7 +12,7 @@ import { configFields } from "./queue-config.ts";
 import { queueName } from "./schemas.ts";
 
 const MOST = 10_000;
-/** Queues of the engine's own, where nobody enqueues. */
+/** The engine's internal queues. */
 const OWN = "curfew.";
 
 const NOTHING: JobStats & { readonly depth: Depth } = {
@@ -39,11 +39,10 @@ export function queueOf(params: Readonly<Record<string, string>>): string {
   const name = params.queue ?? "";
   const { error } = queueName.safeParse(name);
   if (!error) return name;
-  const message = `queue: ${JSON.stringify(name.slice(0, 128))} is no name of a queue; ${error.issues[0]?.message}`;
+  const message = `queue: ${JSON.stringify(name.slice(0, 128))} is not a valid queue name; ${error.issues[0]?.message}`;
   throw new HttpError(400, "invalid_request", message, { details: { field: "queue" } });
 }
 
-/** What there is to say about a queue. */
 interface QueueFacts {
   readonly name: string;
   readonly day: JobStats & { readonly depth: Depth };
@@ -52,7 +51,7 @@ interface QueueFacts {
   readonly pausedAt: Instant | undefined;
 }
 
-/** One queue in the fields of every client that is known. */
+/** One queue, with the field names of all known clients. */
 function fieldsOf({ name, day, recent, settings, pausedAt }: QueueFacts) {
   const { run } = recent;
   const status = pausedAt === undefined ? "active" : "paused";
@@ -65,7 +64,7 @@ function fieldsOf({ name, day, recent, settings, pausedAt }: QueueFacts) {
     paused: pausedAt !== undefined,
     ...(pausedAt !== undefined && { paused_at: instantText(pausedAt) }),
     depth,
-    // Of those that ended in the last 24 hours, like all that have.
+    // Jobs that ended in the last 24 hours.
     dead_letters: day.deadLettered,
     counts: countsOf(day),
     throughput: throughputOf(recent),
@@ -76,7 +75,7 @@ function fieldsOf({ name, day, recent, settings, pausedAt }: QueueFacts) {
 
 export type QueueFields = ReturnType<typeof fieldsOf>;
 
-/** One queue; every name is a queue, whether it has anything or not. */
+/** One queue. Every valid name is a queue, even without jobs. */
 export async function describeQueue(engine: Engine, name: string): Promise<QueueFields> {
   const [day, recent, live, settings, pause] = await Promise.all([
     engine.stats({ since: LATELY, queue: name, by: "queue" }),
@@ -85,14 +84,14 @@ export async function describeQueue(engine: Engine, name: string): Promise<Queue
     QUEUES.load(engine.store, name),
     PAUSES.load(engine.store, name),
   ]);
-  // Figures may be a moment old on a busy store; whoever asks for one queue wants to know what is in it now.
+  // Statistics may lag on a busy store, so the depth of one queue is counted now.
   const depth = { ...NOTHING.depth };
   for (const { queue, state, count } of live) if (queue === name) depth[state as keyof Depth] += count;
   const facts = { name, day: { ...day.total, depth }, recent: recent.total };
   return fieldsOf({ ...facts, settings: settings?.body, pausedAt: pause?.body.at });
 }
 
-/** Every queue that has jobs, had some lately, has settings or is paused; what ended long ago costs nothing. */
+/** Every queue with jobs in the last 24 hours, with settings, or with a pause. */
 export async function describeQueues(engine: Engine): Promise<QueueFields[]> {
   const [day, recent, settings, pauses] = await Promise.all([
     engine.stats({ since: LATELY, by: "queue" }),

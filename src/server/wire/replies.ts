@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { JOB_STATES } from "../../core/job/job.ts";
 
-/** What the server answers, for the OpenAPI document; a test holds real replies against these. */
+/** Replies of the server, for the OpenAPI document. A test compares real replies with these. */
 
 export const instant = z.iso.datetime().meta({ description: "RFC 3339 in UTC, to the millisecond." });
 const any = z.any();

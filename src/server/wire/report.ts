@@ -6,25 +6,44 @@ import { SHUTDOWN } from "../../core/job/reasons.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import { readInstant } from "../../ojs/wire-durations.ts";
+import type { Identity } from "../auth.ts";
+import { HttpError } from "../http-error.ts";
 import type { FailBody } from "./schemas.ts";
 
 const MESSAGE_LIMIT = 4_000;
 const STACK_LIMIT = 8_000;
+/** Characters of the JSON of an error's details. A job keeps several errors. */
+const DETAILS_LIMIT = 64_000;
 
-interface Said {
+interface SenderFields {
   readonly fence?: number | null | undefined;
   readonly worker_id?: string | null | undefined;
   readonly signalled?: boolean | null | undefined;
 }
 
-export function senderOf(said: Said): Sender {
-  return { fence: said.fence ?? undefined, worker: said.worker_id ?? undefined };
+/** The sender of a report. Without keys, every caller is the same. The option `requireFence` refuses reports without a fence. */
+export function senderOf(
+  said: SenderFields,
+  identity: Identity,
+  { requiresFence }: { readonly requiresFence: boolean },
+): Sender {
+  const fence = said.fence ?? undefined;
+  if (fence === undefined && requiresFence)
+    throw new HttpError(400, "invalid_request", "fence: it is missing; send the fence of the fetched job", {
+      details: { field: "fence" },
+    });
+  return { fence, worker: said.worker_id ?? undefined, caller: callerOf(identity) };
+}
+
+/** The name of the caller's key; undefined on a server without keys. */
+export function callerOf({ name, by }: Identity): string | undefined {
+  return by === "nobody" ? undefined : name;
 }
 
 type Judge = (row: JobRow, now: Instant) => JobEvent;
 
-/** An ACK in the engine's words. */
-export function readSuccess(body: Said & { readonly result?: unknown }, limit?: number): Judge {
+/** Reads an ACK. */
+export function readSuccess(body: SenderFields & { readonly result?: unknown }, limit?: number): Judge {
   const result = body.result === undefined ? undefined : toJsonText(body.result, "result", limit);
   return (row, now) => ({
     type: "succeed",
@@ -33,7 +52,7 @@ export function readSuccess(body: Said & { readonly result?: unknown }, limit?: 
   });
 }
 
-/** A NACK in the engine's words: a failure, a job given back, or a wish to be called again later. */
+/** Reads a NACK: a failure, a job given back, or a snooze. */
 export function readFailure(body: FailBody, now: Instant): Judge {
   if (typeof body.snooze_until === "string") {
     const dueAt = readInstant(body.snooze_until, now, "snooze_until");
@@ -42,7 +61,7 @@ export function readFailure(body: FailBody, now: Instant): Judge {
   const error = readError(body);
   if (body.requeue) return readRelease(body, error);
   if (body.fence != null && (body.forced || body.stalled)) return readVerdict(body, error);
-  // The codes by which a handler overrides the policy (retry, section 7).
+  // These codes override the retry policy (retry, section 7).
   const { code } = error;
   return (row, at) => ({
     type: "fail",
@@ -55,7 +74,7 @@ export function readFailure(body: FailBody, now: Instant): Judge {
   });
 }
 
-/** A job given back. An error that is written out as null says that nothing went wrong with it. */
+/** A job given back. `error: null` means that nothing failed. */
 function readRelease(body: FailBody, error: ErrorInput): Judge {
   const delay = body.delay_ms ?? undefined;
   const kept = body.error ? { ...error, type: "shutdown", details: { code: error.code } } : SHUTDOWN;
@@ -66,7 +85,7 @@ function readRelease(body: FailBody, error: ErrorInput): Judge {
   });
 }
 
-/** A worker that judged for itself, at the hard deadline or when the handler fell silent (SEMANTICS 3.7). */
+/** A worker ended the attempt itself: at the hard deadline, or because the handler stalled (SEMANTICS 3.7). */
 function readVerdict(body: FailBody, error: ErrorInput): Judge {
   const where = error.stack === undefined ? {} : { stack: error.stack };
   if (body.stalled) return () => ({ type: "stall", witnessed: true, ...where });
@@ -76,7 +95,14 @@ function readVerdict(body: FailBody, error: ErrorInput): Judge {
       : { type: "fail", error, signalled: isSignalled(row, now) };
 }
 
-/** Type and code are both kept, whichever the client sent; a class named in the details is the better type. */
+/** A verdict must not be lost for its details, so large ones are left out. */
+function boundedDetails(details: Json): Json {
+  return JSON.stringify(details).length <= DETAILS_LIMIT
+    ? details
+    : { omitted: `more than ${DETAILS_LIMIT} characters` };
+}
+
+/** Clients send a type, a code or both; each stands in for the other. A class in the details is a better type than a code. */
 function readError({ error }: FailBody): ErrorInput {
   const details = error?.details;
   const errorClass =
@@ -92,7 +118,7 @@ function readError({ error }: FailBody): ErrorInput {
     type,
     code,
     message: (error?.message ?? "The handler failed").slice(0, MESSAGE_LIMIT),
-    ...(details != null && { details: details as Json }),
+    ...(details != null && { details: boundedDetails(details as Json) }),
     ...(stack && { stack: stack.slice(0, STACK_LIMIT) }),
     ...(cause && {
       cause: {

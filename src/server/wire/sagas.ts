@@ -49,7 +49,7 @@ export function sagaFields(saga: SagaView) {
   };
 }
 
-/** One saga, bare and once more as `saga`; of each pending timeout it says when it is due. */
+/** One saga, flat and as `saga`. Each pending timeout has its due time. */
 export function sagaDetail(saga: SagaDetail) {
   const fields = detailFields(saga);
   return { ...fields, saga: fields };

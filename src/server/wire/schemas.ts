@@ -4,7 +4,7 @@ import { isInstantText, readIsoDuration } from "../../ojs/wire-durations.ts";
 import { rateLimitSchema } from "./limit.ts";
 import { uniqueSchema } from "./unique.ts";
 
-/** The request bodies of the HTTP interface. Validation and the OpenAPI document are both made from these. */
+/** Request bodies, for validation and for the OpenAPI document. */
 
 const MOST_SECONDS = 315_360_000;
 const MOST_MS = MOST_SECONDS * 1_000;
@@ -26,7 +26,7 @@ const jobId = z
   .string()
   .regex(UUID_V7, { error: "use a lower-case UUIDv7" })
   .meta({ description: "A UUIDv7 in lower case." });
-/** Ids in paths and reports may be anything; what is no id of ours is simply not found. */
+/** Ids in paths and reports may be any text. An unknown one is a 404. */
 const anyId = z.string().min(1).max(128);
 
 export const queueName = z
@@ -45,7 +45,7 @@ export const jobType = z
 
 export const optional = <Schema extends z.ZodType>(schema: Schema) => schema.nullish();
 
-/** The five timeouts in both spellings, and what goes with them (SEMANTICS 1). */
+/** The five timeouts in both spellings, and their options (SEMANTICS 1). */
 export const timeoutFields = {
   timeout: optional(z.union([seconds, none])).meta({
     description: "Seconds from the start of each attempt to its soft signal.",
@@ -122,9 +122,17 @@ const optionFields = {
   rate_limit: optional(rateLimitSchema),
 };
 
-/** The body was read as JSON, so whatever is in it is JSON. */
+/** The body was parsed as JSON, so every value is JSON. */
 const anyJson = z.any().meta({ description: "Any JSON." });
-const metaObject = z.record(z.string(), z.any());
+
+/** Characters of a JSON object that is stored with a job or worker, besides its documents. */
+const MOST_META = 64_000;
+const MOST_LABELS = 2_000;
+const smallObject = (most: number) =>
+  z.record(z.string(), z.any()).refine((value) => JSON.stringify(value).length <= most, {
+    error: `use at most ${most} characters of JSON; larger data belongs into args`,
+  });
+export const metaObject = smallObject(MOST_META);
 
 export const enqueueSchema = z
   .looseObject({
@@ -137,9 +145,9 @@ export const enqueueSchema = z
     parent_id: optional(anyId).meta({
       description: "The running job that enqueues this one: what is left of its total is an upper bound.",
     }),
-    meta: optional(z.record(z.string(), z.any())),
+    meta: optional(metaObject),
     options: optional(
-      z.looseObject({ ...optionFields, metadata: optional(z.record(z.string(), z.any())) }).meta({
+      z.looseObject({ ...optionFields, metadata: optional(metaObject) }).meta({
         description: "The same fields may stand at the top level; these go first.",
       }),
     ),
@@ -154,7 +162,7 @@ export const batchSchema = z
   .looseObject({ jobs: z.array(enqueueSchema).min(1).max(1_000) })
   .meta({ id: "EnqueueBatchRequest", description: "All jobs are stored, or none is." });
 
-/** Names of workers are keys in every store, and not every store takes all characters in a key. */
+/** Worker names are store keys, and not every store can keep every character. */
 export const workerId = z
   .string()
   .min(1)
@@ -173,7 +181,7 @@ export const fetchSchema = z
     visibility_timeout_ms: optional(ms),
     visibility_timeout: optional(z.union([seconds, someTime])),
     wait_ms: optional(z.int().min(0).max(2_000)).meta({
-      description: "Hold the reply so long while there is nothing to do.",
+      description: "Wait up to this many milliseconds for a job.",
     }),
     fetch_id: optional(z.string().min(1).max(128)).meta({
       description: "Asked again under the same id within 30 s, the worker gets the same jobs again.",
@@ -188,7 +196,7 @@ export const fetchSchema = z
   })
   .meta({ id: "FetchRequest" });
 
-/** Who sends a report: the fence decides, else the worker's name, else any report on an active job counts. */
+/** The sender of a report: by fence, else by worker name, else every report on an active job counts. */
 const senderFields = {
   fence: optional(z.int().min(0)).meta({
     description: "The fence of the fetched job. It decides whether the report counts.",
@@ -228,11 +236,11 @@ const errorInput = z
   })
   .meta({ id: "ReportedError" });
 
-const nsucceedBody = {
+const failBody = {
   error: optional(errorInput),
   requeue: optional(z.boolean()).meta({ description: "Give the job back without spending the attempt." }),
   delay_ms: optional(z.int().min(0).max(MOST_MS)).meta({
-    description: "With requeue: not before so many milliseconds.",
+    description: "With requeue: the delay in milliseconds.",
   }),
   snooze_until: optional(instant).meta({ description: "Call me again then; no attempt is spent." }),
   forced: optional(z.boolean()).meta({
@@ -245,10 +253,10 @@ const nsucceedBody = {
   discard: optional(z.boolean()).meta({ description: "End the job: no retry, no dead letter." }),
   ...reportFields,
 };
-export const failSchema = z.looseObject({ job_id: anyId, ...nsucceedBody }).meta({ id: "NackRequest" });
-export const failByPathSchema = z.looseObject(nsucceedBody);
+export const failSchema = z.looseObject({ job_id: anyId, ...failBody }).meta({ id: "NackRequest" });
+export const failByPathSchema = z.looseObject(failBody);
 
-/** Many reports in one request. What has not this form is refused whole, before any of them is judged. */
+/** Many reports in one request. An invalid body is refused as a whole. */
 const manyOf = <Item extends z.ZodType>(item: Item) =>
   z.looseObject({
     worker_id: optional(workerId).meta({ description: "Of all jobs that name no worker of their own." }),
@@ -277,7 +285,9 @@ export const beatSchema = z
       description: "Job types that the worker has processors for; left out, it is taken to have all.",
     }),
     concurrency: optional(z.int().min(0)),
-    labels: optional(z.union([z.array(z.string().max(255)).max(100), metaObject])),
+    labels: optional(z.union([z.array(z.string().max(255)).max(100), smallObject(MOST_LABELS)])).meta({
+      description: "At most 2,000 characters of JSON.",
+    }),
   })
   .meta({ id: "BeatRequest" });
 
@@ -293,7 +303,7 @@ export const checkpointSchema = z
   .looseObject({
     state: anyJson.refine((state) => state !== null, { error: "send a value; DELETE forgets the saved one" }),
     step_index: optional(z.int().min(0)).meta({ description: "Which step the state was saved after." }),
-    metadata: optional(z.looseObject({})),
+    metadata: optional(metaObject),
     ...senderFields,
   })
   .meta({ id: "CheckpointRequest" });

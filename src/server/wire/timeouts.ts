@@ -42,7 +42,7 @@ function atText(at: Instant | null): string | null {
   return at === null ? null : instantText(at);
 }
 
-/** The kind of key under which a saga keeps its messages. */
+/** The key kind of a saga's messages. */
 const MAIL = "mail";
 
 function sagaFields(saga: Timeout["saga"]) {

@@ -5,7 +5,7 @@ import { readIsoDuration } from "../../ojs/wire-durations.ts";
 
 const names = z.array(z.string().min(1).max(255)).min(1).max(50);
 
-/** Which jobs are the same one. `keys` says what counts beside the type; `key` is what the JavaScript client calls `args_keys`. */
+/** The unique rule. `keys`: what counts besides the type. `key`: the JavaScript client's name for `args_keys`. */
 export const uniqueSchema = z
   .looseObject({
     keys: z
@@ -38,7 +38,7 @@ const CONFLICTS: Readonly<Record<NonNullable<UniqueBody["on_conflict"]>, OnConfl
   replace_except_schedule: "replace-except-schedule",
 };
 
-/** In the words of the engine. `isSpread`: the payload is the whole list of arguments, and names are those of the first. */
+/** `isSpread`: the payload is the whole list of arguments, and names are fields of the first. */
 export function readUnique(body: UniqueBody, isSpread: boolean): UniqueOptions {
   const { keys, args_keys, meta_keys, key, period, states, on_conflict } = body;
   const places = args_keys ?? (key == null ? undefined : [key].flat());

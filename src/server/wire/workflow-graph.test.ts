@@ -45,7 +45,7 @@ it("takes a long chain and a wide group without counting everything again and ag
   const chain = Array.from({ length: 10_000 }, (_, index) =>
     index === 0 ? step("0") : step(String(index), String(index - 1)),
   );
-  // CPU time of this thread: what else the machine does is not counted.
+  // CPU time of this thread, so that other load does not count.
   const from = process.threadCpuUsage();
   expect(arranged(chain)).toMatchObject({ type: "chain" });
   const wide = [...Array.from({ length: 10_000 }, (_, index) => step(String(index))), step("x", "1")];

@@ -1,4 +1,3 @@
-/** A step that names those that it waits for. */
 interface NamedStep {
   readonly id?: unknown;
   readonly depends_on?: unknown;
@@ -10,8 +9,8 @@ type Arranged =
   | { readonly type: "group"; readonly jobs: readonly object[] };
 
 /**
- * Steps that name those before them, as some clients write workflows, in the order of chains and groups: each layer waits
- * for all of the one before it. Null for every other graph, and for names that lead nowhere.
+ * Turns steps with `depends_on` into chains and groups: each layer depends on all steps of the layer before it. Null for
+ * every other graph, and for unknown names.
  */
 export function arranged(steps: readonly NamedStep[]): Arranged | null {
   const layers = layersOf(steps);
@@ -26,7 +25,7 @@ export function arranged(steps: readonly NamedStep[]): Arranged | null {
   };
 }
 
-/** The names are the workflow's own: jobs get their ids from the server, and the name comes back beside it. */
+/** The server gives jobs their ids, so the step's name is returned as `step_id`. */
 function plain({ id, depends_on: _before, ...job }: NamedStep): object {
   return id === undefined ? job : { ...job, step_id: id };
 }
@@ -49,11 +48,11 @@ function layersOf(steps: readonly NamedStep[]): NamedStep[][] | null {
     placed += layer.length;
     const ids = layer.map(({ id }) => id);
     const next: NamedStep[] = waiting.get(ids[0]) ?? [];
-    // Who waits for one of a layer must wait for all of it, and for nobody else.
+    // A step that depends on one step of a layer must depend on all of them and on no other step.
     if (!next.every((step) => isExactly(beforeOf(step), ids))) return null;
     layer = next;
   }
-  // What is left waits in a circle, or for a name that nobody has, or for some of a layer.
+  // The rest has a cycle, an unknown name, or depends on a part of a layer.
   return placed === steps.length ? layers : null;
 }
 

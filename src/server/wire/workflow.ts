@@ -16,10 +16,12 @@ import { instantText } from "../../ojs/wire-fields.ts";
 import { HttpError } from "../http-error.ts";
 import { adminPageQuery } from "./admin-schemas.ts";
 import { readJob } from "./enqueue.ts";
-import { type EnqueueBody, enqueueSchema } from "./schemas.ts";
+import { type EnqueueBody, enqueueSchema, metaObject } from "./schemas.ts";
 import { arranged } from "./workflow-graph.ts";
 
 const MOST_SECONDS = 315_360_000;
+/** Storing more steps would block the event loop for more than 50 ms. */
+const MOST_STEPS = 5_000;
 const KINDS = ["chain", "group", "batch"] as const;
 
 interface WorkflowFields {
@@ -35,9 +37,9 @@ interface CallbackFields {
   readonly on_complete?: EnqueueBody | null | undefined;
 }
 
-/** The bodies of jobs have arguments, those of workflows have steps or jobs: that tells them apart. */
+/** A job has `args`; a workflow has `steps` or `jobs`. Most nodes are jobs, so these are tried first. */
 const node: z.ZodType<EnqueueBody | WorkflowFields> = z.lazy(() =>
-  z.union([z.looseObject({ ...nodeFields, type: z.enum(KINDS) }).refine(hasNodes), enqueueSchema]),
+  z.union([enqueueSchema, z.looseObject({ ...nodeFields, type: z.enum(KINDS) }).refine(hasNodes)]),
 ) as never;
 const callback = enqueueSchema.nullish();
 
@@ -60,7 +62,7 @@ const arrangedSchema = z
     ...nodeFields,
     id: z.string().max(64).nullish(),
     name: z.string().min(1).max(255).nullish(),
-    meta: z.record(z.string(), z.any()).nullish(),
+    meta: metaObject.nullish(),
     workflow_timeout: z.int().min(1).max(MOST_SECONDS).nullish().meta({
       description: "Seconds for the whole workflow: no step gets more time than is left of it.",
     }),
@@ -81,8 +83,13 @@ const arrangedSchema = z
       "Jobs as one thing. A step may itself be a chain, group or batch. Without a type, steps with an id and depends_on.",
   });
 
-/** Clients that know no types write steps which name those that they wait for. */
+/** Some clients send no type, but steps with `depends_on`. */
 export const workflowSchema = z.preprocess((said, context) => {
+  if (stepCount(said) > MOST_STEPS) {
+    const message = `use at most ${MOST_STEPS} steps in one request; openEngine takes 10,000`;
+    context.addIssue({ code: "custom", path: ["steps"], message });
+    return z.NEVER;
+  }
   const body = said as { readonly type?: unknown; readonly steps?: unknown } | null;
   if (typeof body !== "object" || body === null || body.type !== undefined) return said;
   if (!Array.isArray(body.steps) || !body.steps.every(isNamedStep)) return said;
@@ -95,6 +102,14 @@ export const workflowSchema = z.preprocess((said, context) => {
   return z.NEVER;
 }, arrangedSchema);
 
+/** The jobs of a workflow, counted before its schema looks at each of them. */
+function stepCount(node: unknown): number {
+  if (typeof node !== "object" || node === null) return 1;
+  const { steps, jobs } = node as { readonly steps?: unknown; readonly jobs?: unknown };
+  const inner = [steps, jobs].flatMap((list) => (Array.isArray(list) ? list : []));
+  return inner.reduce((sum: number, each) => sum + stepCount(each), inner.length === 0 ? 1 : 0);
+}
+
 function isNamedStep(step: unknown): step is { readonly [field: string]: unknown } {
   return typeof step === "object" && step !== null && !Array.isArray(step);
 }
@@ -105,7 +120,7 @@ export const workflowsQuery = adminPageQuery.extend({
 
 type WorkflowBody = z.output<typeof workflowSchema>;
 
-/** What was sent, as a tree of the engine's. */
+/** The workflow as the engine's tree. */
 export function readWorkflow(body: WorkflowBody, now: Instant): WorkflowNode {
   return readNodes(body as WorkflowFields, now, "");
 }
@@ -154,7 +169,7 @@ function invalid(field: string, fix: string): HttpError {
   return new HttpError(400, "invalid_request", `${field}: ${fix}`, { details: { field } });
 }
 
-/** A workflow as it stands, for all readers: steps of a chain and jobs of a group are counted under both names. */
+/** A workflow. Its steps are counted under both names, `steps` and `jobs`. */
 export function workflowFields(view: WorkflowSummary & Partial<WorkflowView>) {
   const { id, kind, name, state, total, startedAt, endedAt, deadline, failure, meta } = view;
   const { completed, discarded, cancelled } = view.progress ?? { completed: 0, discarded: 0, cancelled: 0 };

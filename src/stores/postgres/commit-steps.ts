@@ -5,9 +5,10 @@ import type { Effect, Guard, Outcome, RecordKey, Unit } from "../../ports/store.
 import type { Revoked } from "../../ports/timeouts.ts";
 import { textOfUnit } from "../sql/batches.ts";
 import { textArray } from "./array-literal.ts";
-import { type Runner, STATEMENT } from "./connection.ts";
+import { STATEMENT } from "./connection.ts";
 import { addEvents, type CommitScope, follow, isFollower } from "./followers.ts";
 import { HintBatch } from "./hints.ts";
+import type { Runner } from "./session.ts";
 import { CREATE_RECORD, DELETE_RECORD, HOLD_RECORD, PUT_RECORD } from "./statements.ts";
 import { CANCEL_IDS, HOLD_TIMEOUTS } from "./timeout-statements.ts";
 import { insertTimeouts, type Lease, leasesIn, removeTimeouts } from "./write-timeouts.ts";

@@ -1,39 +1,22 @@
-import pg from "pg";
 import { CurfewError } from "../../core/errors.ts";
+import { type System, type Timer, within } from "../../ports/system.ts";
 import type { BatchSize } from "../sql/batches.ts";
 import type { SqlRow } from "../sql/row-codec.ts";
-import type { Statement } from "./statements.ts";
-
-/** The part of a `pg` client that the store uses, so that any compatible client works and a fake is small. */
-export interface ClientLike {
-  query(config: QueryLike): Promise<{ readonly rows: unknown[][] }>;
-}
-
-interface QueryLike {
-  name?: string;
-  text: string;
-  values?: unknown[];
-  rowMode: "array";
-  types: { getTypeParser(oid: number): (text: string) => unknown };
-}
-
-/** A client from a pool. */
-export interface PooledClient extends ClientLike {
-  on(event: "error" | "end", listener: () => void): unknown;
-  on(event: "notification", listener: (message: NotificationLike) => void): unknown;
-  release(destroy: boolean): void;
-}
-
-export interface NotificationLike {
-  readonly processId: number;
-  readonly channel: string;
-  readonly payload?: string | undefined;
-}
-
-/** A `pg` pool, or anything like it. The store keeps its clients until it is closed. */
-export interface PoolLike {
-  connect(): Promise<PooledClient>;
-}
+import { hangUp } from "./dial.ts";
+import {
+  failure,
+  ignore,
+  isConnectionLost,
+  isSilence,
+  type PooledClient,
+  type PoolLike,
+  type Runner,
+  readOnly,
+  type SchemaBinding,
+  Session,
+  sqlState,
+} from "./session.ts";
+import { END_BACKEND, ENTER_CLUSTER, IDENTIFY, type Statement } from "./statements.ts";
 
 /**
  * The most that one statement carries. A larger text costs several times its size in memory on both sides, without a
@@ -41,121 +24,17 @@ export interface PoolLike {
  */
 export const STATEMENT: BatchSize = { items: 1_000, text: 4_000_000 };
 
-const CONNECT_TIMEOUT = 10_000;
-/** A server that does not answer within this time counts as lost. No statement of the store takes even a second. */
-const ANSWER_TIMEOUT = 60_000;
-
-/** Connects by a connection string, in the form of a pool that lends each client once. */
-export function poolOf(connectionString: string): PoolLike {
-  return {
-    async connect() {
-      const client = new pg.Client({
-        connectionString,
-        application_name: "curfew",
-        keepAlive: true,
-        connectionTimeoutMillis: CONNECT_TIMEOUT,
-        query_timeout: ANSWER_TIMEOUT,
-      });
-      // An unhandled error between two queries would end the process. The connection notices the loss by "end".
-      client.on("error", () => {});
-      await client.connect();
-      const release = () => void client.end().catch(() => {});
-      return Object.assign(client as ClientLike as PooledClient, { release });
-    },
-  };
-}
-
-const INTEGERS = new Set([20, 21, 23]);
-const toNumber = (text: string): unknown => Number(text);
-const toText = (text: string): unknown => text;
-
-/** Passed with each query, because a user of the same `pg` may have changed the parsers of the process. */
-const TYPES = { getTypeParser: (oid: number) => (INTEGERS.has(oid) ? toNumber : toText) };
-
-/** Runs statements: a session, or a connection group that picks a connection. */
-export interface Runner {
-  run(statement: Statement, values?: unknown[]): Promise<SqlRow[]>;
-}
-
-/** Replaces the schema name in statements. Cached per statement. */
-export type SchemaBinding = (text: string) => string;
-
-export function bindSchema(schema: string): SchemaBinding {
-  const bound = new Map<string, string>();
-  return (text) => {
-    let result = bound.get(text);
-    if (result === undefined) {
-      result = text.replaceAll(/\bcurfew\./g, `"${schema}".`);
-      bound.set(text, result);
-    }
-    return result;
-  };
-}
-
-/**
- * One connection, one statement at a time. Statements are prepared by name only if the connection belongs to the
- * store.
- */
-export class Session implements Runner {
-  readonly #client: ClientLike;
-  readonly #bind: SchemaBinding;
-  readonly #isOwn: boolean;
-  #lastRun: Promise<unknown> = Promise.resolve();
-
-  constructor(client: ClientLike, bind: SchemaBinding, isOwn: boolean) {
-    this.#client = client;
-    this.#bind = bind;
-    this.#isOwn = isOwn;
-  }
-
-  run(statement: Statement, values?: unknown[]): Promise<SqlRow[]> {
-    const query: QueryLike = { text: this.#bind(statement.text), rowMode: "array", types: TYPES };
-    if (statement.name !== undefined && this.#isOwn) query.name = statement.name;
-    if (values) query.values = values;
-    const run = this.#lastRun.then(() => this.#query(query));
-    this.#lastRun = run.then(ignore, ignore);
-    return run;
-  }
-
-  async #query(query: QueryLike): Promise<SqlRow[]> {
-    try {
-      return (await this.#client.query(query)).rows;
-    } catch (cause) {
-      throw failure(cause);
-    }
-  }
-
-  /**
-   * Runs text that is not one of the store's statements: settings, transaction control. It may contain several
-   * commands.
-   */
-  async execute(text: string): Promise<void> {
-    await this.run({ text });
-  }
-}
-
-function failure(cause: unknown): CurfewError {
-  const message = cause instanceof Error && cause.message !== "" ? cause.message : String(cause);
-  return new CurfewError("store_failed", `PostgreSQL: ${message}`, { cause });
-}
-
-/** The SQLSTATE of a failure; undefined if the server did not answer. */
-export function sqlState(error: unknown): string | undefined {
-  const cause = error instanceof CurfewError ? error.cause : undefined;
-  const code = typeof cause === "object" && cause !== null && "code" in cause ? cause.code : undefined;
-  return typeof code === "string" && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
-}
-
-/** Whether the connection is unusable after a failure. It is still usable only if the server answered. */
-function isConnectionLost(error: unknown): boolean {
-  if (!(error instanceof CurfewError) || error.code !== "store_failed") return false;
-  const state = sqlState(error);
-  return state === undefined || state.startsWith("57P") || state.startsWith("08");
-}
-
-export interface ConnectionOptions {
+/** What the connections of a store share. */
+export interface ConnectionContext {
   readonly pool: PoolLike;
   readonly bind: SchemaBinding;
+  readonly system: Pick<System, "after">;
+  readonly peers: Peers;
+}
+
+export interface ConnectionOptions extends ConnectionContext {
+  /** Milliseconds that the server has to answer a statement. */
+  readonly limit: number;
   /** Runs on each new connection before anything else. */
   readonly prepare: (session: Session, client: PooledClient) => Promise<void>;
   readonly onLost?: () => void;
@@ -164,6 +43,31 @@ export interface ConnectionOptions {
 interface Connected {
   readonly session: Session;
   readonly client: PooledClient;
+  /** The process of the server, and when it started. */
+  readonly backend: SqlRow;
+}
+
+/** When one connection gets no answer, the others run a statement for no longer than this. */
+const SUSPECT_LIMIT = 1_500;
+/** Milliseconds for running work to end when the store closes. */
+const CLOSE_WORK = 500;
+/** Milliseconds for a server to end its side of a connection. */
+const CLOSE_SOCKET = 250;
+
+/**
+ * The connections of one store. A server that does not answer one of them is gone for the others too. Each finding
+ * that out by itself would take the limit once more.
+ */
+export class Peers {
+  readonly #connections = new Set<Connection>();
+
+  add(connection: Connection): void {
+    this.#connections.add(connection);
+  }
+
+  suspectAll(): void {
+    for (const connection of this.#connections) connection.suspect();
+  }
 }
 
 /**
@@ -173,13 +77,23 @@ interface Connected {
 export class Connection implements Runner {
   readonly #options: ConnectionOptions;
   #connected: Promise<Connected> | null = null;
+  #session: Session | undefined;
+  /** The server's process of a connection that was given up. It may still run a statement, and hold its locks. */
+  #abandoned: SqlRow | undefined;
   #lastRun: Promise<unknown> = Promise.resolve();
   #isClosed = false;
+  /**
+   * Counts failed connects and servers that did not answer. Work that waited behind one fails with it: each piece would
+   * otherwise wait out the limit again.
+   */
+  #outages = 0;
+  #outage: unknown;
   /** How much work runs or waits. */
   load = 0;
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
+    options.peers.add(this);
   }
 
   run(statement: Statement, values?: unknown[]): Promise<SqlRow[]> {
@@ -203,15 +117,35 @@ export class Connection implements Runner {
 
   use<Result>(work: (session: Session) => Promise<Result>): Promise<Result> {
     this.load += 1;
-    const run = this.#lastRun.then(() => this.#work(work));
+    const outages = this.#outages;
+    const run = this.#lastRun
+      .then(() => {
+        if (outages !== this.#outages) throw this.#outage;
+        return this.#work(work);
+      })
+      .finally(() => {
+        this.load -= 1;
+      });
     this.#lastRun = run.then(ignore, ignore);
     return run;
   }
 
+  /** The server may be gone: an idle connection is given up, and a busy one soon. */
+  suspect(): void {
+    if (this.load === 0) this.#drop();
+    else this.#session?.hurry(SUSPECT_LIMIT);
+  }
+
+  /** Lets running work end for a moment. Then it is cut off: a server that is gone must not delay a close. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    await this.#lastRun;
-    this.#drop();
+    const { system } = this.#options;
+    await within(system, CLOSE_WORK, this.#lastRun);
+    const isBusy = this.load > 0;
+    const connected = this.#connected;
+    this.#connected = null;
+    if (isBusy) void connected?.then(({ client }) => giveUp(client), ignore);
+    else await connected?.then(({ client }) => endInOrder(client, system), ignore);
   }
 
   async #work<Result>(work: (session: Session) => Promise<Result>): Promise<Result> {
@@ -221,10 +155,17 @@ export class Connection implements Runner {
       return await work(session);
     } catch (error) {
       if (isConnectionLost(error)) this.#drop();
+      if (isSilence(error)) {
+        this.#failWaiting(error);
+        this.#options.peers.suspectAll();
+      }
       throw error;
-    } finally {
-      this.load -= 1;
     }
+  }
+
+  #failWaiting(error: unknown): void {
+    this.#outages += 1;
+    this.#outage = error;
   }
 
   /** The connection, or a new one. A failed connect is not cached, so the next work tries again. */
@@ -235,26 +176,43 @@ export class Connection implements Runner {
       return await connected;
     } catch (error) {
       if (this.#connected === connected) this.#connected = null;
+      this.#failWaiting(error);
       throw error;
     }
   }
 
   async #connect(): Promise<Connected> {
-    const { pool, bind, prepare } = this.#options;
+    const { pool, bind, system, limit, prepare } = this.#options;
     const client = await pool.connect().catch((cause: unknown) => {
       throw failure(cause);
     });
-    const session = new Session(client, bind, true);
+    const session = new Session(client, bind, { system, limit });
     // A pool removes its own error listener when it lends a client, and an unhandled error ends the process.
     client.on("error", () => this.#forget(session));
     client.on("end", () => this.#forget(session));
+    client.on("notice", (notice) => session.heard(notice));
+    this.#session = session;
     try {
+      const [backend = []] = await session.run(IDENTIFY);
+      if (backend[2] === "on") throw failure(readOnly());
+      await this.#endAbandoned(session);
+      await enterCluster(session);
       await prepare(session, client);
+      return { session, client, backend };
     } catch (error) {
-      client.release(true);
+      giveUp(client);
       throw error;
     }
-    return { session, client };
+  }
+
+  /** Ends what the server may still do for the connection that this one replaces. */
+  async #endAbandoned(session: Session): Promise<void> {
+    const backend = this.#abandoned;
+    if (!backend) return;
+    await session.run(END_BACKEND, backend.slice(0, 2)).catch((error: unknown) => {
+      if (isConnectionLost(error)) throw error;
+    });
+    this.#abandoned = undefined;
   }
 
   /** The connection ended by itself. The next work opens another. */
@@ -269,15 +227,43 @@ export class Connection implements Runner {
     const connected = this.#connected;
     if (!connected) return;
     this.#connected = null;
-    // Settings and prepared statements stay with a client, so it is destroyed and not returned to the pool.
-    void connected.then(({ client }) => {
-      client.release(true);
+    void connected.then(({ client, backend }) => {
+      this.#abandoned = backend;
+      giveUp(client);
       if (!this.#isClosed) this.#options.onLost?.();
     }, ignore);
   }
 }
 
-function ignore(): void {}
+/** SQLSTATEs of a schema or function that is missing: the store migrates first. */
+const NOT_MIGRATED = new Set(["3F000", "42883"]);
+
+/** What this connection writes must not be numbered as something was in another cluster. */
+async function enterCluster(session: Session): Promise<void> {
+  await session.run(ENTER_CLUSTER).catch((error: unknown) => {
+    if (!NOT_MIGRATED.has(sqlState(error) ?? "")) throw error;
+  });
+}
+
+/** Settings and prepared statements stay with a client, so it is destroyed and not returned to the pool. */
+function giveUp(client: PooledClient): void {
+  client.release(true);
+  hangUp(client);
+}
+
+/** Resolves when the server has ended its side too, so that no socket is left. */
+function endInOrder(client: PooledClient, system: Pick<System, "after">): Promise<void> {
+  return new Promise((resolve) => {
+    const timer: Timer = system.after(CLOSE_SOCKET, end, { keepAlive: true });
+    function end(): void {
+      timer.cancel();
+      hangUp(client);
+      resolve();
+    }
+    client.on("end", end);
+    client.release(true);
+  });
+}
 
 /** Connections for the same kind of work. Each piece of work goes to the one with the least load. */
 export class ConnectionGroup implements Runner {

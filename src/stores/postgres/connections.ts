@@ -1,11 +1,32 @@
-import { ConnectionGroup, type ConnectionOptions } from "./connection.ts";
+import { type ConnectionContext, ConnectionGroup } from "./connection.ts";
+
+/** A server that does not answer within this time counts as lost. These statements take milliseconds. */
+const HOT_LIMIT = 5_500;
+/** Reads of people and of pages may be slow. */
+const INSPECT_LIMIT = 30_000;
+/** The server ends a slow statement itself, this long before it counts as lost, so that the connection is kept. */
+const SERVER_FIRST = 500;
+
+/**
+ * What the store relies on, whatever the role or the database sets. All of it ends with the connection. If this
+ * process vanishes in a transaction, the server ends it.
+ */
+function limits(limit: number): string[] {
+  return [
+    "set default_transaction_isolation = 'read committed'",
+    `set statement_timeout = ${limit - SERVER_FIRST}`,
+    "set lock_timeout = 0",
+    "set idle_in_transaction_session_timeout = 10000",
+    "set idle_session_timeout = 0",
+  ];
+}
 
 /**
  * A plan may be cached while a table is empty and used when it has millions of rows. Each statement has one right
  * plan, by index. So the other plans are disabled, and each statement is planned once.
  */
 const HOT_SETTINGS = [
-  "set default_transaction_isolation = 'read committed'",
+  ...limits(HOT_LIMIT),
   "set plan_cache_mode = force_generic_plan",
   "set jit = off",
   "set enable_seqscan = off",
@@ -21,7 +42,7 @@ const HOT_SETTINGS = [
 const RELAXED_SETTINGS = `${HOT_SETTINGS}; set synchronous_commit = off`;
 
 /** Inspection queries vary, so this connection keeps the planner's defaults. */
-const INSPECT_SETTINGS = "set default_transaction_isolation = 'read committed'";
+const INSPECT_SETTINGS = limits(INSPECT_LIMIT).join("; ");
 
 /** The connections of a store, in groups that must not wait for each other. Each is opened at its first use. */
 export interface Connections {
@@ -38,13 +59,13 @@ export interface Connections {
 /** The most connections that a store opens. One of them is for hints. */
 export const MOST_CONNECTIONS = 8;
 
-export function createConnections(options: Pick<ConnectionOptions, "pool" | "bind">): Connections {
-  const groupOf = (size: number, settings: string) =>
-    new ConnectionGroup(size, { ...options, prepare: (session) => session.execute(settings) });
+export function createConnections(context: ConnectionContext): Connections {
+  const groupOf = (size: number, settings: string, limit = HOT_LIMIT) =>
+    new ConnectionGroup(size, { ...context, limit, prepare: (session) => session.execute(settings) });
   const relaxed = groupOf(2, RELAXED_SETTINGS);
   const enqueue = groupOf(2, HOT_SETTINGS);
   const write = groupOf(2, HOT_SETTINGS);
-  const inspect = groupOf(1, INSPECT_SETTINGS);
+  const inspect = groupOf(1, INSPECT_SETTINGS, INSPECT_LIMIT);
   return {
     relaxed,
     enqueue,

@@ -7,9 +7,10 @@ import { batchesOf, textOfJob } from "../sql/batches.ts";
 import { eventRow, packEvents } from "../sql/event-pack.ts";
 import { alikeColumns, optionsText, STATE_CODES, WAKE_CODES } from "../sql/row-codec.ts";
 import { idArray, jsonTexts, numberArray, textArray } from "./array-literal.ts";
-import { type ConnectionGroup, type Runner, STATEMENT, sqlState, withRepeats } from "./connection.ts";
+import { type ConnectionGroup, STATEMENT, withRepeats } from "./connection.ts";
 import type { HintBatch } from "./hints.ts";
 import { type Bounded, enqueueBounded } from "./key-limits.ts";
+import { type Runner, sqlState } from "./session.ts";
 import {
   ADD_EVENTS,
   HOLDERS,

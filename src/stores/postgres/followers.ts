@@ -6,10 +6,10 @@ import { type Effect, LOG_LIMIT } from "../../ports/store.ts";
 import { admissionsLast } from "../admissions.ts";
 import { eventRow } from "../sql/event-pack.ts";
 import { idArray, jsonTexts, numberArray } from "./array-literal.ts";
-import type { Runner } from "./connection.ts";
 import { enqueueWith } from "./enqueue.ts";
 import type { HintBatch } from "./hints.ts";
 import { admit, spend } from "./key-limits.ts";
+import type { Runner } from "./session.ts";
 import { ADD_EVENTS, ADD_LOGS, COUNT_DOWN } from "./statements.ts";
 
 /** Where units are committed: on the store's connections, or in a caller's transaction. */

@@ -3,11 +3,12 @@ import { CurfewError } from "../../core/errors.ts";
 import type { JobId } from "../../core/job/job.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import type { Hint } from "../../ports/store.ts";
-import type { System } from "../../ports/system.ts";
+import type { System, Timer } from "../../ports/system.ts";
 import { HINTED_WITHIN } from "../../ports/timeouts.ts";
 import { textArray } from "./array-literal.ts";
-import { Connection, type ConnectionOptions, type NotificationLike, type Runner } from "./connection.ts";
-import { NOTIFY } from "./statements.ts";
+import { Connection, type ConnectionContext } from "./connection.ts";
+import type { NotificationLike, Runner } from "./session.ts";
+import { NOTIFY, type Statement } from "./statements.ts";
 
 /** The hints of one call. A queue appears once, whatever the number of its jobs that became available. */
 export class HintBatch {
@@ -130,6 +131,10 @@ const URGENT = { interval: 3, limit: Number.POSITIVE_INFINITY };
  */
 const SETTLED = { interval: 25, limit: 50 };
 const RECONNECT_DELAY = 500;
+/** An idle connection is used at this pace, so that a server that vanished is noticed. */
+const CHECK_EVERY = 2_000;
+const ANSWER_LIMIT = 3_000;
+const CHECK: Statement = { text: "select 1" };
 
 /** A channel's name has at most 63 bytes, as the schema's has, so the schema is hashed. */
 function channelOf(schema: string): string {
@@ -146,19 +151,18 @@ export class HintChannel {
   readonly #settled: Outbox;
   #isClosed = false;
   #backend = 0;
+  #next: Timer | undefined;
 
-  constructor(
-    schema: string,
-    connection: Pick<ConnectionOptions, "pool" | "bind">,
-    system: Pick<System, "after">,
-  ) {
+  constructor(schema: string, context: ConnectionContext) {
+    const { system } = context;
     this.#channel = channelOf(schema);
     this.#system = system;
     const send = (hints: readonly Hint[]) => this.#send(this.#connection, hints);
     this.#urgent = new Outbox(system, { ...URGENT, send });
     this.#settled = new Outbox(system, { ...SETTLED, send });
     this.#connection = new Connection({
-      ...connection,
+      ...context,
+      limit: ANSWER_LIMIT,
       prepare: async (session, client) => {
         client.on("notification", (message) => this.#receive(message));
         // Hints may be lost, so their commits do not wait for the disk.
@@ -181,6 +185,7 @@ export class HintChannel {
       this.#listeners.delete(listener);
       throw error;
     }
+    this.#checkLater();
     return {
       [Symbol.asyncDispose]: async () => {
         this.#listeners.delete(listener);
@@ -212,6 +217,7 @@ export class HintChannel {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#listeners.clear();
+    this.#next?.cancel();
     await this.#connection.close();
   }
 
@@ -229,12 +235,30 @@ export class HintChannel {
     for (const hint of hints) for (const listener of this.#listeners) listener(hint);
   }
 
-  /** Opens the connection again. Nothing else would do it, because a listener makes no calls. */
+  /** Uses the connection now and then. A listener makes no calls, so nothing else would notice that its server is gone. */
+  #checkLater(): void {
+    if (this.#isClosed || this.#listeners.size === 0) return;
+    this.#next?.cancel();
+    this.#next = this.#system.after(CHECK_EVERY, () => {
+      // A failure loses the connection, which is opened again then.
+      void this.#connection.run(CHECK).then(
+        () => this.#checkLater(),
+        () => this.#reconnect(),
+      );
+    });
+  }
+
   #reconnect(): void {
     if (this.#isClosed || this.#listeners.size === 0) return;
-    this.#system.after(RECONNECT_DELAY, () => {
-      if (this.#isClosed) return;
-      void this.#connection.use(async () => {}).catch(() => this.#reconnect());
+    this.#next?.cancel();
+    this.#next = this.#system.after(RECONNECT_DELAY, () => {
+      void this.#connection.run(CHECK).then(
+        () => {
+          this.#emit([{ missed: true }]);
+          this.#checkLater();
+        },
+        () => this.#reconnect(),
+      );
     });
   }
 }

@@ -15,6 +15,14 @@ select unique_key, id from curfew.jobs
  order by unique_key limit $2::bigint`,
 };
 
+/** The unique keys of live and finished jobs. $1 ids. Returns id and key. */
+export const UNIQUE_KEYS: Statement = {
+  text: `
+select id, unique_key from curfew.jobs where id = any($1::uuid[]) and unique_key is not null
+union all
+select id, unique_key from curfew.done where id = any($1::uuid[]) and unique_key is not null`,
+};
+
 /** The statements of scans for one direction. Unnamed, so that each step is planned for its filter. */
 interface ScanStatements {
   /** $1 the id after which a range starts or null, $2 its length less one. Returns its last id, if it is that long. */
@@ -113,28 +121,30 @@ select coalesce(
 };
 
 /**
- * Events in the order (xid, seq), after $1 and $2, at most $3. $4 a horizon that was read earlier, or 0. Returns xid,
- * seq, body, 1 if no event can still be committed before this one, and the xid that no earlier commit has reached.
+ * Events in the order (epoch, xid, seq), after $1, $2 and $3, at most $4. $5 a horizon that was read earlier, or 0.
+ * Returns epoch, xid, seq, body, 1 if no event can still be committed before this one, and the xid that no earlier
+ * commit has reached. An older epoch has no running transactions.
  */
 export const READ_EVENTS: Statement = {
   text: `
-select e.xid::text, e.seq::text, e.body, (e.xid < greatest(pg_snapshot_xmin(s), $4::xid8))::int,
-       pg_snapshot_xmax(s)::text
-  from curfew.events e, pg_current_snapshot() s
- where (e.xid, e.seq) > ($1::xid8, $2::bigint)
- order by e.xid, e.seq limit $3::bigint`,
+select e.epoch, e.xid::text, e.seq::text, e.body,
+       (e.epoch < c.epoch or e.xid < greatest(pg_snapshot_xmin(s), $5::xid8))::int, pg_snapshot_xmax(s)::text
+  from curfew.events e, curfew.cluster c, pg_current_snapshot() s
+ where (e.epoch, e.xid, e.seq) > ($1::bigint, $2::xid8, $3::bigint)
+ order by e.epoch, e.xid, e.seq limit $4::bigint`,
 };
 
 /**
- * The newest events before $1 and $2, or of all if they are null, newest first. $3 limit, $4 a horizon that was read
- * earlier, or 0. Returns xid, seq, body, and 1 if no event can still be committed before this one.
+ * The newest events before $1, $2 and $3, or of all if they are null, newest first. $4 limit, $5 a horizon that was
+ * read earlier, or 0. Returns epoch, xid, seq, body, and 1 if no event can still be committed before this one.
  */
 export const LATEST_EVENTS: Statement = {
   text: `
-select e.xid::text, e.seq::text, e.body, (e.xid < greatest(pg_snapshot_xmin(s), $4::xid8))::int
-  from curfew.events e, pg_current_snapshot() s
- where $1::xid8 is null or (e.xid, e.seq) < ($1::xid8, $2::bigint)
- order by e.xid desc, e.seq desc limit $3::bigint`,
+select e.epoch, e.xid::text, e.seq::text, e.body,
+       (e.epoch < c.epoch or e.xid < greatest(pg_snapshot_xmin(s), $5::xid8))::int
+  from curfew.events e, curfew.cluster c, pg_current_snapshot() s
+ where $1::bigint is null or (e.epoch, e.xid, e.seq) < ($1::bigint, $2::xid8, $3::bigint)
+ order by e.epoch desc, e.xid desc, e.seq desc limit $4::bigint`,
 };
 
 /**

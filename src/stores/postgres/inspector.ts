@@ -3,11 +3,11 @@ import { type JobState, noJobs } from "../../core/job/job.ts";
 import type { Json } from "../../core/schema.ts";
 import { BATCH_LIMIT, type EventPage, type Inspector, LIVE_LIMIT, LOG_LIMIT } from "../../ports/store.ts";
 import { rest, type System } from "../../ports/system.ts";
-import { checkLimit } from "../check-batch.ts";
+import { checkBatch, checkLimit } from "../check-batch.ts";
 import { pathOf } from "../scan-cursor.ts";
 import { type EventRow, FIRST_ROWS, moreRows, PageBuilder, splitCursor } from "../sql/event-pack.ts";
 import { decodeJob, type SqlRow, STATE_CODES, stateOf } from "../sql/row-codec.ts";
-import type { Runner } from "./connection.ts";
+import { idArray } from "./array-literal.ts";
 import {
   COUNT_LIVE,
   EVENT_HORIZON,
@@ -15,11 +15,13 @@ import {
   LATEST_EVENTS,
   READ_EVENTS,
   READ_LINES,
+  UNIQUE_KEYS,
 } from "./inspect-statements.ts";
 import { limitRow } from "./key-limits.ts";
 import { DEPTHS, LIMIT_JOBS, LIMIT_KEYS } from "./limit-statements.ts";
 import { createLines } from "./lines.ts";
 import { countJobs, scanJobs } from "./scan-jobs.ts";
+import type { Runner } from "./session.ts";
 
 export function createInspector(runner: Runner, system: Pick<System, "after">): Inspector {
   return {
@@ -28,6 +30,12 @@ export function createInspector(runner: Runner, system: Pick<System, "after">): 
       checkLimit(limit);
       const rows = await runner.run(HOLDERS, [after, limit]);
       return rows.map(([key, job]) => ({ key: key as string, job: job as string }));
+    },
+    async uniqueKeys(ids) {
+      checkBatch(ids, "ids");
+      if (ids.length === 0) return [];
+      const keys = new Map((await runner.run(UNIQUE_KEYS, [idArray(ids)])) as [string, string][]);
+      return ids.map((id) => keys.get(id) ?? null);
     },
     async limitKeys(after, limit) {
       checkLimit(limit);
@@ -100,16 +108,16 @@ async function readEvents(
 ): Promise<EventPage> {
   const builder = new PageBuilder(after, limit);
   const { position, skip } = splitCursor(after ?? "0.0");
-  const [xid = "0", seq = "0"] = position.split(".");
-  let from = [xid, skip > 0 ? String(BigInt(seq) - 1n) : seq];
+  const [epoch, xid, seq] = partsOf(position);
+  let from: unknown[] = [epoch, xid, skip > 0 ? String(BigInt(seq) - 1n) : seq];
   let looks = 0;
   let horizon = "0";
   let committedLater: bigint | undefined;
   for (let most = FIRST_ROWS; ; ) {
     const rows = await runner.run(READ_EVENTS, [...from, most, horizon]);
-    committedLater ??= rows[0] && BigInt(rows[0][4] as string);
+    committedLater ??= rows[0] && BigInt(rows[0][5] as string);
     const open = rows.find((row) => !isFinal(row));
-    const isIncomplete = open !== undefined && BigInt(open[0] as string) < (committedLater ?? 0n);
+    const isIncomplete = open !== undefined && BigInt(open[1] as string) < (committedLater ?? 0n);
     if (isIncomplete && looks < LOOK_AGAIN.length) {
       const delay = LOOK_AGAIN[looks++] as number;
       await rest(system, delay);
@@ -120,8 +128,7 @@ async function readEvents(
     for (const row of final) builder.add(eventRowOf(row));
     if (builder.isFull) return builder.page();
     if (final.length < most) return builder.page(isIncomplete);
-    const last = final.at(-1) as SqlRow;
-    from = [last[0] as string, last[1] as string];
+    from = (final.at(-1) as SqlRow).slice(0, 3);
     most = moreRows(most);
   }
 }
@@ -139,7 +146,7 @@ async function readLatest(runner: Runner, limit: number): Promise<EventPage> {
 
 async function latestBelow(runner: Runner, limit: number, horizon: string): Promise<EventPage> {
   const builder = new PageBuilder(null, limit);
-  let before: unknown[] = [null, null];
+  let before: unknown[] = [null, null, null];
   let isIncomplete = false;
   for (let most = FIRST_ROWS; ; most = moreRows(most)) {
     const rows = await runner.run(LATEST_EVENTS, [...before, most, horizon]);
@@ -148,7 +155,7 @@ async function latestBelow(runner: Runner, limit: number, horizon: string): Prom
       else isIncomplete = true;
     }
     if (builder.isFull || rows.length < most) return builder.reversed(isIncomplete);
-    before = (rows.at(-1) as SqlRow).slice(0, 2);
+    before = (rows.at(-1) as SqlRow).slice(0, 3);
   }
 }
 
@@ -158,9 +165,17 @@ async function readHorizon(runner: Runner): Promise<string> {
 }
 
 function isFinal(row: SqlRow): boolean {
-  return row[3] === 1;
+  return row[4] === 1;
 }
 
-function eventRowOf([xid, seq, body]: SqlRow): EventRow {
-  return { position: `${xid}.${seq}`, body: body as string };
+/** Epoch 0 is not written, so that cursors from before there were epochs still hold. */
+function eventRowOf([epoch, xid, seq, body]: SqlRow): EventRow {
+  return { position: epoch === 0 ? `${xid}.${seq}` : `${epoch}.${xid}.${seq}`, body: body as string };
+}
+
+/** The epoch, xid and seq of a position. */
+function partsOf(position: string): [epoch: string, xid: string, seq: string] {
+  const parts = position.split(".");
+  const [epoch = "0", xid = "0", seq = "0"] = parts.length > 2 ? parts : ["0", ...parts];
+  return [epoch, xid, seq];
 }

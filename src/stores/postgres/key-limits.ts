@@ -15,7 +15,7 @@ import {
 import { boundedQueues } from "../admissions.ts";
 import type { SqlRow } from "../sql/row-codec.ts";
 import { jsonTexts, numberArray, textArray } from "./array-literal.ts";
-import type { ConnectionGroup, Runner } from "./connection.ts";
+import type { ConnectionGroup } from "./connection.ts";
 import type { HintBatch } from "./hints.ts";
 import {
   AWAIT_WAITING,
@@ -26,6 +26,7 @@ import {
   TAKE_ADVISORY_LOCK,
   WAITING_IN,
 } from "./limit-statements.ts";
+import type { Runner } from "./session.ts";
 import { ADMIT, LOAD_RECORDS } from "./statements.ts";
 
 /**

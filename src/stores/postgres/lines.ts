@@ -11,7 +11,7 @@ import {
 } from "../../ports/store.ts";
 import { checkLimit } from "../check-batch.ts";
 import { decodeJob, STATE_CODES } from "../sql/row-codec.ts";
-import type { Runner } from "./connection.ts";
+import type { Runner } from "./session.ts";
 import { LIVE, type Statement } from "./statements.ts";
 
 const PENDING = STATE_CODES.pending;
@@ -44,7 +44,7 @@ const usedIn = (state: number) => `
 /**
  * What uses a limit, each count up to a bound. $1 limit key, $2 and $3 the range of the keys of its starts, $4 the
  * bound. Returns available, active, unstarted, retryable, starts, and when the first start is due. Keys of starts
- * grow with the ids of jobs, so the first ones are the oldest.
+ * grow with the ids of jobs, so the first ones belong to the oldest jobs.
  */
 const SLOTS_OF_LIMIT: Statement = {
   text: `

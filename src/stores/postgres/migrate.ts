@@ -1,8 +1,15 @@
 import { CurfewError, refuse } from "../../core/errors.ts";
 import type { Instant } from "../../core/time.ts";
-import { type AppliedMigration, checksumOf, type Migration, pendingMigrations } from "../sql/migrator.ts";
-import { type ConnectionGroup, type Runner, type Session, sqlState } from "./connection.ts";
+import {
+  type AppliedMigration,
+  checksumOf,
+  type Migration,
+  type MigrationPlan,
+  pendingMigrations,
+} from "../sql/migrator.ts";
+import type { ConnectionGroup } from "./connection.ts";
 import { MIGRATIONS } from "./migrations.ts";
+import { type Runner, type Session, sqlState } from "./session.ts";
 import { ADD_MIGRATION, CLOCK, DURABILITY } from "./statements.ts";
 
 /** A number that no other program on the same server is likely to lock. */
@@ -38,24 +45,39 @@ async function applyPending(
   schema: string,
   known: readonly Migration[],
 ): Promise<void> {
-  await connection.transaction(async (session) => {
-    await session.run({ text: "select pg_advisory_xact_lock($1::bigint)" }, [ADVISORY_LOCK]);
-    await session.execute(`create schema if not exists "${schema}"`);
-    await session.run({
-      text: `create table if not exists curfew.migrations (
+  await connection.transaction((session) =>
+    session.patiently(MIGRATION_LIMIT, () => applyIn(session, schema, known)),
+  );
+}
+
+/** Another process may be migrating large tables, and this one waits for it. */
+const MIGRATION_LIMIT = 30 * 60_000;
+
+async function applyIn(session: Session, schema: string, known: readonly Migration[]): Promise<void> {
+  // For this transaction only: a limit that the role or the database sets must not stop a migration half way.
+  await session.execute("set local statement_timeout = 0; set local lock_timeout = 0");
+  await session.run({ text: "select pg_advisory_xact_lock($1::bigint)" }, [ADVISORY_LOCK]);
+  await session.execute(`create schema if not exists "${schema}"`);
+  await session.run({
+    text: `create table if not exists curfew.migrations (
         version int primary key, name text not null, checksum text not null, applied_at timestamptz not null)`,
-    });
-    const [clock] = await session.run(CLOCK);
-    for (const migration of pendingMigrations(known, (await readApplied(session, schema)) ?? [])) {
-      await apply(session, migration, clock?.[0] as Instant);
-    }
   });
+  const [clock] = await session.run(CLOCK);
+  for (const migration of pendingMigrations(known, (await readApplied(session, schema)) ?? [])) {
+    await apply(session, migration, clock?.[0] as Instant);
+  }
 }
 
 async function apply(session: Session, migration: Migration, now: Instant): Promise<void> {
   await session.execute(migration.sql);
   const { version, name } = migration;
   await session.run(ADD_MIGRATION, [version, name, checksumOf(migration), now]);
+}
+
+/** Reads what is applied and what is pending, and changes nothing. */
+export async function planIn(runner: Runner, schema: string): Promise<MigrationPlan> {
+  const applied = (await readApplied(runner, schema)) ?? [];
+  return { applied, pending: pendingMigrations(MIGRATIONS, applied) };
 }
 
 /** The applied migrations; undefined if the schema has no tables yet. */

@@ -239,4 +239,73 @@ update curfew.records set body = replace(body, '"keepers":', '"holders":') where
 alter table curfew.timeouts drop column generation;
 `,
   },
+  {
+    version: 9,
+    name: "events and versions that survive a move to another cluster",
+    sql: `
+-- Numbers of transactions mean something only in the cluster and on the timeline that gave them. What was written in
+-- another one has an older epoch, and its order is final. One row.
+create table curfew.cluster (
+  one boolean primary key default true check (one),
+  identity text collate "C" not null,
+  epoch bigint not null
+);
+grant select on curfew.cluster to public;
+
+-- The cluster and its timeline. A dump, logical replication and a restore change the first, a promotion the second. A
+-- service that does not show its log has one timeline.
+create function curfew.cluster_identity() returns text
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  timeline text := '';
+begin
+  begin
+    timeline := substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8);
+  exception when others then
+    null;
+  end;
+  return (select c.system_identifier || '.' || timeline from pg_control_system() c);
+end $$;
+
+-- Called on each new connection before it writes. In a new cluster it begins a new epoch. Its number is the time, so
+-- that it is new even if the row of the last epoch was lost in a failover. Numbers that readers compare go on above
+-- all that may have been given before: no sequence is drawn from 4 million times a second.
+create function curfew.enter_cluster() returns bigint
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  here text := curfew.cluster_identity();
+  known curfew.cluster;
+  next_epoch bigint;
+begin
+  select * into known from curfew.cluster;
+  if known.identity = here then return known.epoch; end if;
+  select * into known from curfew.cluster for update;
+  if known.identity = here then return known.epoch; end if;
+  next_epoch := greatest(known.epoch + 1, floor(extract(epoch from clock_timestamp()))::bigint - 1735689600);
+  update curfew.cluster set identity = here, epoch = next_epoch;
+  perform setval(s.name, greatest(nextval(s.name), next_epoch << 22))
+     from (values (pg_get_serial_sequence('curfew.records', 'version')::regclass),
+                  (pg_get_serial_sequence('curfew.events', 'seq')::regclass),
+                  (pg_get_serial_sequence('curfew.logs', 'seq')::regclass)) s(name);
+  return next_epoch;
+end $$;
+
+create function curfew.current_epoch() returns bigint language plpgsql stable as $$
+begin
+  return (select epoch from curfew.cluster);
+end $$;
+
+-- Rows of now have epoch 0, as their cursors say nothing else.
+alter table curfew.events add column epoch bigint not null default 0;
+alter table curfew.events alter column epoch set default curfew.current_epoch();
+alter table curfew.events drop constraint events_pkey;
+alter table curfew.events add primary key (epoch, xid, seq);
+
+-- A transaction of the future was numbered elsewhere: these tables were moved before.
+insert into curfew.cluster (identity, epoch)
+select case when exists (select from curfew.events where xid >= pg_snapshot_xmax(pg_current_snapshot())) then ''
+            else curfew.cluster_identity() end, 0;
+select curfew.enter_cluster();
+`,
+  },
 ];

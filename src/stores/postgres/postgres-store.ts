@@ -3,22 +3,27 @@ import type { Store } from "../../ports/store.ts";
 import type { System } from "../../ports/system.ts";
 import { checkUnits } from "../check-batch.ts";
 import { commitUnits, groupScope, transactionScope } from "./commit.ts";
-import { bindSchema, type PoolLike, poolOf } from "./connection.ts";
+import { Peers } from "./connection.ts";
 import { createConnections, MOST_CONNECTIONS } from "./connections.ts";
+import { diagnoseServer } from "./diagnose.ts";
+import { BorrowedPool, OwnPool } from "./dial.ts";
 import { HintChannel } from "./hints.ts";
 import { createInspector } from "./inspector.ts";
 import { createJobStore } from "./job-store.ts";
 import { checkDurability, migrate } from "./migrate.ts";
+import { refuseTransactionPooler } from "./pooler.ts";
 import { createRecordStore } from "./record-store.ts";
+import { checkSchemaName } from "./schema-name.ts";
+import { bindSchema, type PoolLike } from "./session.ts";
 import { CLOCK } from "./statements.ts";
 import { createTimeoutStore } from "./timeout-store.ts";
 import { createTransactions } from "./transactions.ts";
 
 export interface PostgresStoreOptions {
   /**
-   * A connection string, or a pool of the `pg` package. The store keeps up to 8 connections with their own settings
-   * and prepared statements until it is closed. A pool must be that large; the store does not end it. A pooler in
-   * between must pool sessions, not transactions.
+   * A connection string, which may name several hosts, or a pool of the `pg` package. The store keeps up to 8
+   * connections with their own settings and prepared statements until it is closed. A pool must be that large; the
+   * store does not end it. A pooler in between must pool sessions: one of transactions is refused.
    */
   readonly connection: string | PoolLike;
   /** The schema of the tables. It is created if it is missing. */
@@ -26,28 +31,26 @@ export interface PostgresStoreOptions {
   readonly system: Pick<System, "after">;
 }
 
-const SCHEMA = /^[a-z_][a-z0-9_]{0,62}$/;
-
 /** Opens a store in a PostgreSQL database (15 or newer), and applies pending migrations. */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
   const { connection, schema = "curfew", system } = options;
-  if (typeof schema !== "string" || !SCHEMA.test(schema) || schema.startsWith("pg_")) {
-    const fix = 'use at most 63 lower-case letters, digits and "_", not beginning with a digit or with pg_';
-    throw refuse("invalid_name", "schema", schema, fix);
-  }
+  checkSchemaName(schema);
   checkPool(connection);
-  const pool = typeof connection === "string" ? poolOf(connection) : connection;
-  const bind = bindSchema(schema);
-  const connections = createConnections({ pool, bind });
+  const own = typeof connection === "string" ? new OwnPool(connection) : undefined;
+  const pool = own ?? new BorrowedPool(connection as PoolLike, system);
+  const context = { pool, bind: bindSchema(schema), system, peers: new Peers() };
+  const connections = createConnections(context);
   try {
+    await refuseTransactionPooler(context);
     await checkDurability(connections.inspect);
     await migrate(connections.inspect, schema);
   } catch (error) {
     await connections.close();
+    own?.close();
     throw error;
   }
-  const channel = new HintChannel(schema, { pool, bind }, system);
-  const transactions = createTransactions(bind, channel);
+  const channel = new HintChannel(schema, context);
+  const transactions = createTransactions(context.bind, channel);
   const scope = groupScope(connections.write);
   // The connections of claims do not wait for the disk. A crash may undo a relaxed write together with its claim.
   const relaxedScope = groupScope(connections.relaxed);
@@ -61,7 +64,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       return (await connections.write.run(CLOCK))[0]?.[0] as number;
     },
     async commit(units, { now, tx, relaxed }) {
-      checkUnits(units);
+      checkUnits(units, now);
       return transactions.run(
         tx,
         (session, hints) => commitUnits(transactionScope(session), units, now, hints),
@@ -69,9 +72,15 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       );
     },
     listen: (onHint) => channel.listen(onHint),
+    diagnose: () =>
+      diagnoseServer({
+        runner: connections.inspect,
+        schema,
+        pool: typeof connection === "string" ? pool : undefined,
+      }),
     async close() {
-      await channel.close();
-      await connections.close();
+      await Promise.all([channel.close(), connections.close()]);
+      own?.close();
     },
   };
 }

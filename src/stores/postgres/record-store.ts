@@ -2,7 +2,7 @@ import type { RecordKey, RecordRow, RecordStore } from "../../ports/store.ts";
 import { checkBatch, checkLimit } from "../check-batch.ts";
 import { decodeRecord } from "../sql/row-codec.ts";
 import { textArray } from "./array-literal.ts";
-import type { Runner } from "./connection.ts";
+import type { Runner } from "./session.ts";
 import { LIST_RECORDS, LOAD_RECORDS } from "./statements.ts";
 
 export function createRecordStore(runner: Runner, assertOpen: () => void): RecordStore {

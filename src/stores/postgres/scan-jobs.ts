@@ -2,8 +2,8 @@ import type { JobId, JobRow } from "../../core/job/job.ts";
 import { SCAN_STEP, type ScannedCount, type ScannedJobs } from "../../ports/store.ts";
 import { cursorOf, type ScanCursor, type ScanPath, scanCursorOf } from "../scan-cursor.ts";
 import { decodeJob, STATE_CODES } from "../sql/row-codec.ts";
-import type { Runner } from "./connection.ts";
 import { BACKWARDS, FORWARDS } from "./inspect-statements.ts";
+import type { Runner } from "./session.ts";
 import type { Statement } from "./statements.ts";
 
 /** The last position of the range that a step reads; null: the range has no end. */

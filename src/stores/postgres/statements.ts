@@ -379,7 +379,7 @@ export const PRUNE_EVENTS: Statement = {
   text: `
 delete from curfew.events
  where ctid = any(array(
-         select o.ctid from (select ctid, at from curfew.events order by xid, seq limit $2::bigint) o
+         select o.ctid from (select ctid, at from curfew.events order by epoch, xid, seq limit $2::bigint) o
           where o.at < $1::bigint))
 returning seq`,
 };
@@ -388,6 +388,23 @@ returning seq`,
 export const CLOCK: Statement = {
   name: "clock",
   text: "select floor(extract(epoch from clock_timestamp()) * 1000)::bigint",
+};
+
+/** The server's process of a session, when it started, and whether the session takes no writes: "on" or "off". */
+export const IDENTIFY: Statement = {
+  text: `
+select pg_backend_pid(), (select backend_start::text from pg_stat_activity where pid = pg_backend_pid()),
+       current_setting('transaction_read_only')`,
+};
+
+/** Begins a new epoch if the tables are in another cluster, or on another timeline, than before. */
+export const ENTER_CLUSTER: Statement = { text: "select curfew.enter_cluster()" };
+
+/** Ends a process of the server. $1 pid, $2 when it started, so that no other process is ended in its place. */
+export const END_BACKEND: Statement = {
+  text: `
+select pg_terminate_backend(pid) from pg_stat_activity
+ where pid = $1::int and backend_start = $2::text::timestamptz`,
 };
 
 /** Sends payloads to all listeners. $1 channel, $2 payloads. */
@@ -406,4 +423,27 @@ values ($1::int, $2::text, $3::text, to_timestamp($4::bigint / 1000.0))`,
 /** Settings that decide whether an acknowledged write can be lost. Returns name and value. */
 export const DURABILITY: Statement = {
   text: "select name, setting from pg_settings where name in ('fsync', 'synchronous_commit')",
+};
+
+/** Settings, connections and size, for people who look for a problem. */
+export const SERVER_FACTS: Statement = {
+  text: `
+    select current_setting('server_version'), current_setting('fsync'), current_setting('full_page_writes'),
+      current_setting('synchronous_commit'), current_setting('autovacuum'), current_setting('max_connections'),
+      (select count(*) from pg_stat_activity where backend_type = 'client backend'), pg_database_size(current_database())`,
+};
+
+/** Takes the schema. Gives the tables with their live and dead rows, as the server estimates them. */
+export const TABLE_FACTS: Statement = {
+  text: "select relname, n_live_tup, n_dead_tup from pg_stat_user_tables where schemaname = $1 order by relname",
+};
+
+/** Takes the schema. Gives what may keep this role from writing, and a table that it may not write. */
+export const WRITE_FACTS: Statement = {
+  text: `
+    select pg_is_in_recovery()::text, current_setting('transaction_read_only'), current_user,
+      (select min(tablename) from pg_tables where schemaname = $1 and tablename <> 'migrations' and not (
+        has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'insert')
+        and has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'update')
+        and has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'delete')))`,
 };

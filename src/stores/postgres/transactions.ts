@@ -1,6 +1,7 @@
 import { refuse } from "../../core/errors.ts";
-import { type ClientLike, type SchemaBinding, Session } from "./connection.ts";
 import { HintBatch, type HintChannel } from "./hints.ts";
+import { type ClientLike, type SchemaBinding, Session } from "./session.ts";
+import { ENTER_CLUSTER } from "./statements.ts";
 
 /** Runs work in the caller's transaction, or on the store's connections if there is none, and sends its hints. */
 export interface Transactions {
@@ -12,6 +13,7 @@ export interface Transactions {
 }
 
 export function createTransactions(bind: SchemaBinding, channel: HintChannel): Transactions {
+  const entered = new WeakSet<ClientLike>();
   return {
     async run(tx, within, outside) {
       channel.assertOpen();
@@ -29,7 +31,9 @@ export function createTransactions(bind: SchemaBinding, channel: HintChannel): T
           "pass the pg client that began the transaction",
         );
       }
-      const session = new Session(tx, bind, false);
+      const session = new Session(tx, bind);
+      if (!entered.has(tx)) await session.run(ENTER_CLUSTER);
+      entered.add(tx);
       const result = await within(session, hints);
       await channel.notifyWith(session, hints);
       return result;

@@ -13,7 +13,6 @@ import {
   WAKE_CODES,
 } from "../sql/row-codec.ts";
 import { idArray, jsonTexts, numberArray } from "./array-literal.ts";
-import type { Runner } from "./connection.ts";
 import type { HintBatch } from "./hints.ts";
 import {
   CONFIRM,
@@ -28,6 +27,7 @@ import {
   WRITE,
   WRITE_DONE,
 } from "./job-write-statements.ts";
+import type { Runner } from "./session.ts";
 import { LOCATE } from "./statements.ts";
 
 export const OK: Outcome = { ok: true };

@@ -13,8 +13,9 @@ import { batchesOf, textOfTimeout } from "../sql/batches.ts";
 import type { SqlRow } from "../sql/row-codec.ts";
 import { cancelValues, timeoutValues } from "../sql/timeout-codec.ts";
 import { numberArray, textArray } from "./array-literal.ts";
-import { type Runner, STATEMENT } from "./connection.ts";
+import { STATEMENT } from "./connection.ts";
 import type { HintBatch } from "./hints.ts";
+import type { Runner } from "./session.ts";
 import {
   CANCEL_ID,
   CANCEL_KEY,

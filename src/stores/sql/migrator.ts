@@ -13,6 +13,12 @@ export interface AppliedMigration {
   readonly checksum: string;
 }
 
+/** What a database has, and what it still needs. */
+export interface MigrationPlan {
+  readonly applied: readonly AppliedMigration[];
+  readonly pending: readonly Migration[];
+}
+
 export function checksumOf(migration: Migration): string {
   return createHash("sha256").update(migration.sql).digest("hex");
 }

@@ -2,8 +2,8 @@ import type { Policy, PolicyField, SettingSource } from "../../core/job/job.ts";
 
 /**
  * The most common policy. Every job that has run stores its policy; only the difference to this one is written, which
- * halves the size of a finished row. It is part of the format on disk: never change it, even if the built-in defaults
- * change.
+ * halves the size of a finished row. It is part of the format on disk: never change a value, even if the built-in defaults
+ * change. Give a new field the value that old rows had.
  */
 const USUAL = {
   attempt: 1_800_000,

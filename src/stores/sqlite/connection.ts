@@ -1,13 +1,13 @@
-import Database from "better-sqlite3";
 import { CurfewError } from "../../core/errors.ts";
 import { backoff } from "../../core/pace.ts";
 import { rest, type System } from "../../ports/system.ts";
 import { type BatchSize, batchesOf } from "../sql/batches.ts";
+import type { Binding, Handle, SqliteFile } from "./binding.ts";
 import { Checkpointer } from "./checkpointer.ts";
 import { DiskSync } from "./disk-sync.ts";
-import { type DatabaseHandle, Session } from "./session.ts";
+import { Session } from "./session.ts";
 import { explained, failed, isBusy } from "./sqlite-errors.ts";
-import { BEGIN, COMMIT, LOG_SIZE, ROLLBACK } from "./statements.ts";
+import { BEGIN, COMMIT, JOURNAL_DELETE, JOURNAL_WAL, LOG_SIZE, ROLLBACK, SNAPSHOT } from "./statements.ts";
 
 /**
  * The most that one transaction takes: enough to share its cost, and little enough that the event loop runs again
@@ -36,22 +36,24 @@ const BACKOFF = { first: 1, factor: 2, most: 20 };
  */
 export class Connection {
   readonly path: string;
-  readonly #database: InstanceType<typeof Database>;
+  readonly binding: Binding;
+  readonly #database: Handle;
   readonly #session: Session;
   readonly #system: System;
   #disk: DiskSync | undefined;
   #checkpointer: Checkpointer | undefined;
   #isClosed = false;
 
-  constructor(path: string, system: System) {
+  constructor({ path, binding }: SqliteFile, system: System) {
     this.path = path;
+    this.binding = binding;
     this.#system = system;
     try {
-      this.#database = new Database(path, { timeout: 0 });
+      this.#database = binding.open(path);
     } catch (error) {
       throw explained(error, path);
     }
-    this.#session = new Session(this.#database as unknown as DatabaseHandle);
+    this.#session = new Session(this.#database);
   }
 
   assertOpen(): void {
@@ -60,26 +62,29 @@ export class Connection {
 
   /** Chooses how SQLite writes. Refuses a file that cannot have a write-ahead log. */
   configure(): void {
-    const mode = this.#database.pragma("journal_mode = wal", { simple: true });
+    const mode = this.#session.get(JOURNAL_WAL)?.[0];
     if (mode !== "wal") {
       const says = `cannot have a write-ahead log (its journal mode is "${mode}"): put it on a local disk`;
       throw failed(this.path, says);
     }
     // Commits do not wait for the disk. Checkpoints do, or a power cut could damage the file.
-    this.#database.pragma("synchronous = normal");
+    this.#database.exec("pragma synchronous = normal");
+    // On macOS a plain sync leaves data in the cache of the drive.
+    this.#database.exec("pragma checkpoint_fullfsync = on");
+    // A copy of SQLite that another thread cannot find runs checkpoints in commits, as is SQLite's default.
+    if (!this.binding.isShared) return;
     this.#checkpointEvery(MOST_BEHIND);
     this.#checkpointer = new Checkpointer({
       path: this.path,
+      binding: this.binding.name,
       waiting: () => this.#logBehind(),
       onFailure: () => this.#checkpointEvery(SQLITE_DEFAULT),
     });
-    // On macOS a plain sync leaves data in the cache of the drive.
-    this.#database.pragma("checkpoint_fullfsync = on");
   }
 
   /** Lets SQLite run a checkpoint in the commit that makes the log this long. */
   #checkpointEvery(pages: number): void {
-    if (!this.#isClosed) this.#database.pragma(`wal_autocheckpoint = ${pages}`);
+    if (!this.#isClosed) this.#database.exec(`pragma wal_autocheckpoint = ${pages}`);
   }
 
   #logBehind(): number {
@@ -89,7 +94,33 @@ export class Connection {
 
   /** Takes the file exclusively at its first use. That use fails if another connection has it open. */
   claimAlone(): void {
-    this.#database.pragma("locking_mode = exclusive");
+    this.#database.exec("pragma locking_mode = exclusive");
+  }
+
+  /** Takes the file exclusively until this connection closes, and brings its whole log into it. Call it first. */
+  takeAlone(): void {
+    this.claimAlone();
+    try {
+      this.#session.get(JOURNAL_DELETE);
+      this.#database.exec("begin exclusive");
+    } catch (error) {
+      if (!isBusy(error)) throw explained(error, this.path);
+      throw failed(this.path, "is in use: stop every process that has it open, and try again", error);
+    }
+  }
+
+  /** Copies the file as it is now. Nobody waits for it. */
+  async copyTo(path: string): Promise<void> {
+    // SQLite would begin anew after each commit of another connection if this one had no transaction.
+    await this.whenFree(() => {
+      if (!this.#session.inTransaction) this.#database.exec("begin");
+      this.#session.get(SNAPSHOT);
+    });
+    try {
+      await this.#database.copyTo(path);
+    } catch (error) {
+      throw explained(error, this.path);
+    }
   }
 
   /** Resolves when everything committed before this call is on disk. */
@@ -121,6 +152,7 @@ export class Connection {
   /** A write that nobody waits for. If the file is busy or the write fails, it is skipped. */
   writeIfFree(work: (session: Session) => void): void {
     try {
+      this.#disk?.guard.check();
       this.#transaction(work);
     } catch {
       // The next call that matters reports the error.
@@ -163,9 +195,11 @@ export class Connection {
 
   /** Tries until the file is free, without blocking the event loop. */
   async whenFree<Result>(attempt: () => Result): Promise<Result> {
-    const giveUpAt = this.#system.monotonic() + LOCK_WAIT;
+    const from = this.#system.monotonic();
+    const giveUpAt = from + LOCK_WAIT;
     for (let tries = 1; ; tries++) {
       this.assertOpen();
+      this.#disk?.guard.look(from);
       try {
         const result = attempt();
         // Yield, or a caller in a tight loop would block everything else in this process.
@@ -188,8 +222,10 @@ export class Connection {
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    await this.#disk?.close();
+    await this.#disk?.end();
     await this.#checkpointer?.close();
+    this.#disk?.guard.voidLostLog();
     this.#database.close();
+    this.#disk?.close();
   }
 }

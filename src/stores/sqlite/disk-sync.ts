@@ -1,5 +1,6 @@
 import { closeSync, fdatasync, fsyncSync, openSync } from "node:fs";
 import { dirname } from "node:path";
+import { FileGuard } from "./file-guard.ts";
 import { failed } from "./sqlite-errors.ts";
 
 /**
@@ -10,6 +11,7 @@ import { failed } from "./sqlite-errors.ts";
 export class DiskSync {
   readonly #path: string;
   readonly #log: number;
+  readonly guard: FileGuard;
   /** The running sync, or the last one. */
   #current: Promise<void> = Promise.resolve();
   /** The sync that starts when the current one has ended. */
@@ -19,6 +21,7 @@ export class DiskSync {
   constructor(path: string) {
     this.#path = path;
     this.#log = openSync(`${path}-wal`, "r+");
+    this.guard = new FileGuard(path, this.#log);
     syncFolder(dirname(path));
   }
 
@@ -33,8 +36,12 @@ export class DiskSync {
     return this.#next;
   }
 
-  async close(): Promise<void> {
+  /** Waits for the last sync. */
+  async end(): Promise<void> {
     await (this.#next ?? this.#current).catch(() => {});
+  }
+
+  close(): void {
     closeSync(this.#log);
   }
 
@@ -45,15 +52,21 @@ export class DiskSync {
   #sync(): Promise<void> {
     return new Promise((resolve, reject) => {
       fdatasync(this.#log, (error) => {
-        if (error) reject(failed(this.#path, `could not be synced to disk: ${error.message}`, error));
-        else resolve();
+        if (error) return reject(failed(this.#path, `could not be synced to disk: ${error.message}`, error));
+        try {
+          // A sync of a log that is no longer the file's own keeps nothing.
+          this.guard.check();
+          resolve();
+        } catch (lost) {
+          reject(lost);
+        }
       });
     });
   }
 }
 
 /** The log's name must be durable too. SQLite ensures that only if it syncs the log itself. */
-function syncFolder(path: string): void {
+export function syncFolder(path: string): void {
   // Windows cannot open folders and needs no such sync.
   if (process.platform === "win32") return;
   const folder = openSync(path, "r");

@@ -8,7 +8,7 @@ import {
   type LiveCount,
   LOG_LIMIT,
 } from "../../ports/store.ts";
-import { checkLimit } from "../check-batch.ts";
+import { checkBatch, checkLimit } from "../check-batch.ts";
 import { pathOf } from "../scan-cursor.ts";
 import { type EventRow, FIRST_ROWS, moreRows, PageBuilder, splitCursor } from "../sql/event-pack.ts";
 import { decodeJob, type SqlRow, STATE_CODES, stateOf } from "../sql/row-codec.ts";
@@ -26,6 +26,7 @@ import {
   RANGE_END_DONE,
   READ_EVENTS,
   READ_LINES,
+  UNIQUE_KEYS,
 } from "./statements.ts";
 
 /** The most rows that are read at once: reading a large table must not stop the engine, which shares the thread. */
@@ -59,6 +60,7 @@ export function createInspector(connection: Connection): Inspector {
       const rows = await connection.read((session) => session.all(HOLDERS, [after ?? "", limit]));
       return rows.map(([key, job]) => ({ key: key as string, job: job as string }));
     },
+    uniqueKeys: (ids) => uniqueKeysOf(connection, ids),
     limitKeys: (after, limit) => {
       checkLimit(limit);
       return connection.read((session) => limitsAfter(session, after ?? "", limit));
@@ -98,6 +100,14 @@ export function createInspector(connection: Connection): Inspector {
       return rows.map(([seq, body]) => ({ seq: seq as number, line: JSON.parse(body as string) as Json }));
     },
   };
+}
+
+async function uniqueKeysOf(connection: Connection, ids: readonly JobId[]): Promise<(string | null)[]> {
+  checkBatch(ids, "ids");
+  const list = JSON.stringify(ids);
+  const rows = await connection.read((session) => session.all(UNIQUE_KEYS, [list, list]));
+  const keys = new Map(rows as [string, string][]);
+  return ids.map((id) => keys.get(id) ?? null);
 }
 
 function limitsAfter(session: Session, after: string, limit: number): LimitRow[] {

@@ -81,7 +81,7 @@ select count(*), coalesce(sum(started_at is null), 0)
   from (select started_at from curfew_jobs indexed by curfew_jobs_limited
          where limit_key = ? and limit_key is not null and state > 0 and state = ? limit ?)`;
 
-/** LIMIT_STARTS up to a bound, which comes last. Keys grow with the ids of jobs, so the first ones are the oldest. */
+/** LIMIT_STARTS up to a bound, which comes last. Keys grow with the ids of jobs: the oldest jobs come first. */
 export const STARTS_UP_TO = `
 select count(*), min(wake_at)
   from (select wake_at from curfew_records where kind = '${START_KIND}' and key >= ? and key < ? order by key limit ?)`;

@@ -70,6 +70,14 @@ export const BEGIN = "begin immediate";
 export const COMMIT = "commit";
 export const ROLLBACK = "rollback";
 
+/** They return the mode that the file has then. */
+export const JOURNAL_WAL = "pragma journal_mode = wal";
+export const JOURNAL_DELETE = "pragma journal_mode = delete";
+/** Reads something, because a transaction sees the file as it is at its first read. */
+export const SNAPSHOT = "select count(*) from sqlite_schema";
+/** Returns "ok", or what is damaged. */
+export const QUICK_CHECK = "pragma quick_check(1)";
+
 /** In a caller's transaction, a failed call is rolled back to its savepoint, and the caller's work stays. */
 export const BEGIN_PART = "savepoint curfew";
 export const KEEP_PART = "release curfew";
@@ -80,6 +88,11 @@ export const DATABASE_FILE = "select file from pragma_database_list where name =
 
 /** How durable a handle's commits are: 0 is off. */
 export const SYNCHRONOUS = "select synchronous from pragma_synchronous";
+
+/** How the file is written, and how much of it is used. */
+export const PRAGMAS = `
+  select page_size, page_count, freelist_count, journal_mode, sqlite_version()
+  from pragma_page_size, pragma_page_count, pragma_freelist_count, pragma_journal_mode`;
 
 /** One row if the file has been migrated at least once. */
 export const HAS_MIGRATIONS =
@@ -167,6 +180,12 @@ export const HOLDER = "select id from curfew_jobs where unique_key = ?";
  */
 export const HOLDERS = `
 select unique_key, id from curfew_jobs where unique_key is not null and unique_key > ? order by unique_key limit ?`;
+
+/** The unique keys of live and finished jobs. Takes a JSON array of ids, twice. Returns id and key. */
+export const UNIQUE_KEYS = `
+select j.id, j.unique_key from json_each(?) s cross join curfew_jobs j on j.id = s.value where j.unique_key is not null
+union all
+select j.id, j.unique_key from json_each(?) s cross join curfew_done j on j.id = s.value where j.unique_key is not null`;
 
 const LOCATION = "j.id, j.rowid, j.state, j.fence, j.rev, j.queue, octet_length(j.payload)";
 

@@ -216,6 +216,18 @@ const counts: ConformanceCase[] = [
     },
   },
   {
+    name: "a named job has its unique key, also after its end",
+    async run(bed) {
+      const plain = await bed.add();
+      const ended = await bed.add({ uniqueKey: "b" });
+      const live = await bed.add({ uniqueKey: "a" });
+      await bed.write(ended, { type: "cancel" }, { outsider: true });
+      const ids = [ended.id, "00000000-0000-7000-8000-00000000abcd", plain.id, live.id];
+      assert.deepEqual(await bed.store.inspect.uniqueKeys(ids), ["b", null, null, "a"]);
+      assert.deepEqual(await bed.store.inspect.uniqueKeys([]), []);
+    },
+  },
+  {
     name: "live counts follow every change of state, by queue and type, and leave out what has ended",
     async run(bed) {
       const counted = async () =>

@@ -1,8 +1,8 @@
 // tidy: table
 
 /**
- * All reasons that `why` can give, in order of precedence. The guide "Troubleshooting by symptom" has a section for
- * each, and a test compares the two.
+ * All reasons that `why` can give, in the order of the guide "Troubleshooting by symptom", which has a section for each; a
+ * test compares the two. Which reason comes first is decided in `waiting.ts`, `running.ts` and `ended.ts`.
  */
 export const WHY_CODES = {
   unique_key_held: "Nothing was enqueued: another job holds the unique key.",

@@ -13,6 +13,8 @@ export interface LimitFacts {
   /** The limit that applies: an operator's override goes before what the job says. */
   readonly limit: KeyLimit;
   readonly slots: HeldSlots;
+  /** The most of each kind of slot that was counted. */
+  readonly countedUpTo: number;
   /** Jobs that wait for the same limit before this one, up to MOST_AHEAD + 1. */
   readonly ahead: number;
 }

@@ -7,15 +7,19 @@ type Full = "limit_full" | "limit_strict" | "rate_full";
 
 /** Which part of a limit is used up; undefined while it has room. */
 export function isLimitFull(facts: LimitFacts): Full | undefined {
-  const { limit, slots } = facts;
-  const { concurrency, rate } = limit;
+  const { limit, slots, countedUpTo } = facts;
+  const { rate } = limit;
   const held = slots.available + slots.active;
-  if (concurrency !== undefined && held >= concurrency) return "limit_full";
-  if (concurrency !== undefined && limit.strict && held + slots.retryable >= concurrency)
-    return "limit_strict";
-  if (rate !== undefined && slots.available + slots.unstarted + slots.starts >= rate.limit)
-    return "rate_full";
-  return undefined;
+  if (limit.concurrency !== undefined) {
+    const concurrency = Math.min(limit.concurrency, countedUpTo);
+    if (held >= concurrency) return "limit_full";
+    if (limit.strict && held + slots.retryable >= concurrency) return "limit_strict";
+  }
+  return rate && usedStarts(slots) >= Math.min(rate.limit, countedUpTo) ? "rate_full" : undefined;
+}
+
+function usedStarts(slots: LimitFacts["slots"]): number {
+  return slots.available + slots.unstarted + slots.starts;
 }
 
 /** Why a job that waits for its limit has not been admitted. */
@@ -39,7 +43,8 @@ function admitting(key: string): WhyReason {
   return reason("limit_admitting", sentence, { who: { kind: "limit", id: key }, action: WAIT });
 }
 
-function fullReason(full: Full, key: string, { limit, slots }: LimitFacts, now: number): WhyReason {
+function fullReason(full: Full, key: string, facts: LimitFacts, now: number): WhyReason {
+  const { limit, slots } = facts;
   const raise = act(
     "raise-limit",
     `Wait, or call engine.limits.put("${key}", …) to let more of them run.`,
@@ -47,16 +52,28 @@ function fullReason(full: Full, key: string, { limit, slots }: LimitFacts, now: 
   );
   const who = { kind: "limit", id: key } as const;
   if (full === "rate_full") {
-    const { limit: most, per } = limit.rate as { limit: number; per: number };
-    const next = slots.nextAt === null ? "" : ` The next start is allowed in ${roughly(slots.nextAt - now)}.`;
-    const sentence = `Limit "${key}" allows ${counted(most, "start")} in ${roughly(per)}, and all are used.${next}`;
-    return reason("rate_full", sentence, { until: slots.nextAt, who, action: raise });
+    return rateReason(key, facts, { who, action: raise }, now);
   }
   if (full === "limit_strict") {
     const sentence = `Limit "${key}" is strict: a job that waits for its retry keeps the slot.`;
     return reason("limit_strict", sentence, { who, action: raise });
   }
   return heldReason("limit_full", `Limit "${key}"`, limit.concurrency as number, slots, who, raise, now);
+}
+
+function rateReason(
+  key: string,
+  { limit, slots, countedUpTo }: LimitFacts,
+  more: Pick<WhyReason, "who" | "action">,
+  now: number,
+): WhyReason {
+  const { limit: most, per } = limit.rate as { limit: number; per: number };
+  const used = most > countedUpTo ? `at least ${counted(countedUpTo, "start")} are used` : "all are used";
+  // If more starts are used than the rate allows, which it did before it was lowered, the end of one frees no room.
+  const until = usedStarts(slots) > most ? null : slots.nextAt;
+  const next = until === null ? "" : ` The next start is allowed in ${roughly(until - now)}.`;
+  const sentence = `Limit "${key}" allows ${counted(most, "start")} in ${roughly(per)}, and ${used}.${next}`;
+  return reason("rate_full", sentence, { until, ...more });
 }
 
 /** Names a job that holds a slot, and when the first named one must have ended. */

@@ -27,6 +27,8 @@ interface Offer {
 
 const WAITING = new Set<Job["state"]>(["available", "scheduled", "pending", "retryable"]);
 
+const RUNNABLE = new Set<Job["state"]>(["scheduled", "retryable", "pending"]);
+
 function offersOf({ state }: Job): Record<FormName, Offer> {
   const isOver = state === "completed" || state === "discarded" || state === "cancelled";
   const over = isOver ? `It is ${state}.` : undefined;
@@ -50,7 +52,9 @@ function offersOf({ state }: Job): Record<FormName, Offer> {
       form: "run",
       label: "Run now…",
       right: "operate",
-      whyNot: state === "pending" ? undefined : "Only a pending job can be let in by hand.",
+      whyNot: RUNNABLE.has(state)
+        ? undefined
+        : "Only a job that waits for its time or a limit can be run now.",
     },
   };
 }
@@ -71,9 +75,11 @@ export function JobActions({ job, onChange }: { readonly job: Job; readonly onCh
     key("e", "extend", "Extend"),
     key("r", "retry", "Retry"),
     key("c", "cancel", "Cancel the job"),
+    key("n", "run", "Run now"),
     { keys: "y", says: "Copy the id", run: () => void copyText(job.id, "the id") },
   ]);
   const Form = FORMS[query.value.get("form") as keyof typeof FORMS];
+  const isRunnable = offers.run.whyNot === undefined;
   const rest = (isOver ? ["priority", "run", "extend"] : ["priority", "run", "retry"]) as FormName[];
   return (
     <>
@@ -90,6 +96,11 @@ export function JobActions({ job, onChange }: { readonly job: Job; readonly onCh
       ) : (
         <Button icon="extend" hint="e" whyNot={blocked(offers.extend)} onClick={() => open("extend")}>
           {offers.extend.label}
+        </Button>
+      )}
+      {isRunnable && (
+        <Button icon="play" hint="n" whyNot={blocked(offers.run)} onClick={() => open("run")}>
+          {offers.run.label}
         </Button>
       )}
       <Button icon="copy" whyNot={blocked(offers.copy)} onClick={() => open("copy")}>

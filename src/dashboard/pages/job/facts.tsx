@@ -13,12 +13,40 @@ interface FactsProps {
   readonly explanation: Explanation | undefined;
 }
 
+function IdLink({ id, to }: { readonly id: string; readonly to: string }) {
+  return (
+    <a class="mono" href={to} title={id}>
+      {shortId(id)}
+    </a>
+  );
+}
+
 export function JobFacts({ job, events, explanation }: FactsProps) {
   const field = (name: string) => explanation?.fields.find((one) => one.field === name)?.value;
   const worker = runsOf(job, events).at(-1)?.worker;
   const end = endedAt(job);
   const said = (name: string, value: string | undefined) =>
     value && value !== "nothing" ? ([name, value] as const) : ([name, undefined] as const);
+  // A job that ends at once does not note the rules of its worker.
+  const isKnown = explanation?.fixed === true || end === null || job.attempt === 0;
+  const attempts =
+    field("attempts") === "1" ? "none: 1 attempt" : `${field("attempts")} attempts, ${field("backoff")}`;
+  const rules = [
+    ["Retries", field("backoff") && attempts] as const,
+    said("Except", field("except")),
+    ["On timeout", field("mode") === "discard" ? "discarded at once" : "fails, then retries"] as const,
+    [
+      "In the end",
+      field("onExhausted") === "dead-letter" ? "becomes a dead letter" : "is discarded",
+    ] as const,
+    [
+      "Kept",
+      job.state !== "discarded" &&
+        job.state !== "cancelled" &&
+        field("retention") &&
+        `${field("retention")} after it completes`,
+    ] as const,
+  ];
   return (
     <Card title="Job">
       <div class="body">
@@ -51,15 +79,11 @@ export function JobFacts({ job, events, explanation }: FactsProps) {
                 </>
               ),
             ],
+            ["Worker", worker && <IdLink id={worker} to={href("workers", { worker })} />],
             [
-              "Worker",
-              worker && (
-                <span class="mono" title={worker}>
-                  {shortId(worker)}
-                </span>
-              ),
+              "Workflow",
+              job.workflow_id && <IdLink id={job.workflow_id} to={href(`workflows/${job.workflow_id}`)} />,
             ],
-            ["Workflow", job.workflow_id && <span class="mono">{shortId(job.workflow_id)}</span>],
             [
               "Tags",
               job.tags && job.tags.length > 0 && (
@@ -70,11 +94,7 @@ export function JobFacts({ job, events, explanation }: FactsProps) {
                 </span>
               ),
             ],
-            ["Retries", field("backoff") && `${field("attempts")} attempts, ${field("backoff")}`],
-            said("Except", field("except")),
-            ["On timeout", field("mode") === "discard" ? "discarded at once" : "fails, then retries"],
-            ["In the end", field("onExhausted") === "dead-letter" ? "becomes a dead letter" : "is discarded"],
-            ["Kept", field("retention") && `${field("retention")} after it completes`],
+            ...(isKnown ? rules : []),
           ]}
         />
       </div>

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import type { ApiError, Result } from "../../api/client.ts";
-import { activateJob, cancelJob, enqueueCopy, prioritiseJob, retryJob } from "../../api/jobs.ts";
+import { activateJob, cancelJob, enqueueCopy, prioritiseJob, retryJob, runJobNow } from "../../api/jobs.ts";
 import type { Job } from "../../api/wire.ts";
 import { go, href } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";
@@ -8,6 +8,8 @@ import { toast } from "../../state/toasts.ts";
 import { ActionDialog } from "../../ui/dialog.tsx";
 import { ReasonField, TextArea, TextField } from "../../ui/fields.tsx";
 import { limitText } from "../../ui/format.ts";
+import { Time } from "../../ui/time.tsx";
+import { copyOf, undoOf } from "./copy-job.ts";
 
 export interface FormProps {
   readonly job: Job;
@@ -36,7 +38,7 @@ export function CancelForm({ job, onClose, onDone }: FormProps) {
     run(
       () => cancelJob(job.id, reason),
       () => {
-        toast("The job is cancelled.");
+        toast("The job is cancelled.", { action: undoOf(job) });
         onDone();
       },
     );
@@ -55,7 +57,7 @@ export function CancelForm({ job, onClose, onDone }: FormProps) {
         {job.state === "active"
           ? "The handler hears the signal now, and nothing it writes from here on counts."
           : "The job does not start."}{" "}
-        A cancelled job is not retried; it can be copied.
+        A cancelled job stays cancelled; to undo it, a copy is enqueued under a new id.
       </p>
       <ReasonField value={reason} onInput={setReason} />
     </ActionDialog>
@@ -141,7 +143,7 @@ export function RunNowForm({ job, onClose, onDone }: FormProps) {
   const { busy, error, run } = useAction();
   const act = () =>
     run(
-      () => activateJob(job.id, reason),
+      () => (job.state === "pending" ? activateJob(job.id, reason) : runJobNow(job.id, reason)),
       () => {
         toast("The job is available.");
         onDone();
@@ -157,7 +159,20 @@ export function RunNowForm({ job, onClose, onDone }: FormProps) {
       onAct={act}
       onClose={onClose}
     >
-      <p>It becomes available at once. A worker takes it as soon as it has a free slot.</p>
+      <p>
+        {job.state === "scheduled" && job.scheduled_at && (
+          <>
+            It would start <Time at={job.scheduled_at} as="when" />.{" "}
+          </>
+        )}
+        {job.state === "retryable" && job.next_attempt_at && (
+          <>
+            Its next attempt would start <Time at={job.next_attempt_at} as="when" />.{" "}
+          </>
+        )}
+        It becomes available at once. A worker takes it as soon as it has a free slot, and its limit, if it
+        has one, has room.
+      </p>
       <ReasonField value={reason} onInput={setReason} />
     </ActionDialog>
   );
@@ -165,22 +180,6 @@ export function RunNowForm({ job, onClose, onDone }: FormProps) {
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
-
-/** What a new job is made of, so that it can be changed before it is sent. */
-function copyOf(job: Job): string {
-  const options = {
-    queue: job.queue,
-    ...(job.priority !== 0 && { priority: job.priority }),
-    ...(job.timeout_ms !== undefined && { timeout_ms: job.timeout_ms }),
-  };
-  const body = {
-    type: job.type,
-    args: job.args,
-    ...(Object.keys(job.meta).length > 0 && { meta: job.meta }),
-    options,
-  };
-  return JSON.stringify(body, null, 2);
-}
 
 function parsed(text: string): { readonly value?: Record<string, unknown>; readonly error?: string } {
   try {
@@ -192,7 +191,7 @@ function parsed(text: string): { readonly value?: Record<string, unknown>; reado
 }
 
 export function CopyForm({ job, onClose }: FormProps) {
-  const [text, setText] = useState(copyOf(job));
+  const [text, setText] = useState(JSON.stringify(copyOf(job), null, 2));
   const { busy, error, run } = useAction();
   const { value, error: wrong } = parsed(text);
   const act = () =>

@@ -1,11 +1,13 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ApiError } from "../../api/client.ts";
 import { type BulkAction, type BulkTarget, previewBulk, runBulk } from "../../api/jobs.ts";
+import type { Job } from "../../api/wire.ts";
 import { whyNot } from "../../state/session.ts";
 import { toast } from "../../state/toasts.ts";
 import { ActionDialog } from "../../ui/dialog.tsx";
 import { ReasonField } from "../../ui/fields.tsx";
 import { countText, plural } from "../../ui/format.ts";
+import { undoOfAll } from "./undo-cancel.ts";
 
 const WORDS: Readonly<
   Record<BulkAction, { readonly verb: string; readonly done: string; readonly says: string }>
@@ -30,12 +32,14 @@ const WORDS: Readonly<
 interface BulkFormProps {
   readonly action: BulkAction;
   readonly target: BulkTarget;
+  /** The chosen jobs that waited when the form was opened: a cancel of these can be taken back. */
+  readonly waiting?: readonly Job[];
   readonly onClose: () => void;
   readonly onDone: () => void;
 }
 
 /** First how many it means, then the action, a thousand at a time, with its progress. */
-export function BulkForm({ action, target, onClose, onDone }: BulkFormProps) {
+export function BulkForm({ action, target, waiting = [], onClose, onDone }: BulkFormProps) {
   const { verb, done, says } = WORDS[action];
   const [matched, setMatched] = useState<{ readonly count: number; readonly isComplete: boolean }>();
   const [reason, setReason] = useState("");
@@ -66,7 +70,9 @@ export function BulkForm({ action, target, onClose, onDone }: BulkFormProps) {
       cursor = result.data.is_complete ? null : result.data.next_cursor;
       setProgress(count);
     } while (cursor !== null && !isGone.current);
-    toast(`${plural(count, "job")} ${done}.`);
+    toast(`${plural(count, "job")} ${done}.`, {
+      action: action === "cancel" ? undoOfAll(waiting) : undefined,
+    });
     onDone();
   };
   const about =

@@ -62,9 +62,49 @@ export function filterOf(query: URLSearchParams, now: number): Readonly<Record<s
   );
 }
 
+/** Lists beside that of the jobs; each has an address of its own. */
+export type ListName = "jobs" | "timeouts" | "near-misses";
+
+export function listOf(query: URLSearchParams): ListName {
+  const tab = query.get("tab");
+  return tab === "timeouts" || tab === "near-misses" ? tab : "jobs";
+}
+
+const KINDS = [
+  ["execution", "attempt"],
+  ["total", "total"],
+  ["enqueue_ttl", "wait"],
+  ["stalled", "heartbeat"],
+] as const;
+
+/** What the list of fired timeouts can be filtered by. */
+export function firedFilters(filters: readonly Filter[]): readonly Filter[] {
+  return [
+    ...filters.filter(({ name }) => name === "queue" || name === "type"),
+    { name: "kind", label: "limit", options: KINDS },
+    {
+      name: "mode",
+      label: "mode",
+      options: [
+        ["fail", "fail: may be retried"],
+        ["discard", "discard: ends the job"],
+      ],
+    },
+  ];
+}
+
+/** A text that is too short is found in nearly every payload, so the server refuses it. */
+const SHORTEST_SEARCH = 2;
+
+export function searchOf(query: URLSearchParams): string | null {
+  const text = query.get("search")?.trim() ?? "";
+  return text.length < SHORTEST_SEARCH ? null : text;
+}
+
 const PER_PAGE = 50;
 
 export function listQuery(query: URLSearchParams, now: number): Query {
   const order = query.get("order") === "asc" ? "asc" : "desc";
-  return { ...filterOf(query, now), per_page: PER_PAGE, cursor: query.get("cursor"), order };
+  const search = searchOf(query);
+  return { ...filterOf(query, now), search, per_page: PER_PAGE, cursor: query.get("cursor"), order };
 }

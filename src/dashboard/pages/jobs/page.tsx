@@ -1,8 +1,8 @@
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { api } from "../../api/client.ts";
 import { type BulkAction, type BulkTarget, findJobs } from "../../api/jobs.ts";
 import { type Resource, useResource } from "../../api/resource.ts";
-import type { Job, JobState, Page as PageOf, Stats } from "../../api/wire.ts";
+import type { Job, JobState, Page as PageOf, Scanned, Stats } from "../../api/wire.ts";
 import { serverNow } from "../../state/clock.ts";
 import { figures } from "../../state/live.ts";
 import { href, hrefWith, query, setQuery } from "../../state/router.ts";
@@ -12,7 +12,7 @@ import { BulkBar } from "../../ui/bulk-bar.tsx";
 import { Button, copyText } from "../../ui/button.tsx";
 import { Empty, Failure, Skeleton, StaleNote } from "../../ui/callout.tsx";
 import { PageHead } from "../../ui/card.tsx";
-import { FilterBar } from "../../ui/filter-bar.tsx";
+import { type Filter, FilterBar } from "../../ui/filter-bar.tsx";
 import { countText } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { Table } from "../../ui/table.tsx";
@@ -20,8 +20,12 @@ import { type Tab, Tabs } from "../../ui/tabs.tsx";
 import { BulkForm } from "./bulk-form.tsx";
 import { jobColumns } from "./columns.tsx";
 import { ExportButton } from "./csv-export.tsx";
-import { filterOf, filtersOf, listQuery, stateOf } from "./filters.ts";
+import { filterOf, filtersOf, firedFilters, listOf, listQuery, searchOf, stateOf } from "./filters.ts";
+import { FiredList } from "./fired-timeouts.tsx";
+import { NearMissList } from "./near-misses.tsx";
 import { SavedViews } from "./saved-views.tsx";
+import { ScanFoot } from "./scan-foot.tsx";
+import { SearchField } from "./search-field.tsx";
 
 const TABS: readonly JobState[] = [
   "available",
@@ -34,8 +38,52 @@ const TABS: readonly JobState[] = [
   "cancelled",
 ];
 
-/** Jobs over all queues, by any filters at once. Everything that is chosen stands in the URL. */
+/** Jobs over all queues, by any filters at once, and the timeouts among them. What is chosen stands in the URL. */
 export function Page() {
+  const list = listOf(query.value);
+  const stats = useResource(
+    `stats ${query.value.get("queue") ?? ""}`,
+    (signal) => api.get<Stats>("/admin/stats", { queue: query.value.get("queue") }, signal),
+    { live: 3_000 },
+  );
+  const [types, setTypes] = useState<readonly string[]>([]);
+  const queues = (figures.value?.queues ?? []).map(({ queue }) => queue);
+  const filters = filtersOf(queues, types);
+  const current = list === "jobs" ? (stateOf(query.value) ?? "all") : list;
+  return (
+    <>
+      <PageHead title="Jobs">
+        <SavedViews />
+        <Button icon="link" onClick={() => void copyText(location.href, "the link")}>
+          Copy link
+        </Button>
+        {list === "jobs" && <ExportButton />}
+      </PageHead>
+      <Tabs label="Lists" current={current} tabs={tabsOf(stats.data)} />
+      {list === "timeouts" && (
+        <>
+          <FilterBar filters={firedFilters(filters)} />
+          <FiredList />
+        </>
+      )}
+      {list === "near-misses" && (
+        <>
+          <FilterBar filters={filters} />
+          <NearMissList />
+        </>
+      )}
+      {list === "jobs" && <Jobs filters={filters} onTypes={setTypes} />}
+    </>
+  );
+}
+
+interface JobsProps {
+  readonly filters: readonly Filter[];
+  /** Says which types are on the page, for the filter. */
+  readonly onTypes: (types: readonly string[]) => void;
+}
+
+function Jobs({ filters, onTypes }: JobsProps) {
   const asked = listQuery(query.value, serverNow());
   const isFirstPage = !query.value.has("cursor");
   const [ids, setIds] = useState<ReadonlySet<string>>(new Set());
@@ -45,27 +93,19 @@ export function Page() {
     (signal) => findJobs(listQuery(query.value, serverNow()), signal),
     {
       // Rows that somebody is choosing from stay where they are.
-      live: isFirstPage && !isBusy ? 3_000 : false,
+      // A search reads thousands of rows, so it is made once.
+      live: isFirstPage && !isBusy && searchOf(query.value) === null ? 3_000 : false,
     },
   );
-  const stats = useResource(
-    `stats ${query.value.get("queue") ?? ""}`,
-    (signal) => api.get<Stats>("/admin/stats", { queue: query.value.get("queue") }, signal),
-    { live: 3_000 },
-  );
-  const queues = (figures.value?.queues ?? []).map(({ queue }) => queue);
-  const types = [...new Set(jobs.data?.items.map(({ type }) => type) ?? [])];
+  const types = [...new Set(jobs.data?.items.map(({ type }) => type) ?? [])].sort().join(" ");
+  useEffect(() => {
+    if (types !== "") onTypes(types.split(" "));
+  }, [types]);
   return (
     <>
-      <PageHead title="Jobs">
-        <SavedViews />
-        <Button icon="link" onClick={() => void copyText(location.href, "the link")}>
-          Copy link
-        </Button>
-        <ExportButton />
-      </PageHead>
-      <Tabs label="States" current={stateOf(query.value) ?? "all"} tabs={tabsOf(stats.data)} />
-      <FilterBar filters={filtersOf(queues, types)} />
+      <FilterBar filters={filters}>
+        <SearchField />
+      </FilterBar>
       <StaleNote of={jobs} what="The list" />
       <List jobs={jobs} ids={ids} setIds={setIds} />
     </>
@@ -74,8 +114,9 @@ export function Page() {
 
 function tabsOf(stats: Stats | undefined): Tab[] {
   // Counts are those of the queue alone: other filters would have to be counted one by one.
-  const isCounted = !["type", "last", "since", "until"].some((name) => query.value.has(name));
-  const to = (state: string | null) => hrefWith({ state, cursor: null });
+  const isCounted = !["type", "last", "since", "until", "search"].some((name) => query.value.has(name));
+  const none = { state: null, tab: null, cursor: null, kind: null, mode: null };
+  const to = (state: string | null) => hrefWith({ ...none, state });
   return [
     { id: "all", title: "All", href: to(null) },
     ...TABS.map((state) => {
@@ -87,11 +128,22 @@ function tabsOf(stats: Stats | undefined): Tab[] {
           : `${countText(count)}${isOver && count > 0 ? " in 24 h" : ""}`;
       return { id: state, title: STATE_LOOKS[state].word, href: to(state), count: text };
     }),
+    {
+      id: "timeouts",
+      title: "Timeouts",
+      href: hrefWith({ ...none, tab: "timeouts", search: null }),
+      isApart: true,
+    },
+    {
+      id: "near-misses",
+      title: "Near misses",
+      href: hrefWith({ ...none, tab: "near-misses", search: null }),
+    },
   ];
 }
 
 interface ListProps {
-  readonly jobs: Resource<PageOf<Job>>;
+  readonly jobs: Resource<Scanned<Job>>;
   readonly ids: ReadonlySet<string>;
   readonly setIds: (ids: ReadonlySet<string>) => void;
 }
@@ -110,7 +162,20 @@ function List({ jobs, ids, setIds }: ListProps) {
       </div>
     );
   const { items, pagination } = jobs.data;
-  if (items.length === 0) return <Nothing />;
+  const search = searchOf(query.value);
+  const foot =
+    search === null ? (
+      <Foot shown={items.length} pagination={pagination} />
+    ) : (
+      <ScanFoot found={items.length} scanned={jobs.data.scanned} pagination={pagination} what="jobs" />
+    );
+  if (items.length === 0)
+    return (
+      <>
+        <Nothing />
+        {search !== null && foot}
+      </>
+    );
   const start = (name: BulkAction, target: BulkTarget) => setAction({ action: name, target });
   return (
     <>
@@ -123,27 +188,18 @@ function List({ jobs, ids, setIds }: ListProps) {
         hrefOf={({ id }) => href(`jobs/${id}`)}
         selection={{ ids, set: setIds }}
       />
-      <Foot shown={items.length} pagination={pagination} />
+      {foot}
       <BulkBar
         count={ids.size}
         onClear={() => setIds(new Set())}
         note={<Matching total={pagination.total} onAct={start} />}
       >
-        {(["retry", "cancel", "delete"] as const).map((name) => (
-          <Button
-            key={name}
-            small
-            kind={name === "retry" ? "primary" : name === "cancel" ? "danger" : "plain"}
-            whyNot={whyNot("operate")}
-            onClick={() => start(name, { job_ids: [...ids] })}
-          >
-            {{ retry: "Retry…", cancel: "Cancel…", delete: "Delete…" }[name]}
-          </Button>
-        ))}
+        <BulkButtons onAct={(name) => start(name, { job_ids: [...ids] })} />
       </BulkBar>
       {action && (
         <BulkForm
           {...action}
+          waiting={waitingOf(items, action.target)}
           onClose={() => setAction(null)}
           onDone={() => {
             setAction(null);
@@ -154,6 +210,33 @@ function List({ jobs, ids, setIds }: ListProps) {
       )}
     </>
   );
+}
+
+function BulkButtons({ onAct }: { readonly onAct: (action: BulkAction) => void }) {
+  return (
+    <>
+      {(["retry", "cancel", "delete"] as const).map((name) => (
+        <Button
+          key={name}
+          small
+          kind={name === "retry" ? "primary" : name === "cancel" ? "danger" : "plain"}
+          whyNot={whyNot("operate")}
+          onClick={() => onAct(name)}
+        >
+          {{ retry: "Retry…", cancel: "Cancel…", delete: "Delete…" }[name]}
+        </Button>
+      ))}
+    </>
+  );
+}
+
+/** The chosen jobs that wait and belong to no workflow; those of a filter are not known one by one. */
+function waitingOf(items: readonly Job[], target: BulkTarget): readonly Job[] {
+  if (!("job_ids" in target)) return [];
+  const ids = new Set(target.job_ids);
+  const isWaiting = ({ state }: Job) =>
+    state === "available" || state === "scheduled" || state === "pending" || state === "retryable";
+  return items.filter((job) => ids.has(job.id) && isWaiting(job) && job.workflow_id === undefined);
 }
 
 /** The same action for everything that the filter fits, not only for this page. */
@@ -213,7 +296,9 @@ function Foot({
 }
 
 function Nothing() {
-  const names = ["state", "queue", "type", "last", "since", "until"].filter((name) => query.value.has(name));
+  const names = ["search", "state", "queue", "type", "last", "since", "until"].filter((name) =>
+    query.value.has(name),
+  );
   if (names.length === 0 && !query.value.has("cursor"))
     return (
       <div class="tablewrap">

@@ -14,6 +14,7 @@ import type {
 import { now, serverNow } from "../../state/clock.ts";
 import { figures } from "../../state/live.ts";
 import { href, query, setQuery } from "../../state/router.ts";
+import { notice } from "../../state/session.ts";
 import { LinkButton } from "../../ui/button.tsx";
 import { Failure, Skeleton, StaleNote } from "../../ui/callout.tsx";
 import { Card, PageHead } from "../../ui/card.tsx";
@@ -113,6 +114,7 @@ export function Page() {
         />
       </PageHead>
       <StaleNote of={stats} what="What is" />
+      <NoticeCard />
       <Attention concerns={concerns} at={queues.at} />
       <Figures
         stats={stats.data}
@@ -123,6 +125,27 @@ export function Page() {
       <Due active={seen.active.data} waiting={seen.waiting.data} />
       <Plots history={seen.history} range={range} />
     </>
+  );
+}
+
+/** What the server says about itself, with links to where something is to be seen. */
+function NoticeCard() {
+  const said = notice();
+  if (!said?.text) return null;
+  return (
+    <Card title={said.label} note={said.text}>
+      <div class="notice">
+        {said.links && (
+          <ul>
+            {said.links.map(({ text, to }) => (
+              <li key={to}>
+                <a href={href(to)}>{text}</a>
+              </li>
+            ))}
+          </ul>
+        )}
+      </div>
+    </Card>
   );
 }
 

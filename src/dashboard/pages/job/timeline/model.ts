@@ -1,6 +1,7 @@
 import type { Explanation, Job, WireEvent } from "../../../api/wire.ts";
 import type { LimitName } from "../../../ui/badge.tsx";
 import { durationText } from "../../../ui/format.ts";
+import { type Fold, foldRuns } from "./fold.ts";
 import { type Limits, nextBackoff } from "./limits.ts";
 import { endedAt, type Run, runsOf } from "./runs.ts";
 import { type Scale, scaleOf } from "./scale.ts";
@@ -14,6 +15,7 @@ export type SegmentKind =
   | "backoff"
   | "ghost"
   | "stuck"
+  | "folded"
   | "preview";
 
 export interface Segment {
@@ -58,6 +60,9 @@ export interface TimelineModel {
   readonly job: Job;
   readonly limits: Limits;
   readonly runs: readonly Run[];
+  /** The attempts that are drawn one by one; older ones are the fold. */
+  readonly shown: readonly Run[];
+  readonly fold: Fold | null;
   readonly running: Run | null;
   readonly createdAt: number;
   readonly endedAt: number | null;
@@ -89,7 +94,16 @@ export function timelineOf(input: TimelineInput): TimelineModel {
   const end = endedAt(job);
   const createdAt = Date.parse(job.created_at);
   const prediction = end === null ? predict(input, running) : null;
-  const parts = { ...input, isPreview, runs, running, createdAt, endedAt: end, prediction };
+  const parts = {
+    ...input,
+    ...foldRuns(runs),
+    isPreview,
+    runs,
+    running,
+    createdAt,
+    endedAt: end,
+    prediction,
+  };
   const segments = segmentsOf(parts);
   const marks = marksOf(parts);
   const guides = guidesOf(parts);
@@ -100,7 +114,8 @@ export function timelineOf(input: TimelineInput): TimelineModel {
   const ends = [runs.length === 0 ? limits.waitAt : null, limits.totalAt].filter(
     (at): at is number => at !== null,
   );
-  const busy = segments.filter(({ kind }) => kind !== "wait" && kind !== "backoff");
+  // What is folded may be cut: it is one bar, however long it took.
+  const busy = segments.filter(({ kind }) => kind !== "wait" && kind !== "backoff" && kind !== "folded");
   return {
     ...parts,
     scale: scaleOf(createdAt, until, [...instants, ...ends, now], busy),
@@ -114,6 +129,8 @@ export function timelineOf(input: TimelineInput): TimelineModel {
 
 interface Parts extends TimelineInput {
   readonly runs: readonly Run[];
+  readonly shown: readonly Run[];
+  readonly fold: Fold | null;
   readonly running: Run | null;
   readonly createdAt: number;
   readonly endedAt: number | null;
@@ -162,6 +179,8 @@ function segmentsOf({
   job,
   limits,
   runs,
+  shown,
+  fold,
   createdAt,
   endedAt: end,
   prediction,
@@ -177,14 +196,20 @@ function segmentsOf({
       to: firstAt,
       text: `waiting ${durationText(firstAt - createdAt)}`,
     });
-  runs.forEach((run, index) => {
+  if (fold) {
+    segments.push({ kind: "folded", from: fold.from, to: fold.to });
+    const next = shown[0]?.from ?? fold.to;
+    if (next > fold.to)
+      segments.push({ kind: "backoff", from: fold.to, to: next, text: durationText(next - fold.to) });
+  }
+  shown.forEach((run, index) => {
     const to = run.to ?? now;
     const soft =
       run.softAt ?? (run.to === null && limits.softAt !== null && limits.softAt < now ? limits.softAt : null);
     const ran = `attempt ${run.attempt}${run.to === null ? "" : ` ran ${durationText((soft ?? to) - run.from)}`}`;
     segments.push({ kind: "run", from: run.from, to: soft ?? to, text: ran });
     if (soft !== null) segments.push({ kind: "grace", from: soft, to });
-    const next = runs[index + 1]?.from ?? (job.state === "retryable" ? limits.dueAt : undefined);
+    const next = shown[index + 1]?.from ?? (job.state === "retryable" ? limits.dueAt : undefined);
     if (run.to !== null && next !== undefined && next > run.to)
       segments.push({ kind: "backoff", from: run.to, to: next, text: durationText(next - run.to) });
   });
@@ -219,9 +244,9 @@ function segmentsOf({
   return segments;
 }
 
-function marksOf({ job, runs, createdAt, endedAt: end }: Parts): TimelineMark[] {
+function marksOf({ job, runs, shown, createdAt, endedAt: end }: Parts): TimelineMark[] {
   const marks: TimelineMark[] = [{ kind: "created", at: createdAt, text: "created" }];
-  for (const run of runs) {
+  for (const run of shown) {
     const name = `attempt ${run.attempt}`;
     if (run.softAt !== null) marks.push({ kind: "signal", at: run.softAt, text: `${name} was told to stop` });
     if (run.to === null) continue;
@@ -251,9 +276,9 @@ function marksOf({ job, runs, createdAt, endedAt: end }: Parts): TimelineMark[] 
   return marks;
 }
 
-function guidesOf({ limits, runs, running, endedAt: end, now }: Parts): Guide[] {
+function guidesOf({ limits, shown, running, endedAt: end, now }: Parts): Guide[] {
   const guides: Guide[] = [];
-  for (const run of runs) {
+  for (const run of shown) {
     if (run.softAt !== null) guides.push({ kind: "soft", at: run.softAt });
     if (run.isForced && run.to !== null) guides.push({ kind: "force", at: run.to });
   }
@@ -265,14 +290,28 @@ function guidesOf({ limits, runs, running, endedAt: end, now }: Parts): Guide[] 
   return guides;
 }
 
-function labelsOf({ limits, runs, running, createdAt, endedAt: end, job, isPreview }: Parts): Label[] {
+function labelsOf({
+  limits,
+  runs,
+  shown,
+  fold,
+  running,
+  createdAt,
+  endedAt: end,
+  job,
+  isPreview,
+}: Parts): Label[] {
   const labels: Label[] = [];
   const ahead = isPreview ? "accent" : "soft";
+  if (fold) {
+    const text = `attempts ${fold.first} to ${fold.last}, ${durationText(fold.to - fold.from)}`;
+    labels.push({ at: (fold.from + fold.to) / 2, text, tone: "" });
+  }
   if (end === null && limits.totalAt !== null)
     labels.push({ at: limits.totalAt, text: "end of total", tone: "force" });
   if (running && limits.softAt !== null) labels.push({ at: limits.softAt, text: "signal", tone: ahead });
   if (running && limits.hardAt !== null) labels.push({ at: limits.hardAt, text: "kill", tone: "force" });
-  for (const run of [...runs].reverse()) {
+  for (const run of [...shown].reverse()) {
     if (run.to === null) continue;
     if (run.softAt !== null) labels.push({ at: run.softAt, text: "signal", tone: "soft" });
     if (run.end === "completed")

@@ -32,6 +32,8 @@ export interface LimitRow {
 
 const NONE: Pick<LimitRow, "brackets" | "beats" | "silences"> = { brackets: [], beats: [], silences: [] };
 
+const NOT_RECORDED: LimitRow["left"] = ["", "not recorded"];
+
 /** Always all five, in the order of a job's life. */
 export function limitRows(model: TimelineModel): LimitRow[] {
   return [waitRow(model), attemptRow(model), graceRow(model), heartbeatRow(model), totalRow(model)].map(
@@ -59,10 +61,11 @@ function waitRow({ limits, runs, createdAt, endedAt, now, next, job }: TimelineM
 }
 
 function attemptRow(model: TimelineModel): LimitRow {
-  const { limits, runs, running, now, next, prediction, job, endedAt } = model;
+  const { limits, runs, shown, running, now, next, prediction, job, endedAt } = model;
   const { attempt } = limits;
+  if (!limits.isRecorded) return { name: "attempt", ...NONE, left: NOT_RECORDED };
   if (attempt === null) return { name: "attempt", ...NONE, left: ["", "never"] };
-  const brackets: Bracket[] = runs.map((run) => {
+  const brackets: Bracket[] = shown.map((run) => {
     const hasFired = run.softAt !== null;
     // What has ended ran under the limit of its time, whatever is being previewed.
     const past = run.softAt ?? run.from + (job.timeout_ms ?? attempt);
@@ -114,10 +117,11 @@ function attemptLeft({ limits, runs, running, now, endedAt }: TimelineModel): Li
   return ["", `${Math.round(((last.to - last.from) / attempt) * 100)} % used`];
 }
 
-function graceRow({ limits, runs, running, endedAt, now, next }: TimelineModel): LimitRow {
+function graceRow({ limits, runs, shown, running, endedAt, now, next }: TimelineModel): LimitRow {
   const { grace, softAt, hardAt, rules } = limits;
+  if (!limits.isRecorded) return { name: "grace", ...NONE, left: NOT_RECORDED };
   const isOpen = rules.grace.value === "unbounded";
-  const brackets: Bracket[] = runs.flatMap((run): Bracket[] => {
+  const brackets: Bracket[] = shown.flatMap((run): Bracket[] => {
     if (run.softAt === null || run.to === null) return [];
     const to = grace === null ? run.to : run.softAt + grace;
     const note = run.isForced ? "ran out" : run.isLate ? "completed in it" : undefined;
@@ -161,10 +165,11 @@ function graceRow({ limits, runs, running, endedAt, now, next }: TimelineModel):
 
 const ranFor = (runs: readonly Run[], now: number) => now - (runs[0]?.from ?? now);
 
-function heartbeatRow({ limits, runs, running, now, endedAt, scale }: TimelineModel): LimitRow {
+function heartbeatRow({ limits, runs, shown, running, now, endedAt, scale }: TimelineModel): LimitRow {
   const { heartbeat, stallAt, isBeatenByWorker } = limits;
+  if (!limits.isRecorded) return { name: "heartbeat", ...NONE, left: NOT_RECORDED };
   if (heartbeat === null) return { name: "heartbeat", ...NONE, left: ["", "never"] };
-  const silences = runs.flatMap((run) => {
+  const silences = shown.flatMap((run) => {
     if (run.to === null || run.end !== "failed" || isBeatenByWorker) return [];
     const from = run.beats.at(-1) ?? run.from;
     return run.to - from > heartbeat / 4 ? [{ from, to: run.to }] : [];
@@ -173,7 +178,7 @@ function heartbeatRow({ limits, runs, running, now, endedAt, scale }: TimelineMo
   const beats = isBeatenByWorker
     ? []
     : thinned(
-        runs.flatMap((run) => run.beats),
+        shown.flatMap((run) => run.beats),
         (scale.until - scale.from) / 200,
       );
   const last = running?.beats.at(-1) ?? running?.from;

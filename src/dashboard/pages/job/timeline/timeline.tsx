@@ -1,19 +1,14 @@
 import type { ComponentChildren } from "preact";
 import { LimitLetter } from "../../../ui/badge.tsx";
-import { clockText, dayText, durationText, exactText, shortClockText } from "../../../ui/format.ts";
+import { clockText, dayText, durationText, shortClockText } from "../../../ui/format.ts";
+import { Cuts, Guides, LETTER, pc } from "./guides.tsx";
 import { headlineOf } from "./headline.ts";
-import { MarkShape } from "./marks.tsx";
-import type { Label, Segment, TimelineModel } from "./model.ts";
+import { Lane } from "./lane.tsx";
+import type { TimelineModel } from "./model.ts";
 import { type Bracket, type LimitRow, limitRows } from "./rows.ts";
 import { CUT_WIDTH, type Scale } from "./scale.ts";
 
-const LANE = 74;
 const ROW = 34;
-const BAR = { top: 34, height: 24 };
-/** About as wide as a letter of a label, in per cent of a plot of 800 px. */
-const LETTER = 0.8;
-
-const pc = (value: number): string => `${value.toFixed(3)}%`;
 
 /** A job's life and its five limits, drawn in one picture that also reads as a table. */
 export function Timeline({
@@ -76,9 +71,16 @@ function Head({ model }: { readonly model: TimelineModel }) {
 function Axis({ model: { scale, now, endedAt } }: { readonly model: TimelineModel }) {
   const nowAt = scale.x(now);
   const isLong = scale.until - scale.from > 36 * 3_600_000;
-  const isFine = scale.ticks.length > 1 && (scale.ticks[1] as number) - (scale.ticks[0] as number) < 60_000;
+  const [first = 0, second = Number.POSITIVE_INFINITY] = scale.ticks;
+  const isFine = second - first < 60_000;
   const text = (at: number) =>
-    isLong ? `${dayText(at).slice(0, 3)} ${shortClockText(at)}` : isFine ? clockText(at) : shortClockText(at);
+    isLong
+      ? `${dayText(at).slice(0, 3)} ${shortClockText(at)}`
+      : at % 1_000 !== 0
+        ? `.${String(at % 1_000).padStart(3, "0")}`
+        : isFine
+          ? clockText(at)
+          : shortClockText(at);
   const gap = isLong || isFine ? 6 : 4;
   const near = (x: number) =>
     (endedAt === null && Math.abs(x - nowAt) < gap + 4) ||
@@ -113,186 +115,6 @@ function Axis({ model: { scale, now, endedAt } }: { readonly model: TimelineMode
       )}
     </svg>
   );
-}
-
-/** What every row repeats, so that lines read as one from top to bottom. */
-function Guides({
-  model: { scale, guides },
-  height,
-}: {
-  readonly model: TimelineModel;
-  readonly height: number;
-}) {
-  return (
-    <>
-      {scale.ticks.map((at) => (
-        <line key={at} class="g-grid" x1={pc(scale.x(at))} x2={pc(scale.x(at))} y1="0" y2={height} />
-      ))}
-      {guides.map(({ kind, at }) => (
-        <line
-          key={`${kind} ${at}`}
-          class={`g-${kind}`}
-          x1={pc(scale.x(at))}
-          x2={pc(scale.x(at))}
-          y1="0"
-          y2={height}
-        />
-      ))}
-    </>
-  );
-}
-
-function Cuts({ scale, height }: { readonly scale: Scale; readonly height: number }) {
-  const steps = Math.ceil(height / 12);
-  const wave = `M0 -2 ${Array.from({ length: steps }, (_, index) => `q${index % 2 ? -4 : 4} 6 0 12`).join(" ")}`;
-  return (
-    <>
-      {scale.cuts.map((cut) => (
-        <g key={cut.from}>
-          <rect class="brk" x={pc(cut.x + 1.5)} width={pc(CUT_WIDTH - 3)} y="0" height={height} />
-          {[1.5, CUT_WIDTH - 1.5].map((edge) => (
-            <svg key={edge} aria-hidden="true" x={pc(cut.x + edge)} overflow="visible">
-              <path class="brk-l" d={wave} />
-            </svg>
-          ))}
-        </g>
-      ))}
-    </>
-  );
-}
-
-function Lane({ model }: { readonly model: TimelineModel }) {
-  const { scale, segments, marks } = model;
-  return (
-    <svg
-      class="p"
-      height={LANE}
-      role="img"
-      aria-label={`What happened so far: ${marks.map(({ text }) => text).join("; ")}`}
-    >
-      <Guides model={model} height={LANE} />
-      {segments.map((segment) => (
-        <SegmentBar key={`${segment.kind} ${segment.from}`} segment={segment} scale={scale} />
-      ))}
-      <Cuts scale={scale} height={LANE} />
-      {placed(model).map(({ x, anchor, label }) => (
-        <text
-          key={`${label.text} ${label.at}`}
-          class={`wide halo ${label.tone}`}
-          x={pc(x)}
-          y="26"
-          text-anchor={anchor}
-        >
-          {label.text}
-        </text>
-      ))}
-      {marks.map(({ kind, at, text }) => (
-        <svg key={`${kind} ${at}`} x={pc(scale.x(at))} y={BAR.top + BAR.height / 2} overflow="visible">
-          <title>{`${text}\n${exactText(at)}`}</title>
-          <MarkShape kind={kind} />
-        </svg>
-      ))}
-    </svg>
-  );
-}
-
-const RECTS: Readonly<Partial<Record<Segment["kind"], string>>> = {
-  wait: "seg-wait",
-  run: "seg-run",
-  "run-future": "seg-run-future",
-  grace: "seg-grace",
-  "grace-future": "seg-grace future",
-  ghost: "seg-ghost",
-  preview: "seg-preview",
-};
-const TEXTS: Readonly<Partial<Record<Segment["kind"], string>>> = {
-  wait: "in-wait",
-  run: "in-run",
-  ghost: "",
-};
-
-function SegmentBar({
-  segment: { kind, from, to, text },
-  scale,
-}: {
-  readonly segment: Segment;
-  readonly scale: Scale;
-}) {
-  const x = scale.x(from);
-  const width = Math.max(0, scale.x(to) - x);
-  const middle = BAR.top + BAR.height / 2;
-  if (kind === "backoff")
-    return (
-      <g>
-        <line
-          class="seg-backoff"
-          x1={pc(x + 1)}
-          x2={pc(Math.max(x + 1, x + width - 0.5))}
-          y1={middle}
-          y2={middle}
-        />
-        {text && width > text.length * LETTER && (
-          <text class="wide" x={pc(x + width / 2)} y={BAR.top + BAR.height + 14} text-anchor="middle">
-            {text}
-          </text>
-        )}
-      </g>
-    );
-  const isHatched = kind === "grace" || kind === "grace-future";
-  const short = text?.replace(/ ran .*/, "").replace(/, if needed/, "") ?? "";
-  const shown =
-    text === undefined
-      ? ""
-      : width > text.length * LETTER + 1
-        ? text
-        : width > short.length * LETTER + 1
-          ? short
-          : "";
-  return (
-    <g>
-      <rect
-        class={RECTS[kind]}
-        {...(isHatched && { fill: "url(#hatch)" })}
-        x={pc(x)}
-        width={pc(Math.max(0.35, width))}
-        y={BAR.top}
-        height={BAR.height}
-        rx="3"
-      />
-      {shown !== "" && TEXTS[kind] !== undefined && (
-        <text class={`wide ${TEXTS[kind]}`} x={pc(x + width / 2)} y={middle + 4} text-anchor="middle">
-          {shown}
-        </text>
-      )}
-    </g>
-  );
-}
-
-interface Placed {
-  readonly x: number;
-  readonly anchor: "start" | "middle" | "end";
-  readonly label: Label;
-}
-
-/** Labels that would overlap one that stands before them in the list are left out; the chain above has them too. */
-function placed({ labels, scale, now, endedAt }: TimelineModel): Placed[] {
-  const taken: [number, number][] = endedAt === null ? [[scale.x(now) - 0.5, scale.x(now) + 0.5]] : [];
-  return labels.flatMap((label) => {
-    const x = scale.x(label.at);
-    const width = label.text.length * LETTER + 1;
-    const options = [
-      ["middle", x - width / 2, x + width / 2],
-      ["end", x - width - 0.4, x - 0.4],
-      ["start", x + 0.4, x + width + 0.4],
-    ] as const;
-    const found = options.find(
-      ([, from, to]) => from >= -2 && to <= 102 && taken.every(([a, b]) => to < a || from > b),
-    );
-    if (!found) return [];
-    const [anchor, from, to] = found;
-    taken.push([from, to]);
-    return [{ x: anchor === "end" ? x - 0.4 : anchor === "start" ? x + 0.4 : x, anchor, label }];
-  });
 }
 
 function Row({ row, model }: { readonly row: LimitRow; readonly model: TimelineModel }) {

@@ -1,0 +1,52 @@
+import { enqueueCopy } from "../../api/jobs.ts";
+import type { Job } from "../../api/wire.ts";
+import { serverNow } from "../../state/clock.ts";
+import { go, href } from "../../state/router.ts";
+import { type Toast, toast } from "../../state/toasts.ts";
+
+const LIMITS = [
+  "timeout_ms",
+  "total_timeout_ms",
+  "enqueue_ttl_ms",
+  "grace_period_ms",
+  "heartbeat_timeout_ms",
+  "timeout_mode",
+] as const;
+
+/** What a new job like this one is made of, as the interface takes it: its limits and attempts too. */
+export function copyOf(job: Job): Readonly<Record<string, unknown>> {
+  const limits = LIMITS.filter((name) => job[name] !== undefined).map((name) => [name, job[name]] as const);
+  return {
+    type: job.type,
+    args: job.args,
+    ...(Object.keys(job.meta).length > 0 && { meta: job.meta }),
+    options: {
+      queue: job.queue,
+      ...(job.priority !== 0 && { priority: job.priority }),
+      ...Object.fromEntries(limits),
+      retry: { max_attempts: job.max_attempts },
+    },
+  };
+}
+
+/** The same at the same time, if that is still to come. */
+export function anewOf(job: Job): Readonly<Record<string, unknown>> {
+  const isAhead = job.scheduled_at !== undefined && Date.parse(job.scheduled_at) > serverNow();
+  return { ...copyOf(job), ...(isAhead && { scheduled_at: job.scheduled_at }) };
+}
+
+/** A job that runs may have done half of its work, so only a waiting one is enqueued again by a single click. */
+const WAITING = new Set<Job["state"]>(["available", "scheduled", "pending", "retryable"]);
+
+/** What takes a cancel back: the cancelled job stays, and a new one does its work. */
+export function undoOf(job: Job): Toast["action"] {
+  if (!WAITING.has(job.state) || job.workflow_id !== undefined) return undefined;
+  const run = async () => {
+    const result = await enqueueCopy(anewOf(job));
+    if (!result.ok)
+      return toast(`It could not be enqueued anew: ${result.error.message}`, { kind: "failed" });
+    toast("It is enqueued anew.");
+    go(href(`jobs/${result.data.id}`));
+  };
+  return { label: "Undo", run: () => void run() };
+}

@@ -1,0 +1,109 @@
+import type { JobRow } from "../../core/job/job.ts";
+import { type JobLine, type LeftOut, leftOutOf, lineOf } from "../../core/job/job-line.ts";
+import { isTerminal } from "../../core/job/lifecycle.ts";
+import { holdersIn, holdersLeft, type UniqueHolder } from "../../core/job/unique-holders.ts";
+import type { EngineContext } from "../context.ts";
+import { UNIQUE } from "../enqueue/unique-keys.ts";
+import { findJobs, type PageOptions, parsePage } from "./find-jobs.ts";
+import { type JobQuery, matches, type ParsedQuery, parseQuery } from "./job-query.ts";
+
+/** The jobs that were added under one unique key and still block others, where a record of the store keeps the rule. */
+export interface UniqueLine {
+  readonly kind: "unique";
+  readonly key: string;
+  readonly holders: readonly {
+    readonly id: string;
+    readonly at: string;
+    readonly until: string | null;
+    readonly countsEnded: boolean;
+  }[];
+}
+
+export type ExportLine = JobLine | UniqueLine;
+
+export interface ExportPageOptions extends Omit<PageOptions, "newestFirst"> {
+  /** Also jobs that have ended. Dead letters are always exported, and so are those of a state that the query names. */
+  readonly ended?: boolean;
+}
+
+/** A page of an export. `cursor` is the `after` of the next page; null: that was the last one. */
+export interface ExportPage {
+  readonly lines: readonly ExportLine[];
+  readonly cursor: string | null;
+  /** Jobs that the query means and that cannot be exported. */
+  readonly leftOut: Readonly<Record<LeftOut, number>>;
+}
+
+/** Cursors of the second part, the unique keys. No cursor of a scan begins so. */
+const KEYS = "keys:";
+
+/** Reads one page: first the jobs in the order of their ids, then the unique keys that records hold. */
+export async function exportPage(
+  { store, clock }: Pick<EngineContext, "store" | "clock">,
+  query: JobQuery,
+  { ended = false, ...page }: ExportPageOptions,
+): Promise<ExportPage> {
+  const parsed = parseQuery(query, "query");
+  const { after, limit } = parsePage(page, "page");
+  const isAsked = (row: JobRow) =>
+    !isTerminal(row.state) || row.deadLetter || ended || row.state === query.state;
+  const leftOut = { running: 0, workflow: 0, importing: 0 };
+  if (after?.startsWith(KEYS)) {
+    const held = { parsed, isAsked, now: clock.now() };
+    return { ...(await keyPage(store, after.slice(KEYS.length), limit, held)), leftOut };
+  }
+  const found = await findJobs(store, parsed, { after, limit, newestFirst: false });
+  const rows: JobRow[] = [];
+  for (const row of found.jobs) {
+    if (!isAsked(row)) continue;
+    const because = leftOutOf(row);
+    if (because === null) rows.push(row);
+    else leftOut[because] += 1;
+  }
+  const keys = rows.length === 0 ? [] : await store.inspect.uniqueKeys(rows.map(({ id }) => id));
+  const lines = rows.map((row, index) => lineOf(row, keys[index] ?? null));
+  return { lines, cursor: found.cursor ?? KEYS, leftOut };
+}
+
+interface Held {
+  readonly parsed: ParsedQuery;
+  readonly isAsked: (row: JobRow) => boolean;
+  readonly now: number;
+}
+
+/** Holders whose job is exported. A holder whose job is gone is exported with all jobs only: no query can mean it. */
+async function keyPage(
+  { records, jobs }: EngineContext["store"],
+  after: string,
+  limit: number,
+  { parsed, isAsked, now }: Held,
+): Promise<{ readonly lines: UniqueLine[]; readonly cursor: string | null }> {
+  const kept = await records.list(UNIQUE, after === "" ? null : after, Math.min(limit, KEYS_AT_ONCE));
+  const lines: UniqueLine[] = [];
+  for (const { key, body } of kept) {
+    const known = holdersIn(body);
+    const rows = new Map(
+      (await jobs.load(known.map(({ id }) => id))).flatMap((row) => (row ? [[row.id, row]] : [])),
+    );
+    const holders = holdersLeft(known, (id) => rows.get(id) ?? null, now).filter(({ id }) => {
+      const row = rows.get(id);
+      return row ? isAsked(row) && matches(row, parsed) && leftOutOf(row) === null : parsed.isEmpty;
+    });
+    if (holders.length > 0) lines.push({ kind: "unique", key: key[1], holders: holders.map(holderLine) });
+  }
+  const last = kept.at(-1);
+  const isEnd = last === undefined || kept.length < Math.min(limit, KEYS_AT_ONCE);
+  return { lines, cursor: isEnd ? null : `${KEYS}${last.key[1]}` };
+}
+
+/** A record names up to 100 jobs, and all of them are read for a page. */
+const KEYS_AT_ONCE = 50;
+
+function holderLine({ id, at, until, countsEnded }: UniqueHolder): UniqueLine["holders"][number] {
+  return {
+    id,
+    at: new Date(at).toISOString(),
+    until: until === null ? null : new Date(until).toISOString(),
+    countsEnded,
+  };
+}

@@ -1,0 +1,243 @@
+import { type By, parseBy } from "../../core/audit/audit-entry.ts";
+import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { UUID } from "../../core/ids.ts";
+import { type ImportedJob, importedJob } from "../../core/job/import-job.ts";
+import { fenceSalt, type JobId, type JobRow } from "../../core/job/job.ts";
+import { type ParsedLine, parseLine } from "../../core/job/job-line.ts";
+import { isTerminal } from "../../core/job/lifecycle.ts";
+import { holderRecord, holdersIn, type UniqueHolder } from "../../core/job/unique-holders.ts";
+import { parseInstant } from "../../core/time.ts";
+import { BATCH_LIMIT, type Enqueued, NAME_LIMIT, type RecordKey, type Unit } from "../../ports/store.ts";
+import { commitUnits, STALE_TRIES, tooManyChanges } from "../commit/commit.ts";
+import type { EngineContext } from "../context.ts";
+import { UNIQUE } from "../enqueue/unique-keys.ts";
+import { auditEffects } from "../events/audit-log.ts";
+
+export interface ImportOptions {
+  /** Checks the lines and looks for known ids, and stores nothing. Unique keys are not looked up. */
+  readonly dryRun?: boolean;
+  /** Who imports: each call that adds jobs leaves an entry in the audit. */
+  readonly by?: By;
+}
+
+/**
+ * What became of a line, in the order of the lines. `exists`: a job with this id is there, and nothing was changed.
+ * `duplicate`: a live job holds its unique key, so it was not added. `invalid`: `message` says what is wrong.
+ */
+export interface ImportedLine {
+  readonly status: "created" | "exists" | "duplicate" | "invalid";
+  readonly id: string | null;
+  readonly message?: string;
+}
+
+interface Job {
+  readonly index: number;
+  readonly parsed: ParsedLine;
+  readonly made: ImportedJob;
+}
+
+interface Key {
+  readonly index: number;
+  readonly key: string;
+  readonly holders: readonly UniqueHolder[];
+}
+
+/** Stores lines of an export. A call that failed or was killed can be repeated: known ids are found and left alone. */
+export async function importLines(
+  context: EngineContext,
+  lines: readonly unknown[],
+  { dryRun = false, by }: ImportOptions,
+): Promise<ImportedLine[]> {
+  if (!Array.isArray(lines) || lines.length > BATCH_LIMIT)
+    throw refuse("invalid_option", "lines", lines.length, `pass a list of at most ${BATCH_LIMIT} lines`);
+  if (by !== undefined) parseBy(by);
+  const results: ImportedLine[] = [];
+  const jobs: Job[] = [];
+  const keys: Key[] = [];
+  const now = context.clock.now();
+  for (const [index, line] of lines.entries()) {
+    try {
+      if ((line as { kind?: unknown } | null)?.kind === "unique") keys.push({ index, ...parseKey(line) });
+      else {
+        const parsed = parseLine(line, "job", context.documentLimit);
+        jobs.push({ index, parsed, made: importedJob(parsed, now) });
+      }
+    } catch (error) {
+      if (!(error instanceof CurfewError)) throw error;
+      results[index] = { status: "invalid", id: idOf(line), message: error.message };
+    }
+  }
+  await (dryRun ? lookUp(context, jobs, results) : storeJobs(context, jobs, results));
+  for (const key of keys) {
+    if (!dryRun) await storeKey(context, key);
+    results[key.index] = { status: "created", id: null };
+  }
+  const added = jobs.filter(({ index }) => results[index]?.status === "created").length;
+  if (!dryRun && by && added > 0) {
+    const effects = auditEffects(
+      context,
+      by,
+      "jobs.import",
+      { details: { jobs: added } },
+      context.clock.now(),
+    );
+    await commitUnits(context, [{ effects }]);
+  }
+  return results;
+}
+
+function idOf(line: unknown): string | null {
+  const id = (line as { id?: unknown } | null)?.id;
+  return typeof id === "string" && UUID.test(id) ? id : null;
+}
+
+async function lookUp(
+  { store }: EngineContext,
+  jobs: readonly Job[],
+  results: ImportedLine[],
+): Promise<void> {
+  const rows = await rowsOf(
+    store,
+    jobs.map(({ parsed }) => parsed.id),
+  );
+  const seen = new Set<JobId>();
+  for (const {
+    index,
+    parsed: { id },
+  } of jobs) {
+    const row = rows.get(id);
+    const isKnown = seen.has(id) || (row !== undefined && !row.options?.importing);
+    results[index] = { status: isKnown ? "exists" : "created", id };
+    seen.add(id);
+  }
+}
+
+async function rowsOf({ jobs }: EngineContext["store"], ids: readonly JobId[]): Promise<Map<JobId, JobRow>> {
+  const rows = ids.length === 0 ? [] : await jobs.load(ids);
+  return new Map(rows.flatMap((row) => (row ? [[row.id, row]] : [])));
+}
+
+async function storeJobs(
+  context: EngineContext,
+  jobs: readonly Job[],
+  results: ImportedLine[],
+): Promise<void> {
+  if (jobs.length === 0) return;
+  const answers = await enqueueAll(
+    context,
+    jobs.map(({ made }) => made.job),
+  );
+  await storeWithoutKey(context, jobs, answers);
+  const completed = await complete(context, jobs, answers);
+  for (const [at, { index, parsed }] of jobs.entries()) {
+    const answer = answers[at] as Enqueued;
+    const { id } = parsed;
+    if (typeof answer === "object")
+      results[index] = {
+        status: "duplicate",
+        id,
+        message: `job ${id}: live job ${answer.duplicate} holds its unique key; end that job, or leave this one out`,
+      };
+    else results[index] = { status: answer === "created" || completed.has(id) ? "created" : "exists", id };
+  }
+  // Jobs with a limit ask for admission in the next sweep.
+  context.wakeSweepAt(context.clock.now());
+}
+
+/** Bounds of queues are not applied: the jobs were accepted once. */
+function enqueueAll(
+  { store, clock, random }: EngineContext,
+  jobs: readonly ImportedJob["job"][],
+): Promise<Enqueued[]> {
+  const now = clock.now();
+  return store.jobs.enqueue(
+    jobs.map((job) => ({ ...job, fence: fenceSalt(random) })),
+    { now },
+  );
+}
+
+/** An ended job holds no key. If a live job has it, the ended one is stored without: it could not take it back. */
+async function storeWithoutKey(
+  context: EngineContext,
+  jobs: readonly Job[],
+  answers: Enqueued[],
+): Promise<void> {
+  const again = jobs.flatMap(({ parsed, made }, at) => {
+    if (typeof answers[at] !== "object" || !isTerminal(parsed.row.state)) return [];
+    const { uniqueKey: _key, ...job } = made.job;
+    return [{ at, job }];
+  });
+  if (again.length === 0) return;
+  const given = await enqueueAll(
+    context,
+    again.map(({ job }) => job),
+  );
+  for (const [index, { at }] of again.entries()) answers[at] = given[index] as Enqueued;
+}
+
+/** Writes the second part of jobs that need one: of those just added, and of those that an earlier import left so. */
+async function complete(
+  context: EngineContext,
+  jobs: readonly Job[],
+  answers: readonly Enqueued[],
+): Promise<ReadonlySet<JobId>> {
+  const open = jobs.filter(({ made }, at) => made.completion !== null && typeof answers[at] === "string");
+  const rows = await rowsOf(
+    context.store,
+    open.map(({ parsed }) => parsed.id),
+  );
+  const units = new Map<JobId, Unit>();
+  for (const {
+    parsed: { id },
+    made,
+  } of open) {
+    const row = rows.get(id);
+    if (!row?.options?.importing || made.completion === null) continue;
+    const job = { id, fence: row.fence, rev: row.rev, ...made.completion };
+    const isReady = made.completion.image.state === "available";
+    units.set(id, isReady ? { job, effects: [{ ready: row.queue }] } : { job });
+  }
+  const outcomes = await commitUnits(context, [...units.values()]);
+  return new Set([...units.keys()].filter((_id, index) => outcomes[index]?.ok));
+}
+
+const MOST_HOLDERS = 100;
+
+function parseKey(line: unknown): Omit<Key, "index"> {
+  refuseUnknownKeys(line, "unique", ["kind", "key", "holders"]);
+  const { key, holders } = line as Record<string, unknown>;
+  const isKey = typeof key === "string" && key !== "" && key.length <= NAME_LIMIT && key.isWellFormed();
+  if (!isKey || key.includes("\0"))
+    throw refuse("invalid_option", "unique.key", key, `use a text of 1 to ${NAME_LIMIT} characters`);
+  if (!Array.isArray(holders) || holders.length === 0 || holders.length > MOST_HOLDERS)
+    throw refuse("invalid_option", "unique.holders", holders, `use a list of 1 to ${MOST_HOLDERS} holders`);
+  return { key, holders: holders.map((holder, index) => parseHolder(holder, `unique.holders[${index}]`)) };
+}
+
+function parseHolder(holder: unknown, field: string): UniqueHolder {
+  refuseUnknownKeys(holder, field, ["id", "at", "until", "countsEnded"]);
+  const { id, at, until, countsEnded } = holder as Record<string, unknown>;
+  if (typeof id !== "string" || !UUID.test(id))
+    throw refuse("invalid_option", `${field}.id`, id, "use a lower-case UUID");
+  if (typeof countsEnded !== "boolean")
+    throw refuse("invalid_option", `${field}.countsEnded`, countsEnded, "use true or false");
+  const end = until === null ? null : parseInstant(until, `${field}.until`);
+  return { id, at: parseInstant(at, `${field}.at`), until: end, countsEnded };
+}
+
+/** Adds holders to the record of a key, beside those that it has. Repeated, it changes nothing. */
+async function storeKey(context: EngineContext, { key, holders }: Key): Promise<void> {
+  const record: RecordKey = [UNIQUE, key];
+  for (let tries = 0; tries < STALE_TRIES; tries++) {
+    const [stored = null] = await context.store.records.load([record]);
+    const known = stored ? holdersIn(stored.body) : [];
+    const added = holders.filter(({ id }) => known.every((one) => one.id !== id));
+    if (added.length === 0) return;
+    const all = [...known, ...added].sort((a, b) => a.at - b.at).slice(-MOST_HOLDERS);
+    const put = { put: record, ...holderRecord(all, context.clock.now()) };
+    const unit: Unit = { when: [{ record, version: stored?.version ?? 0 }], effects: [put] };
+    const [outcome] = await commitUnits(context, [unit]);
+    if (outcome?.ok) return;
+  }
+  throw tooManyChanges("import", `unique key ${JSON.stringify(key)}`);
+}

@@ -1,0 +1,75 @@
+import { z } from "zod";
+import { EXPORT_VERSION } from "../../core/job/job-line.ts";
+import { byKey, json, type Route, route } from "../route.ts";
+import { exportQuery, importSchema } from "../wire/admin-schemas.ts";
+import { readFilter } from "../wire/filter.ts";
+
+const TAG = "admin";
+const count = z.int().min(0);
+
+const exportReply = z
+  .looseObject({
+    version: z.literal(EXPORT_VERSION),
+    lines: z.array(z.looseObject({ kind: z.enum(["job", "unique"]) })),
+    next_cursor: z.string().nullable(),
+    left_out: z.looseObject({ running: count, workflow: count, importing: count }),
+  })
+  .meta({
+    id: "ExportPage",
+    description: "Lines that an import takes; docs/guides/moving-jobs.md says what is in them.",
+  });
+
+const exportJobs = route({
+  method: "GET",
+  path: "/ojs/v1/admin/export",
+  right: "read",
+  tag: TAG,
+  summary: "Export jobs as lines that another store can import",
+  reply: exportReply,
+  query: exportQuery,
+  replies: { 200: "A page of lines; it may be short and still not be the last" },
+  async run({ query }, { engine }) {
+    const { cursor, per_page, ended } = query;
+    const {
+      lines,
+      cursor: next,
+      leftOut,
+    } = await engine.exportJobs(readFilter(query, engine.now()), {
+      after: cursor || null,
+      limit: per_page ?? 100,
+      ended: ended ?? false,
+    });
+    return json(200, { version: EXPORT_VERSION, lines, next_cursor: next, left_out: leftOut });
+  },
+});
+
+const importReply = z
+  .looseObject({
+    dry_run: z.boolean(),
+    results: z.array(
+      z.looseObject({
+        status: z.enum(["created", "exists", "duplicate", "invalid"]),
+        id: z.string().nullable(),
+        message: z.string().optional(),
+      }),
+    ),
+  })
+  .meta({ id: "ImportResult", description: "What became of each line, in the order of the lines." });
+
+const importJobs = route({
+  method: "POST",
+  path: "/ojs/v1/admin/import",
+  right: "operate",
+  tag: TAG,
+  summary: "Store lines of an export; known ids stay as they are, so it can be repeated",
+  reply: importReply,
+  body: importSchema,
+  replies: { 200: "What became of each line" },
+  async run({ body, identity }, { engine }) {
+    const dryRun = body.dry_run === true;
+    const results = await engine.importJobs(body.lines, { dryRun, by: byKey(identity) });
+    return json(200, { dry_run: dryRun, results });
+  },
+});
+
+export const adminTransferRoutes: readonly Route[] = [exportJobs, importJobs];

@@ -1,0 +1,55 @@
+/** What would run, load or break out if a page took it for anything but text. Each sets `hacked` or loads an image. */
+const VECTORS: readonly string[] = [
+  "<script>hacked=1</script>",
+  "<img src=x onerror=hacked=1>",
+  '"><img src=x onerror="hacked=1">',
+  "'><svg onload=hacked=1>",
+  "<svg/onload=hacked=1>",
+  '<iframe srcdoc="<script>parent.hacked=1</script>">',
+  "<iframe src=javascript:parent.hacked=1>",
+  "<body onload=hacked=1>",
+  "<details open ontoggle=hacked=1>",
+  "<input autofocus onfocus=hacked=1>",
+  "<video><source onerror=hacked=1>",
+  "<object data=javascript:hacked=1>",
+  "<embed src=javascript:hacked=1>",
+  "<a href=javascript:hacked=1>click</a>",
+  "<math><mtext><script>hacked=1</script>",
+  "<style>*{background:url(//evil.example/x)}</style>",
+  '<link rel=stylesheet href="//evil.example/x.css">',
+  '<meta http-equiv=refresh content="0;url=//evil.example">',
+  '<base href="//evil.example/">',
+  "<form action=//evil.example><button>x</button></form>",
+  "</textarea><script>hacked=1</script>",
+  "</title><script>hacked=1</script>",
+  "</script><script>hacked=1</script>",
+  "--><script>hacked=1</script>",
+  "]]><script>hacked=1</script>",
+  "javascript:hacked=1",
+  "data:text/html,<script>parent.hacked=1</script>",
+  "{{constructor.constructor('hacked=1')()}}",
+  ["$", "{hacked=1}"].join(""),
+  "#{hacked=1}",
+  "<%= hacked=1 %>",
+  "__proto__",
+  "constructor",
+  "toString",
+  "../../../../etc/passwd",
+  "//evil.example/x",
+  '=HYPERLINK("http://evil.example")',
+  "\u202egnp.exe",
+  "a\u0300\u0301\u0302\u0303".repeat(3),
+  "𝕏\u200b\u200d\ufeff\u2028",
+];
+
+/** The same in other clothes. */
+const CLOTHES: readonly ((text: string) => string)[] = [
+  (text) => text,
+  (text) => `é ${text} ü`,
+  (text) => `%3C${encodeURIComponent(text)}`,
+  (text) => `&lt;${text.replaceAll("<", "&lt;").replaceAll("o", "&#111;")}`,
+  (text) => `${text}${text.toUpperCase()}`,
+];
+
+/** 200 of them, each different. */
+export const HOSTILE: readonly string[] = CLOTHES.flatMap((dress) => VECTORS.map(dress));

@@ -1,0 +1,34 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { FLOODS, runFlood } from "./attack/floods.ts";
+import { sendEach } from "./attack/run.ts";
+
+/** Three times what `npm run attack` allows: other work on the machine slows every instruction. */
+const LONGEST_BLOCK = 150;
+const MOST_MEMORY = 512_000_000;
+/** A fifth of what `npm run attack` sends. */
+const SCALE = 0.6;
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "curfew-attack-"));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+it("no request of up to 1 MB blocks the event loop for long", async () => {
+  const results = await sendEach("memory:", 2);
+  expect(results.length).toBeGreaterThan(50);
+  expect(results.filter(({ longest }) => longest > LONGEST_BLOCK)).toEqual([]);
+  expect(results.filter(({ status }) => status >= 500)).toEqual([]);
+}, 120_000);
+
+it.each(FLOODS.map((flood) => [flood.name, flood] as const))(
+  "%s: the server stays under 512 MB",
+  async (name, flood) => {
+    const { peak } = await runFlood(flood, `sqlite:${join(folder, `${name}.db`)}`, SCALE);
+    expect(peak).toBeLessThan(MOST_MEMORY);
+  },
+  120_000,
+);

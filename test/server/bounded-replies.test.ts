@@ -1,0 +1,103 @@
+import { expect, it } from "vitest";
+import { openStage } from "./stage.ts";
+
+const LARGE = "x".repeat(900_000);
+
+it("a page of large jobs ends early, and its cursor continues until all are read", async () => {
+  await using stage = await openStage();
+  for (let count = 0; count < 12; count++) await stage.enqueue({}, { args: [LARGE] });
+  for (const path of ["/jobs?limit=200", "/admin/jobs?per_page=200"]) {
+    const seen = new Set<string>();
+    let cursor: string | null = null;
+    let pages = 0;
+    do {
+      const { body } = await stage.get(`${path}${cursor === null ? "" : `&cursor=${cursor}`}`);
+      const jobs = body.jobs ?? body.items;
+      expect(JSON.stringify(body).length).toBeLessThan(6_000_000);
+      for (const { id } of jobs) seen.add(id);
+      cursor = body.pagination.next_cursor;
+      pages += 1;
+    } while (cursor !== null);
+    expect([seen.size, pages > 2]).toEqual([12, true]);
+  }
+});
+
+it("a fetch hands out at most 16 MB, and the rest stays available", async () => {
+  await using stage = await openStage();
+  for (let count = 0; count < 25; count++) await stage.enqueue({}, { args: [LARGE] });
+  const { body } = await stage.post("/workers/fetch", { queues: ["default"], count: 100 });
+  expect(body.jobs.length).toBeGreaterThan(10);
+  expect(body.jobs.length).toBeLessThan(20);
+  const { body: rest } = await stage.post("/workers/fetch", { queues: ["default"], count: 100 });
+  expect(body.jobs.length + rest.jobs.length).toBe(25);
+  expect(rest.jobs.every(({ attempt }: { attempt: number }) => attempt === 1)).toBe(true);
+});
+
+it.each([
+  ["meta", { meta: { text: "x".repeat(64_000) } }, 400, /^meta: .*64000 characters/],
+  ["unknown fields", { notes: "x".repeat(64_000) }, 413, /^unknown fields: .*64000/],
+])("%s of a job have a limit", async (_name, fields, status, message) => {
+  await using stage = await openStage();
+  const reply = await stage.post("/jobs", { type: "a.b", args: [], ...fields });
+  expect([reply.status, reply.body.error.message]).toEqual([status, expect.stringMatching(message)]);
+});
+
+it("labels of a worker have a limit, and a worker with very many job types counts as one that takes all", async () => {
+  await using stage = await openStage();
+  const beat = (more: object) => stage.post("/workers/heartbeat", { worker_id: "w", ...more });
+  expect((await beat({ labels: { text: "x".repeat(2_000) } })).status).toBe(400);
+  const job_types = Array.from({ length: 200 }, (_, index) => `type.${"x".repeat(200)}${index}`);
+  expect((await beat({ job_types })).status).toBe(200);
+  expect((await stage.get("/admin/workers/w")).body).not.toHaveProperty("job_types");
+});
+
+it("log lines of an attempt are limited to 1,000 over HTTP too, and the last line says so", async () => {
+  await using stage = await openStage();
+  await stage.enqueue();
+  const { id, fence } = await stage.fetch();
+  const lines = Array.from({ length: 600 }, (_, index) => ({ message: `line ${index}` }));
+  for (let count = 0; count < 3; count++)
+    expect((await stage.post(`/jobs/${id}/logs`, { lines, fence })).status).toBe(200);
+  const { body } = await stage.get(`/jobs/${id}/logs`);
+  expect(body.lines).toHaveLength(1_000);
+  expect(body.lines[0].message).toBe("line 0");
+  expect(body.lines[999].message).toMatch(/log of this attempt is full/);
+});
+
+it("details of an error above 64,000 characters are left out, and the report counts", async () => {
+  await using stage = await openStage();
+  await stage.enqueue();
+  const { id, fence } = await stage.fetch();
+  const error = { message: "no", details: { text: "x".repeat(64_000) } };
+  expect((await stage.post("/workers/nack", { job_id: id, fence, error })).status).toBe(200);
+  expect((await stage.job(id)).errors[0].details).toEqual({ omitted: "more than 64000 characters" });
+});
+
+it("readers that catch up take turns: a page of one is charged before the next is read", async () => {
+  await using stage = await openStage();
+  for (let count = 0; count < 3; count++)
+    await stage.post("/jobs/batch", {
+      jobs: Array.from({ length: 1_000 }, () => ({ type: "a.b", args: [] })),
+    });
+  const { journal } = stage.engine;
+  const reads: number[] = [];
+  const read = journal.read.bind(journal);
+  journal.read = (options) => {
+    reads.push(stage.engine.now());
+    return read(options);
+  };
+  const first = (await read({ limit: 1 })).cursor as string;
+  reads.length = 0;
+  const streams = await Promise.all([1, 2].map(() => follow(stage, first)));
+  await stage.advance("5s");
+  expect(reads.length).toBeGreaterThan(8);
+  for (const [index, at] of reads.slice(1).entries())
+    expect(at - (reads[index] as number)).toBeGreaterThanOrEqual(50);
+  for (const stream of streams) await stream.cancel();
+});
+
+async function follow(stage: Awaited<ReturnType<typeof openStage>>, after: string): Promise<ReadableStream> {
+  const url = `http://127.0.0.1/ojs/v1/events/stream?after=${encodeURIComponent(after)}`;
+  const response = await stage.server.fetch(new Request(url));
+  return response.body as ReadableStream;
+}

@@ -1,0 +1,275 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
+import type { JobRow } from "../../src/core/job/job.ts";
+import { Engine } from "../../src/engine/engine.ts";
+import { realSystem } from "../../src/engine/runtime/real-system.ts";
+import { chain, constant, defineJob, type ExportLine, processor, step, unchecked } from "../../src/index.ts";
+import { silentLogger } from "../../src/ports/log.ts";
+import type { Store } from "../../src/ports/store.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
+import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
+import { failFirst, faultyStore } from "../../src/testing/faulty-store.ts";
+import { createDatabase, type TestPostgres } from "../postgres.ts";
+import { productionSystem } from "../support/system.ts";
+
+let folder: string;
+let database: TestPostgres;
+let opened = 0;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "curfew-transfer-"));
+  database = await createDatabase(inject("postgresUrl"));
+});
+afterAll(async () => {
+  rmSync(folder, { recursive: true });
+  await database[Symbol.asyncDispose]();
+});
+
+const STORES = {
+  memory: async (): Promise<Store> => createMemoryStore({ clock: () => realSystem.wall() }),
+  sqlite: (): Promise<Store> =>
+    openSqliteStore({ path: join(folder, `${opened++}.db`), system: productionSystem }),
+  postgres: (): Promise<Store> =>
+    openPostgresStore({ connection: database.url, schema: `transfer_${opened++}`, system: realSystem }),
+};
+type StoreName = keyof typeof STORES;
+
+async function openOn(store: Store): Promise<Engine> {
+  const engine = await Engine.open({ store, system: realSystem, logger: silentLogger });
+  onTestFinished(() => engine.close({ drain: "0s" }));
+  return engine;
+}
+
+const open = async (name: StoreName) => openOn(await STORES[name]());
+
+const plain = defineJob({ type: "plain.job", queue: "mail", payload: unchecked<{ n: number }>() });
+const failing = defineJob({
+  type: "failing.job",
+  queue: "payments",
+  retry: { attempts: 3, backoff: constant({ first: "1h", max: "1h" }) },
+});
+const dying = defineJob({
+  type: "dying.job",
+  queue: "payments",
+  retry: { attempts: 1, onExhausted: "dead-letter" },
+});
+const held = defineJob({ type: "held.job", queue: "payments" });
+const limited = defineJob({ type: "limited.job", queue: "limited", limit: { key: "bank", concurrency: 1 } });
+const single = defineJob({ type: "single.job", queue: "mail", unique: {} });
+const daily = defineJob({ type: "daily.job", queue: "mail", unique: { period: "1d" } });
+
+/** A store with a job of every kind. The ids are by name. */
+async function fill(engine: Engine): Promise<Record<string, string>> {
+  let isHeld = () => {};
+  const started = new Promise<void>((resolve) => {
+    isHeld = resolve;
+  });
+  engine.work({
+    queues: { payments: { concurrency: 10 } },
+    processors: [
+      processor(failing, async (context) => {
+        await context.checkpoint({ page: 7 });
+        throw new Error("the bank said no");
+      }),
+      processor(dying, () => {
+        throw new Error("for good");
+      }),
+      processor(held, async ({ signal }) => {
+        isHeld();
+        await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      }),
+    ],
+  });
+  const retrying = new Promise((resolve) => engine.on("job.retrying", resolve));
+  const ids = {
+    plain: await engine.enqueue(
+      plain,
+      { n: 1.5 },
+      { priority: 7, timeouts: { total: "2h", attempt: "5m" }, meta: { who: "mia" }, retry: { attempts: 9 } },
+    ),
+    later: await engine.enqueue(plain, { n: 2 }, { delay: "3h", timeouts: { wait: "4h" } }),
+    retryable: await engine.enqueue(failing),
+    dead: await engine.enqueue(dying),
+    held: await engine.enqueue(held),
+    admitted: await engine.enqueue(limited),
+    waiting: await engine.enqueue(limited),
+    single: await engine.enqueue(single, "s"),
+    daily: await engine.enqueue(daily, "d"),
+    cancelled: await engine.enqueue(single, "c"),
+  };
+  await engine.cancel(ids.cancelled.id);
+  await Promise.all([started, retrying, ids.dead.result().catch(() => {})]);
+  await engine.workflows.start(chain([step(plain, { n: 3 }), step(plain, { n: 4 })]));
+  return Object.fromEntries(Object.entries(ids).map(([name, { id }]) => [name, id]));
+}
+
+async function exportAll(engine: Engine, options: { ended?: boolean; limit?: number } = {}) {
+  const lines: ExportLine[] = [];
+  const leftOut = { running: 0, workflow: 0, importing: 0 };
+  let cursor: string | null = null;
+  do {
+    const page = await engine.exportJobs({}, { after: cursor, limit: 4, ...options });
+    lines.push(...page.lines);
+    for (const name of Object.keys(leftOut) as (keyof typeof leftOut)[]) leftOut[name] += page.leftOut[name];
+    cursor = page.cursor;
+  } while (cursor !== null);
+  return { lines: JSON.parse(JSON.stringify(lines)) as ExportLine[], leftOut };
+}
+
+async function rowOf(engine: Engine, id: string | undefined): Promise<JobRow> {
+  const [row] = await engine.store.jobs.load([id as string]);
+  return row as JobRow;
+}
+
+/** What must arrive unchanged. */
+function carried(row: JobRow) {
+  const { fence: _fence, rev: _rev, claimedAt: _claimedAt, worker: _worker, limitKey: _key, ...rest } = row;
+  return rest;
+}
+
+const PAIRS: readonly [StoreName, StoreName][] = [
+  ["memory", "sqlite"],
+  ["sqlite", "postgres"],
+  ["postgres", "sqlite"],
+  ["postgres", "memory"],
+];
+
+describe.each(PAIRS)("an export from %s, imported into %s", (from, to) => {
+  it("carries every kind of job with its documents, and says what it leaves out", async () => {
+    const source = await open(from);
+    const ids = await fill(source);
+    const { lines, leftOut } = await exportAll(source, { ended: true });
+    expect(leftOut).toEqual({ running: 1, workflow: expect.any(Number), importing: 0 });
+    expect(leftOut.workflow).toBeGreaterThanOrEqual(2);
+    const target = await open(to);
+    const results = await target.importJobs(lines);
+    expect(results.map(({ status, message }) => message ?? status)).toEqual(lines.map(() => "created"));
+    for (const name of ["plain", "later", "retryable", "dead", "single", "daily", "cancelled"])
+      expect(carried(await rowOf(target, ids[name])), name).toEqual(carried(await rowOf(source, ids[name])));
+    expect(await rowOf(target, ids.retryable)).toMatchObject({
+      state: "retryable",
+      attempt: 1,
+      checkpoint: '{"page":7}',
+      errors: [{ message: "the bank said no" }],
+    });
+    expect(await rowOf(target, ids.dead)).toMatchObject({ state: "discarded", deadLetter: true });
+    expect(await rowOf(target, ids.held)).toBeNull();
+  });
+
+  it("keeps unique keys and limits, and its jobs run", async () => {
+    const source = await open(from);
+    const ids = await fill(source);
+    const target = await open(to);
+    await target.importJobs((await exportAll(source)).lines);
+    expect(await target.enqueue(single, "s")).toMatchObject({ id: ids.single, duplicate: true });
+    expect(await target.enqueue(daily, "d")).toMatchObject({ id: ids.daily, duplicate: true });
+    let most = 0;
+    let now = 0;
+    target.work({
+      processors: [
+        processor(limited, async () => {
+          most = Math.max(most, ++now);
+          await new Promise((resolve) => setImmediate(resolve));
+          now -= 1;
+        }),
+        processor(plain, ({ payload }) => payload.n),
+        processor(dying, () => "alive"),
+      ],
+    });
+    await target.retry(ids.dead as string);
+    await expect(target.job(ids.plain as string).result()).resolves.toBe(1.5);
+    await expect(target.job(ids.dead as string).result()).resolves.toBe("alive");
+    await target.job(ids.admitted as string).result();
+    await target.job(ids.waiting as string).result();
+    expect(most).toBe(1);
+  });
+
+  it("adds nothing twice, whatever was imported before", async () => {
+    const source = await open(from);
+    await fill(source);
+    const { lines } = await exportAll(source, { ended: true });
+    const target = await open(to);
+    await target.importJobs(lines.slice(0, 4));
+    const dry = await target.importJobs(lines, { dryRun: true });
+    const second = await target.importJobs(lines);
+    const jobs = lines.filter(({ kind }) => kind === "job").length;
+    expect(second.map(({ status }) => status).slice(0, 4)).toEqual(["exists", "exists", "exists", "exists"]);
+    expect(dry).toEqual(second);
+    const third = await target.importJobs(lines);
+    expect(third.filter(({ status }) => status === "exists")).toHaveLength(jobs);
+    const { jobs: found } = await target.find({}, { limit: 100 });
+    expect(found).toHaveLength(jobs);
+  });
+
+  it("is completed by the next import if it was killed between its two writes", async () => {
+    const source = await open(from);
+    const ids = await fill(source);
+    const { lines } = await exportAll(source, { ended: true });
+    const store = await STORES[to]();
+    const broken = await openOn(faultyStore(store, failFirst("commit", "drop", 1_000)));
+    await expect(broken.importJobs(lines.filter(({ kind }) => kind === "job"))).rejects.toThrow();
+    expect((await rowOf(broken, ids.dead)).options).toMatchObject({ importing: true });
+    const healthy = await openOn(faultyStore(store, () => undefined));
+    expect((await exportAll(healthy)).leftOut.importing).toBeGreaterThan(0);
+    await healthy.importJobs(lines);
+    for (const name of ["retryable", "dead", "cancelled"])
+      expect(carried(await rowOf(healthy, ids[name])), name).toEqual(carried(await rowOf(source, ids[name])));
+  });
+});
+
+describe("an import", () => {
+  it("refuses a job whose unique key a live job holds, and names that job", async () => {
+    const source = await open("memory");
+    const { id } = await source.enqueue(single, "s");
+    const target = await open("memory");
+    const rival = await target.enqueue(single, "s");
+    const [result] = await target.importJobs((await exportAll(source)).lines);
+    expect(result).toMatchObject({ status: "duplicate", id, message: expect.stringContaining(rival.id) });
+  });
+
+  it.each([
+    ["an unknown field", { extra: 1 }, /job\.extra/],
+    ["a running job", { state: "active" }, /job\.state/],
+    ["an id that is none", { id: "../etc" }, /job\.id/],
+    ["an end without an instant", { state: "completed" }, /job\.finishedAt/],
+    ["a payload that is no JSON", { payload: "{" }, /job\.payload/],
+    ["a policy with a negative timeout", { policy: { attempt: -1 } }, /job\.policy\.attempt/],
+    [
+      "options of another kind",
+      { options: { settings: { retry: { backoff: { kind: "no" } } } } },
+      /backoff\.kind/,
+    ],
+    ["a position in a workflow", { options: { step: { wakes: [] } } }, /job\.options\.step/],
+    ["a limit key without a limit", { limitKey: "bank" }, /job\.limitKey/],
+    ["a NUL in a name", { uniqueKey: "a\0b" }, /job\.uniqueKey/],
+    ["an error that is none", { errors: [{ message: 1 }] }, /job\.errors\[0\]/],
+  ])("refuses %s and stores the other lines", async (_name, change, says) => {
+    const source = await open("memory");
+    await source.enqueue(plain, { n: 1 });
+    const second = await source.enqueue(plain, { n: 2 });
+    const [first, other] = (await exportAll(source)).lines;
+    const target = await open("memory");
+    const results = await target.importJobs([{ ...first, ...change }, other]);
+    expect(results[0]).toMatchObject({ status: "invalid", message: expect.stringMatching(says) });
+    expect(results[1]).toEqual({ status: "created", id: second.id });
+  });
+
+  it("refuses what is no object, and a key without holders", async () => {
+    const target = await open("memory");
+    const results = await target.importJobs([null, 1, "x", [], { kind: "unique", key: "k", holders: [] }]);
+    expect(results.map(({ status }) => status)).toEqual(Array(5).fill("invalid"));
+  });
+
+  it("leaves an entry in the audit if somebody is named", async () => {
+    const source = await open("memory");
+    await source.enqueue(plain, { n: 1 });
+    const target = await open("memory");
+    await target.importJobs((await exportAll(source)).lines, { by: { actor: "mia", reason: "moved" } });
+    const { entries } = await target.audit.read();
+    expect(entries).toMatchObject([
+      { actor: "mia", reason: "moved", action: "jobs.import", details: { jobs: 1 } },
+    ]);
+  });
+});
