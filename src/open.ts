@@ -4,7 +4,7 @@ import { refuseOldNode } from "./core/node-version.ts";
 import { keysOf } from "./core/option-keys.ts";
 import { backoff } from "./core/pace.ts";
 import { type Duration, parseDuration } from "./core/time.ts";
-import { Engine } from "./engine/engine.ts";
+import type { Engine } from "./engine/engine.ts";
 import { consoleLogger } from "./engine/runtime/console-logger.ts";
 import { realSystem } from "./engine/runtime/real-system.ts";
 import type { Logger } from "./ports/log.ts";
@@ -16,6 +16,7 @@ import type { PostgresStoreOptions } from "./stores/postgres/postgres-store.ts";
 import type { MigrationPlan } from "./stores/sql/migrator.ts";
 import type { BackupResult, RestoreResult } from "./stores/sqlite/backup.ts";
 import { machineClock } from "./stores/sqlite/machine-clock.ts";
+import type { FileOptions } from "./stores/sqlite/open-file.ts";
 
 /** For the command line, which opens engines through this file alone. */
 export { processor } from "./engine/attempt/processor.ts";
@@ -65,6 +66,7 @@ const KEYS = keysOf<OpenOptions>({
   retry: true,
   retention: true,
 });
+const SQLITE_KEYS = ["path", "database", "system"];
 export const OPEN_WITHIN = 30_000;
 const BACKOFF = { first: 100, factor: 2, most: 2_000 };
 
@@ -76,6 +78,7 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
   const { store: address, openWithin, system = onThisMachine(), logger = consoleLogger(), ...rest } = options;
   if (typeof address !== "string") {
     if (typeof address !== "object" || address === null) throw unknownStore(address);
+    const { Engine } = await engineModule();
     return Engine.open({ ...rest, store: address, system, logger, zoneData });
   }
   const within =
@@ -83,6 +86,7 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
   const open = async () => {
     const store = await openStore(address, system);
     try {
+      const { Engine } = await engineModule();
       return await Engine.open({ ...rest, store, system, logger, zoneData });
     } catch (error) {
       await store.close();
@@ -91,6 +95,9 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
   };
   return retryUnreachable(open, within, system, logger);
 }
+
+/** Loaded when an engine opens, so that a program that only defines jobs, such as a sandbox, starts faster. */
+const engineModule = () => import("./engine/engine.ts");
 
 /** The real system, with the clock that all processes of this machine share, if there is one. */
 export function onThisMachine(): System {
@@ -102,7 +109,6 @@ export function onThisMachine(): System {
 export async function openStore(address: string, system: System): Promise<Store> {
   if (address === "memory:") return createMemoryStore({ clock: monotonicWall(system) });
   if (address.startsWith("sqlite:")) {
-    const { openSqliteStore } = await import("./stores/sqlite/sqlite-store.ts");
     return openSqliteStore({ path: address.slice("sqlite:".length), system });
   }
   if (/^postgres(ql)?:\/\//.test(address)) return openPostgresStore({ connection: address, system });
@@ -111,6 +117,13 @@ export async function openStore(address: string, system: System): Promise<Store>
     throw refuse("unknown_store", "store", hidePassword(address), fix);
   }
   throw unknownStore(address);
+}
+
+/** Opens a SQLite store with what an address cannot say: a database of one's own, whose copy of SQLite it shares. */
+export async function openSqliteStore(options: FileOptions & { readonly system?: System }): Promise<Store> {
+  refuseUnknownKeys(options, "options", SQLITE_KEYS);
+  const sqlite = await import("./stores/sqlite/sqlite-store.ts");
+  return sqlite.openSqliteStore({ system: onThisMachine(), ...options });
 }
 
 /** Opens a PostgreSQL store with options that an address cannot express, such as your own pool or another schema. */
@@ -126,6 +139,7 @@ export async function openPostgresStore(
  * this process, else the path or the address of the file.
  */
 export async function backupSqlite(from: Engine | Store | string, to: string): Promise<BackupResult> {
+  const { Engine } = await engineModule();
   const { backup } = await import("./stores/sqlite/backup.ts");
   return backup(from instanceof Engine ? from.store : from, to, onThisMachine());
 }

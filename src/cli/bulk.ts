@@ -7,7 +7,7 @@ import type { TargetContext } from "./run-command.ts";
 import type { Fields, Query } from "./target.ts";
 
 const JOBS = "/ojs/v1/admin/jobs";
-/** Small enough that Ctrl-C is heard soon, and that progress moves. */
+/** Jobs per request: small, so that Ctrl-C takes effect soon and the progress line moves. */
 const BATCH = 200;
 const SAMPLE = 5;
 const LOOKED_AT = 50;
@@ -21,7 +21,7 @@ export interface BulkOptions {
 
 export function withBulkOptions(command: Command): Command {
   return command
-    .option("--dry-run", "count what is meant and show the first of it, and change nothing")
+    .option("--dry-run", "count the jobs, show the first of them, and change nothing")
     .option("-y, --yes", "do not ask")
     .option("--limit <count>", "stop after this many", countNumber)
     .option("--reason <text>", "why, for the audit");
@@ -37,11 +37,11 @@ interface Counts {
   failed: number;
 }
 
-/** What `--json` prints of an action on many jobs. */
+/** What `--json` prints for an action on many jobs. */
 export const BULK_JSON =
   '{"action","dry_run","matched","succeeded","skipped","failed","is_complete"}; with --dry-run also "sample": the first jobs';
 
-/** An action on all jobs that a filter means: shown first, confirmed, done in batches, and summed up. */
+/** Acts on all jobs that match a filter: shows them, asks, acts in batches, and prints a summary. */
 export async function bulk(
   context: TargetContext,
   verb: BulkVerb,
@@ -86,7 +86,7 @@ interface Work {
   readonly path: string;
   readonly filter: Fields;
   readonly meant: number;
-  /** Where to stop; what came after the count is done, too, unless somebody named a limit. */
+  /** The most jobs to act on. Without --limit, jobs that came after the count are included. */
   readonly most: number;
   readonly reason: string | undefined;
 }
@@ -116,17 +116,20 @@ async function carryOut({ target, output, signal }: TargetContext, work: Work): 
   if (isStopped)
     throw new CommandFailed(
       "interrupted",
-      `stopped: ${counts.succeeded} of ${meant} jobs are ${DONE[verb]}, the others are unchanged; run it again to go on`,
+      `stopped: ${counts.succeeded} of ${meant} jobs are ${DONE[verb]}, the others are unchanged; run it again to continue`,
     );
   if (counts.failed > 0)
-    throw new CommandFailed("unreachable", `the store did not take ${counts.failed} jobs; run it again`);
+    throw new CommandFailed(
+      "unreachable",
+      `${counts.failed} jobs failed in the store and are unchanged; run it again`,
+    );
 }
 
 function add(counts: Counts, reply: Fields): void {
   counts.matched += Number(reply.matched);
   counts.succeeded += Number(reply.succeeded);
   counts.skipped += Number(reply.skipped);
-  // The reply counts those that had moved on among the failed, too.
+  // The reply counts a skipped job as failed too.
   counts.failed += Number(reply.failed) - Number(reply.skipped);
 }
 
@@ -134,14 +137,14 @@ function summary(verb: BulkVerb, counts: Counts, isComplete: boolean) {
   return { action: verb, dry_run: false, ...counts, is_complete: isComplete };
 }
 
-/** Which states an action can touch. */
+/** The states in which an action applies. */
 const TOUCHED: Readonly<Record<BulkVerb, readonly string[]>> = {
   cancel: ["scheduled", "available", "pending", "active", "retryable"],
   retry: ["discarded"],
   delete: ["completed", "cancelled", "discarded"],
 };
 
-/** Some of the newest jobs that are meant; what only an action can filter by cannot be shown. */
+/** Some of the newest matching jobs. Lists cannot filter by error, so with such a filter there is no sample. */
 async function sampleOf(
   { target }: TargetContext,
   verb: BulkVerb,
@@ -166,7 +169,7 @@ function previewText(verb: BulkVerb, matched: number, sample: readonly Fields[],
 function summaryText(verb: BulkVerb, { succeeded, skipped, failed }: Counts): string {
   const parts = [
     `${succeeded} ${succeeded === 1 ? "job" : "jobs"} ${DONE[verb]}`,
-    ...(skipped > 0 ? [`${skipped} had moved on and stay as they are`] : []),
+    ...(skipped > 0 ? [`${skipped} had changed state meanwhile and are unchanged`] : []),
     ...(failed > 0 ? [`${failed} failed`] : []),
   ];
   return `${parts.join(", ")}.`;

@@ -1,12 +1,12 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 
-/** What the page of a command says beyond its options. */
+/** The help of a command beyond its options. */
 export interface CommandPage {
   /** Command lines without the leading `curfew`, each with what it does. */
   readonly examples: readonly (readonly [line: string, does: string])[];
   /** What `--json` prints. */
   readonly json: string;
-  /** A paragraph for people who need more than a sentence. */
+  /** A further paragraph. */
   readonly more?: string;
 }
 
@@ -27,7 +27,7 @@ export function withPage(command: Command, page: CommandPage): Command {
     .addHelpText("after", `${more}\nExamples:\n${examples.join("\n")}\n\nWith --json: ${page.json}`);
 }
 
-/** Adds the options that say which store or server is meant. */
+/** Adds the options that name the store or the server. */
 export function withTarget(command: Command): Command {
   return command
     .addOption(new Option("--store <address>", "sqlite:<file> or postgres://…").env("CURFEW_STORE"))
@@ -44,7 +44,6 @@ export function wholeNumber(text: string): number {
   return Number(text);
 }
 
-/** A count of things: from 1. */
 export function countNumber(text: string): number {
   if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError("Write a whole number from 1.");
   return Number(text);

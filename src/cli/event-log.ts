@@ -3,7 +3,7 @@ import type { Logger } from "../ports/log.ts";
 
 type Engine = Awaited<ReturnType<typeof openEngine>>;
 
-/** What an operator wants to read, and how loud. Everything else is a figure in the metrics. */
+/** The events that are logged, each with its level. The metrics count the others. */
 const LEVELS = {
   "job.discarded": "warn",
   "job.stuck": "warn",
@@ -27,7 +27,7 @@ const LEVELS = {
   "sandbox.mended": "info",
 } as const;
 
-/** Writes what happens to jobs into the log; debug lines only where somebody asked, since each costs time. */
+/** Logs events of the engine. Without `isDebug`, debug events get no listener, since each line costs time. */
 export function logEvents(engine: Engine, logger: Logger, isDebug: boolean): void {
   for (const [name, level] of Object.entries(LEVELS) as [keyof typeof LEVELS, "debug" | "info" | "warn"][]) {
     if (level === "debug" && !isDebug) continue;

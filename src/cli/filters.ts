@@ -4,7 +4,7 @@ import { isDurationText, parseDuration, parseInstant } from "../core/time.ts";
 import { CommandFailed } from "./exit.ts";
 import type { Fields } from "./target.ts";
 
-/** Which jobs are meant, as the command line says it. */
+/** The filters of a command line. */
 export interface FilterOptions {
   readonly queue?: string;
   readonly type?: string;
@@ -31,26 +31,26 @@ export function withFilters(command: Command, leave: readonly "state"[] = []): C
     .option("--until <time>", "created before");
 }
 
-/** Filters that look into the last error; only actions on many jobs have them. */
+/** Filters by the last error; only actions on many jobs have them. */
 export function withErrorFilters(command: Command): Command {
   return command
     .option("--error-type <type>", "only jobs whose last error has this type")
     .option("--error-code <code>", "only jobs whose last error has this code");
 }
 
-/** An instant for the wire: written out, or as long ago as a duration says. */
+/** An instant for the wire: as written, or a duration before now. */
 export function instantOption(text: string, now: number, option: string): string {
   if (isDurationText(text)) return new Date(now - parseDuration(text, option, { zero: true })).toISOString();
   return new Date(parseInstant(text, option)).toISOString();
 }
 
-/** An instant to come: written out, or after a duration. */
+/** An instant for the wire: as written, or a duration after now. */
 export function futureOption(text: string, now: number, option: string): string {
   if (isDurationText(text)) return new Date(now + parseDuration(text, option, { zero: true })).toISOString();
   return new Date(parseInstant(text, option)).toISOString();
 }
 
-/** The filter on the wire; only what was said. */
+/** The filter for the wire, with the given options only. */
 export function filterFields(options: FilterOptions, now: number): Fields {
   const { queue, type, state, since, until, errorType, errorCode } = options;
   return {
@@ -64,13 +64,10 @@ export function filterFields(options: FilterOptions, now: number): Fields {
   };
 }
 
-/** A filter for an action: it must name something, or say that all are meant. */
+/** The filter of an action. An empty one needs --all, so that nobody changes all jobs by mistake. */
 export function actionFilter(options: FilterOptions, now: number): Fields {
   const filter = filterFields(options, now);
   if (Object.keys(filter).length > 0) return filter;
   if (options.all) return { all: true };
-  throw new CommandFailed(
-    "usage",
-    "which jobs? Name their ids, filter with --queue, --type and the like, or pass --all",
-  );
+  throw new CommandFailed("usage", "no jobs given; pass ids, a filter such as --queue or --type, or --all");
 }

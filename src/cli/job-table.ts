@@ -18,7 +18,7 @@ const columns = (now: number): Column<Fields>[] => [
   { title: "STATE", show: ({ state }) => paintState(String(state)) },
   { title: "TYPE", show: ({ type }) => printable(String(type)), shrinkTo: 12 },
   { title: "QUEUE", show: ({ queue }) => printable(String(queue)), shrinkTo: 8 },
-  { title: "TRIES", show: ({ attempt, max_attempts }) => `${attempt}/${max_attempts}`, align: "right" },
+  { title: "ATTEMPT", show: ({ attempt, max_attempts }) => `${attempt}/${max_attempts}`, align: "right" },
   { title: "CREATED", show: ({ created_at }) => relativeText(created_at, now) },
   { title: "", show: (job) => whenText(job, now) },
   { title: "ERROR", show: ({ error }) => printable(errorText(error)), shrinkTo: 10 },

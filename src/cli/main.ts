@@ -7,8 +7,8 @@ try {
   console.error((error as Error).message);
   process.exit(1);
 }
-// Loaded only now: an older Node would stumble over what follows, and say something less clear.
+// Imported after the check: on an older Node this import fails with an unclear error.
 const { run } = await import("./program.ts");
 const code = await run(process.argv);
-// A handler that never ends, or a module's own timer, must not keep a command alive that has done its work.
+// Exit even if a handler or a timer of a user's module is still running.
 process.stdout.write("", () => process.exit(code));

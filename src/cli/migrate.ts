@@ -19,7 +19,7 @@ export interface MigrateOptions extends LogOutputOptions {
   readonly plan?: boolean;
 }
 
-/** Brings the tables of a store up to date, for a role that may do what those of the workers may not. */
+/** Applies pending migrations. For setups in which the role of the workers may not alter tables. */
 export async function migrate({
   store: address,
   schema,

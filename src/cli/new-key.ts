@@ -11,7 +11,7 @@ export interface NewKeyOptions {
   readonly json?: boolean;
 }
 
-/** Makes a key and shows it, once. */
+/** Makes a key and prints it; it cannot be printed again. */
 export async function newKey({ role, name, notAfter, file, json }: NewKeyOptions): Promise<void> {
   const { key, hash } = createKey();
   const entry: KeyOptions = { name, role: role as Role, hash, ...(notAfter !== undefined && { notAfter }) };
@@ -24,9 +24,9 @@ export async function newKey({ role, name, notAfter, file, json }: NewKeyOptions
   console.log(`${dim("key  ")} ${paint("green", key)}`);
   console.log(`${dim("hash ")} ${hash}`);
   console.log("");
-  console.log(`Hand the key to ${name} now: it is not kept and cannot be shown again.`);
+  console.log(`Hand the key to ${name} now: it is not stored and cannot be shown again.`);
   if (file === undefined) {
-    console.log('Put this into the list of a file of keys ({ "keys": [ … ] }, mode 600):');
+    console.log('Add this to the list in a key file ({ "keys": [ … ] }, mode 600):');
     console.log(`  ${JSON.stringify(entry)}`);
   } else console.log(`Its hash was added to ${file}. A running server reads the file again on SIGHUP.`);
 }

@@ -4,7 +4,7 @@ import { type Fields, Refusal, type Target } from "./target.ts";
 
 const LOOKED_AT = 200;
 
-/** Does something to one job by its id. Where there is no such job, says which of the newest was probably meant. */
+/** Calls `ask` with the path of a job. If there is no such job, the error suggests one of the newest jobs. */
 export async function onJob<Value>(
   target: Target,
   id: string,
@@ -20,7 +20,7 @@ export async function onJob<Value>(
   }
 }
 
-/** By the first or last characters, which is what people copy, or by a few typing mistakes. */
+/** Matches the first or last characters of an id, which is what people copy, or allows a few typing mistakes. */
 async function nearestJob(target: Target, id: string): Promise<string | undefined> {
   const { items } = await target.get("/ojs/v1/admin/jobs", { per_page: LOOKED_AT });
   const ids = (items as readonly Fields[]).map((job) => String(job.id));
@@ -28,7 +28,7 @@ async function nearestJob(target: Target, id: string): Promise<string | undefine
   return cut.length === 1 ? cut[0] : nearestName(id, ids);
 }
 
-/** The same for things that have names: queues, crons. */
+/** The same for queues, crons and others that have names. */
 export async function orNearest<Value>(
   what: string,
   name: string,
@@ -45,7 +45,7 @@ export async function orNearest<Value>(
   }
 }
 
-/** What an older server does not serve is said as such: "not found" would be taken for an empty store. */
+/** Says that the server is too old for this command. Its own "not found" would look like an empty store. */
 export async function offered<Value>(
   target: Target,
   what: string,
@@ -55,8 +55,12 @@ export async function offered<Value>(
     return await ask();
   } catch (error) {
     if (!(error instanceof Refusal) || !/^Nothing is served at /.test(error.message)) throw error;
-    throw new CommandFailed("failed", `${target.name} does not offer ${what} to operators; upgrade it`, {
-      cause: error,
-    });
+    throw new CommandFailed(
+      "failed",
+      `${target.name} does not offer ${what} to operators; upgrade the server`,
+      {
+        cause: error,
+      },
+    );
   }
 }

@@ -3,7 +3,7 @@ import { CurfewError, ERRORS } from "../core/errors.ts";
 import { CommandFailed, EXITS } from "./exit.ts";
 import { packageVersion } from "./version.ts";
 
-/** A command, or a noun with commands below it. Its module is loaded when somebody names it. */
+/** A command, or a noun with commands below it. Its module is loaded when the command line names it. */
 interface Entry {
   readonly name: string;
   readonly summary: string;
@@ -17,7 +17,7 @@ const JOBS = "Jobs:";
 const LOOK = "Queues, schedules and workers:";
 const RUN = "Run and operate:";
 
-/** The commands about jobs are used most, so they stand at the top; `curfew jobs ls` works as well. */
+/** The commands about jobs are used most, so they need no noun; `curfew jobs ls` works too. */
 const job = (name: string, summary: string): Entry => ({
   name,
   summary,
@@ -35,6 +35,7 @@ const ENTRIES: readonly Entry[] = [
   job("retry", "run discarded jobs again, by id or filter"),
   job("delete", "delete jobs that have ended, by id or filter"),
   job("extend", "change the limits of a job"),
+  job("activate", "let a pending job run"),
   job("logs", "print the log of a job"),
   job("tail", "print events as they happen"),
   job("wait", "wait until jobs have ended"),
@@ -88,10 +89,64 @@ const ENTRIES: readonly Entry[] = [
     load: async () => (await import("./commands/workers.ts")).register,
   },
   {
+    name: "top",
+    summary: "watch queues, workers and running jobs on a live screen",
+    group: LOOK,
+    load: async () => (await import("./commands/top.ts")).register,
+  },
+  {
+    name: "stats",
+    summary: "how much there is to do, and how much was done",
+    group: LOOK,
+    load: async () => (await import("./commands/stats.ts")).register,
+  },
+  {
+    name: "advise",
+    summary: "suggest attempt timeouts from the runs that were seen",
+    group: LOOK,
+    load: async () => (await import("./commands/advise.ts")).register,
+  },
+  {
+    name: "limits",
+    summary: "list, set and reset limits of keys",
+    group: LOOK,
+    load: async () => (await import("./commands/limits.ts")).register,
+  },
+  {
+    name: "audit",
+    summary: "list what operators did",
+    group: LOOK,
+    load: async () => (await import("./commands/audit.ts")).register,
+  },
+  {
+    name: "init",
+    summary: "write a typed starter: jobs, worker, web and test",
+    group: RUN,
+    load: async () => (await import("./commands/init.ts")).register,
+  },
+  {
+    name: "work",
+    summary: "run a worker without HTTP",
+    group: RUN,
+    load: async () => (await import("./commands/work.ts")).register,
+  },
+  {
     name: "serve",
     summary: "serve jobs over HTTP",
     group: RUN,
     load: async () => (await import("./commands/serve.ts")).register,
+  },
+  {
+    name: "doctor",
+    summary: "look for problems of the store, the workers and this machine",
+    group: RUN,
+    load: async () => (await import("./commands/doctor.ts")).register,
+  },
+  {
+    name: "maintenance",
+    summary: "stop all queues, and let them go on",
+    group: RUN,
+    load: async () => (await import("./commands/maintenance.ts")).register,
   },
   {
     name: "migrate",
@@ -125,7 +180,7 @@ const ENTRIES: readonly Entry[] = [
   },
   {
     name: "keys",
-    summary: "keys that callers of a server must bring",
+    summary: "keys for callers of a server",
     group: RUN,
     load: async () => (await import("./commands/keys.ts")).register,
   },
@@ -152,7 +207,7 @@ const ENTRIES: readonly Entry[] = [
   },
 ];
 
-/** The program with the commands that the words name; the others are there by name and summary only. */
+/** The program. Only the commands that `words` names are loaded; the others have a name and a summary. */
 export async function createProgram(words: readonly string[] | "all"): Promise<Command> {
   const program = new Command("curfew")
     .description("Background jobs that end on time.")
@@ -175,9 +230,9 @@ function throwInsteadOfExit(command: Command): void {
   for (const each of command.commands) throwInsteadOfExit(each);
 }
 
-/** Runs one command and gives its exit code. What goes wrong is said in one line; only a fault of ours shows where it happened. */
+/** Runs one command and returns its exit code. A failure is one line; only a bug in curfew prints a stack. */
 export async function run(argv: readonly string[]): Promise<number> {
-  // `curfew ls | head` ends when head has enough: that is no failure.
+  // `curfew ls | head` closes the pipe early; that is not a failure.
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") process.exit(EXITS.ok.code);
     throw error;
@@ -192,7 +247,7 @@ export async function run(argv: readonly string[]): Promise<number> {
 }
 
 function codeOf(error: unknown): number {
-  // Commander has said it already, and help is no failure.
+  // Commander has printed the message. Help is not a failure.
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXITS.ok.code : EXITS.usage.code;
   if (error instanceof CommandFailed) {
     if (error.message !== "") process.stderr.write(`curfew: ${error.message}\n`);

@@ -7,7 +7,7 @@ export interface StreamEvent {
 
 const MOST_CHARACTERS = 16_000_000;
 
-/** Reads server-sent events as they come; ends with the stream or when the signal aborts. */
+/** Reads server-sent events until the stream ends or the signal aborts. */
 export async function* readEventStream(
   body: ReadableStream<Uint8Array>,
   signal: AbortSignal,
@@ -25,14 +25,15 @@ export async function* readEventStream(
       text += decoder.decode(value, { stream: true });
       const frames = text.split(/\r?\n\r?\n/);
       text = frames.pop() as string;
-      if (text.length > MOST_CHARACTERS) throw new Error("an event of the stream is too long");
+      if (text.length > MOST_CHARACTERS)
+        throw new Error(`the event stream sent an event of more than ${MOST_CHARACTERS} characters`);
       for (const frame of frames) {
         const event = parseFrame(frame);
         if (event) yield event;
       }
     }
   } catch (error) {
-    // The caller aborted, so the end of the stream is no failure.
+    // After an abort this error is expected.
     if (!signal.aborted) throw error;
   } finally {
     signal.removeEventListener("abort", stop);

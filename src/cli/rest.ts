@@ -1,6 +1,6 @@
 import { realSystem } from "../engine/runtime/real-system.ts";
 
-/** Waits before the next look; Ctrl-C ends it early. */
+/** Waits; returns early when the signal aborts. */
 export function rest(delay: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {

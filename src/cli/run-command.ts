@@ -7,7 +7,6 @@ interface CommonOptions extends TargetOptions {
   readonly json?: boolean;
 }
 
-/** What the action of a command works with. */
 interface CommandContext {
   readonly output: Output;
   /** Aborts at Ctrl-C. The second Ctrl-C ends the process at once. */
@@ -20,7 +19,6 @@ export interface TargetContext extends CommandContext {
 
 const INTERRUPTED = 130;
 
-/** A signal that Ctrl-C aborts. */
 function onInterrupt(): AbortSignal {
   const stop = new AbortController();
   process.on("SIGINT", () => {
@@ -36,18 +34,26 @@ type Action<Options, Context> = (
   words: readonly string[],
 ) => Promise<void>;
 
-/** Gives a command its action: it opens what the options name, acts, and closes it again. */
+/**
+ * Sets the action of a command: it opens the target, acts, and closes the target. `onUnopened` runs instead if the
+ * target cannot be reached; without it, the command fails.
+ */
 export function act<Options extends object = object>(
   command: Command,
   action: Action<Options, TargetContext>,
+  onUnopened?: (context: CommandContext, error: CommandFailed, options: Options) => Promise<void>,
 ): Command {
   return command.action(async (...given: unknown[]) => {
     const options = command.optsWithGlobals<Options & CommonOptions>();
     const signal = onInterrupt();
     const output = createOutput(options.json === true);
-    const target = await output.during("opening", () =>
-      openTarget(named(command, options), { output, signal }),
-    );
+    let target: Target;
+    try {
+      target = await output.during("opening", () => openTarget(named(command, options), { output, signal }));
+    } catch (error) {
+      if (!onUnopened || !(error instanceof CommandFailed) || error.exit !== "unreachable") throw error;
+      return onUnopened({ output, signal }, error, options);
+    }
     try {
       await action({ target, output, signal }, options, wordsOf(given));
     } finally {
@@ -56,7 +62,7 @@ export function act<Options extends object = object>(
   });
 }
 
-/** What is written on the command line wins over the environment, so `--url` is meant where CURFEW_STORE is set. */
+/** The command line wins over the environment: `--url` counts even if CURFEW_STORE is set. */
 function named(command: Command, { store, url, key }: TargetOptions): TargetOptions {
   const isWritten = (name: string) => command.getOptionValueSource(name) === "cli";
   if (isWritten("url") && !isWritten("store")) return { url, key };
@@ -64,7 +70,7 @@ function named(command: Command, { store, url, key }: TargetOptions): TargetOpti
   return { store, url, key };
 }
 
-/** Commander hands over the arguments, lists as lists, then the options and the command itself. */
+/** Commander passes the arguments (a variadic one as a list), then the options and the command. */
 function wordsOf(given: readonly unknown[]): string[] {
   return given
     .slice(0, -2)

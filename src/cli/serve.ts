@@ -9,6 +9,7 @@ import { type Listening, listen } from "../server/listen.ts";
 import { openTelemetry } from "../tracing.ts";
 import { logEvents } from "./event-log.ts";
 import { loadWorkers, type WorkOptions } from "./load-workers.ts";
+import { onStop } from "./on-stop.ts";
 import { createLogOutput, type LogOutput } from "./output/log.ts";
 import type { LogLevel } from "./output/log-levels.ts";
 import { dim, paint } from "./output/paint.ts";
@@ -32,7 +33,7 @@ export interface ServeOptions {
 
 const DEMO_STORES = "the demo runs only on an embedded store: sqlite:<file> or memory:";
 
-/** Serves until a signal asks it to stop; then what runs may finish, and the process ends with 0. */
+/** Serves until SIGTERM or SIGINT. Then running jobs may finish within `drain`. */
 export async function serve(options: ServeOptions): Promise<void> {
   parseDuration(options.drain, "drain", { zero: true });
   if (options.demo && !/^(?:sqlite:|memory:)/.test(options.store))
@@ -52,7 +53,8 @@ export async function serve(options: ServeOptions): Promise<void> {
   try {
     logEvents(engine, output.logger, options.logLevel === "debug");
     const keyring = keys && new Keyring(keys, { now: () => engine.now() });
-    const work = options.workers === undefined ? undefined : await loadWorkers(options.workers, engine);
+    const work =
+      options.workers === undefined ? undefined : await loadWorkers("--workers", options.workers, engine);
     const shop = options.demo ? await import("../demo/demo.ts") : undefined;
     // Before anything is served: a store that has other jobs must not be touched.
     demo = await shop?.startDemo(engine, options.store, output.logger);
@@ -70,40 +72,24 @@ export async function serve(options: ServeOptions): Promise<void> {
     greet(output, options, listening, work);
     await stopped;
   } finally {
-    // No job is claimed any more while requests under way get their answers.
+    // Stop claiming jobs while open requests get their replies.
     await Promise.all([listening?.close(), worker?.close({ drain }), demo?.close()]);
     await engine.close({ drain });
   }
   output.say("Stopped.", {}, "stopped");
 }
 
-/** Resolves at the first signal to stop; the second ends the process at once. */
-function onStop(output: LogOutput): Promise<void> {
-  return new Promise((resolve) => {
-    let isStopping = false;
-    for (const [signal, code] of [
-      ["SIGTERM", 143],
-      ["SIGINT", 130],
-    ] as const) {
-      process.on(signal, () => {
-        if (isStopping) process.exit(code);
-        isStopping = true;
-        output.say(`${signal}: finishing what runs; once more to stop at once.`, { signal }, "stopping");
-        resolve();
-      });
-    }
-  });
-}
-
-/** How a key is replaced without a restart. A file that is wrong changes nothing. */
+/** SIGHUP reads the key file again, so keys change without a restart. An invalid file changes nothing. */
 function rereadOnHangUp(keyring: Keyring, file: string, { logger }: LogOutput): void {
   process.on("SIGHUP", () => {
     readKeyFile(file)
       .then((keys) => {
         keyring.replace(keys);
-        logger.info({ file, keys: keyring.size }, "the keys were read again");
+        logger.info({ file, keys: keyring.size }, "the key file was read again");
       })
-      .catch((error: unknown) => logger.error({ error: String(error) }, "the keys stay as they were"));
+      .catch((error: unknown) =>
+        logger.error({ error: String(error) }, "the key file cannot be read; the old keys stay valid"),
+      );
   });
 }
 
@@ -125,7 +111,7 @@ function greet(
     `${paint("bold", `curfew ${options.version}`)} serves Open Job Spec on ${paint("cyan", url)}`,
     line("open", `${url}/ in a browser: the dashboard`),
     line("store", store),
-    line("keys", options.keys ?? "none: only this machine is served"),
+    line("keys", options.keys ?? "none: only callers on this machine are accepted"),
     ...(options.demo ? [line("demo", "a shop that keeps itself busy; the overview says where to look")] : []),
     ...(types.length > 0 ? [line("works on", types.join(", "))] : []),
     ...(options.conformance ? [line("hooks", paint("yellow", "of the conformance suite are on"))] : []),

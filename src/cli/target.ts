@@ -8,7 +8,7 @@ import { readEventStream, type StreamEvent } from "./read-event-stream.ts";
 
 type Engine = Awaited<ReturnType<typeof openEngine>>;
 
-/** A document of the HTTP interface: docs/openapi.json says what is in it. */
+/** A JSON body of the HTTP interface; docs/openapi.json describes it. */
 export type Fields = Readonly<Record<string, unknown>>;
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
@@ -19,21 +19,21 @@ export interface TargetOptions {
 }
 
 /**
- * What commands talk to: a store or a server. Both are asked through the same routes. A server is asked over HTTP; on a
- * store the routes run in this process, so the same question has the same answer by construction.
+ * The store or server that a command works on. Both go through the same routes, a server over HTTP and a store in this
+ * process, so both give the same answer.
  */
 export interface Target {
   readonly kind: "store" | "server";
-  /** The address as it may be shown: without a password. */
+  /** The address without its password, for messages. */
   readonly name: string;
-  /** The engine on the store, for what has no route; undefined for a server. It claims no jobs. */
+  /** The engine on the store, for calls that have no route; undefined for a server. It claims no jobs. */
   readonly engine: Engine | undefined;
   now(): number;
-  /** Asks; Ctrl-C ends it. */
+  /** Sends a read request. Ctrl-C aborts it. */
   get(path: string, query?: Query): Promise<Fields>;
-  /** Changes something. Ctrl-C waits for the answer, so that it is known what was done. */
+  /** Sends a change. Ctrl-C does not abort it, so the command can say what was done. */
   send(method: "POST" | "PUT" | "PATCH" | "DELETE", path: string, body?: Fields): Promise<Fields>;
-  /** Follows server-sent events until the signal aborts or the other end closes. */
+  /** Reads server-sent events until the signal aborts or the server closes the stream. */
   stream(path: string, query: Query, signal: AbortSignal): AsyncGenerator<StreamEvent, void, undefined>;
   close(): Promise<void>;
 }
@@ -42,7 +42,7 @@ const STORE_WITHIN = "3s";
 const ANSWER_WITHIN = 40_000;
 const ENGINE_DRAIN = "1s";
 
-/** What a target needs of the command that it is opened for. */
+/** The parts of a command that a target uses. */
 interface Asker {
   readonly output: Pick<Output, "during">;
   /** Ctrl-C. */
@@ -52,16 +52,16 @@ interface Asker {
 export async function openTarget(options: TargetOptions, asker: Asker): Promise<Target> {
   const { store, url, key } = options;
   if (store !== undefined && url !== undefined)
-    throw new CommandFailed("usage", "--store and --url: name one of them, not both");
+    throw new CommandFailed("usage", "--store and --url: pass one of them, not both");
   if (url !== undefined) return new RouteTarget(serverRoutes(url, key), asker);
   if (store !== undefined) return new RouteTarget(await storeRoutes(store), asker);
   throw new CommandFailed(
     "usage",
-    "no store and no server: pass --store <address> or --url <url>, or set CURFEW_STORE or CURFEW_URL",
+    "no store or server given; pass --store <address> or --url <url>, or set CURFEW_STORE or CURFEW_URL",
   );
 }
 
-/** Where requests go. */
+/** Sends requests to one server, or to the routes in this process. */
 interface Routes extends Pick<Target, "kind" | "name" | "engine" | "now" | "close"> {
   fetch(path: string, init: RequestInit): Promise<Response>;
 }
@@ -70,7 +70,7 @@ async function storeRoutes(address: string): Promise<Routes> {
   if (address === "memory:")
     throw new CommandFailed(
       "usage",
-      "--store: memory: lives inside one process; ask the server in that process with --url",
+      "--store: memory: exists only inside its own process; pass --url with the server of that process",
     );
   refuseMissingFile(address);
   const { hidePassword, openEngine } = await import("../open.ts");
@@ -96,7 +96,7 @@ async function storeRoutes(address: string): Promise<Routes> {
   };
 }
 
-/** A mistyped path must not become a new, empty database that answers everything with nothing. */
+/** Without this check a mistyped path would create an empty database, and every list would be empty. */
 function refuseMissingFile(address: string): void {
   if (!address.startsWith("sqlite:")) return;
   const path = address.slice("sqlite:".length);
@@ -114,7 +114,7 @@ export function unopened(name: string, error: unknown): Error {
   return new CommandFailed("unreachable", `${name} cannot be opened: ${because}`, { cause: error });
 }
 
-/** A command says what concerns it; of the engine's own remarks only errors are worth a line. */
+/** Prints only the errors of the engine; its other log lines do not concern a command. */
 const quietLogger: Logger = {
   debug: () => {},
   info: () => {},
@@ -122,13 +122,13 @@ const quietLogger: Logger = {
   error: (fields, message) => {
     const { error } = fields as { error?: unknown };
     const because = error instanceof Error ? `: ${error.message}` : "";
-    process.stderr.write(`curfew: ${message ?? "an error of the engine"}${because}\n`);
+    process.stderr.write(`curfew: ${message ?? "the engine reported an error"}${because}\n`);
   },
 };
 
 function serverRoutes(url: string, key: string | undefined): Routes {
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
-    throw new CommandFailed("usage", `--url: ${JSON.stringify(url)} is no address; write http://host:port`);
+    throw new CommandFailed("usage", `--url: ${JSON.stringify(url)} is not a URL; write http://host:port`);
   const base = url.replace(/\/+$/, "");
   const { host } = new URL(url);
   return {
@@ -154,7 +154,7 @@ function serverRoutes(url: string, key: string | undefined): Routes {
   };
 }
 
-/** A refused connection hides its code in its cause. */
+/** The code of a refused connection is in the cause of the error. */
 function codeOf(error: unknown): string {
   for (let at = error; at instanceof Error; at = at.cause)
     if ("code" in at && typeof at.code === "string" && at.code !== "") return at.code;
@@ -218,7 +218,7 @@ class RouteTarget implements Target {
           signal,
         })
         .then((response) => this.#read(response, path));
-      // Routes that run in this process do not heed the signal.
+      // Routes that run in this process ignore the signal.
       const answered = Promise.race([asked, aborted(signal)]);
       return await this.#asker.output.during(`waiting for ${this.name}`, () => answered);
     } finally {
@@ -234,7 +234,7 @@ class RouteTarget implements Target {
     } catch (error) {
       throw new CommandFailed(
         "unreachable",
-        `${this.name}: the answer to ${path} is not JSON: is this a curfew server?`,
+        `${this.name}: the answer to ${path} is not JSON; check that the URL is that of a curfew server`,
         { cause: error },
       );
     }
@@ -278,7 +278,7 @@ function aborted(signal: AbortSignal): Promise<never> {
   });
 }
 
-/** A request that was refused, as the server says it. */
+/** A refused request, with the message of the server. */
 export class Refusal extends CommandFailed {
   readonly status: number;
 

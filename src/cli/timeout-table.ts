@@ -13,7 +13,7 @@ const columns = (now: number): Column<Fields>[] => [
   { title: "ERROR", show: ({ error }) => printable(String(error ?? "")), shrinkTo: 10 },
 ];
 
-/** The saga and name that it is for, or its key. */
+/** The saga and the name of the timeout, or its key. */
 function subjectText({ saga, name, key }: Fields): string {
   if (saga === null || saga === undefined) return String(key ?? "");
   const { type, id } = saga as Fields;

@@ -139,8 +139,11 @@ export class RemoteConsumer {
   pump(): void {
     if (this.#isPumping) return;
     this.#isPumping = true;
-    this.#fill();
-    this.#isPumping = false;
+    try {
+      this.#fill();
+    } finally {
+      this.#isPumping = false;
+    }
     if (!this.#isDry && this.#wanted > 0) this.loop.wake();
   }
 

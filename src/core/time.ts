@@ -137,6 +137,13 @@ export function parseInstant(value: unknown, field: string): Instant {
   return Math.floor(instant);
 }
 
+/** Refuses what is no instant. A store keeps and compares whole milliseconds, so a fraction is never rounded silently. */
+export function checkInstant(value: Instant, field: string): void {
+  if (Number.isInteger(value) && value >= 0 && value < INSTANT_LIMIT) return;
+  const fix = "use whole milliseconds since 1970, before the year 3084";
+  throw refuse("invalid_instant", field, value, fix);
+}
+
 function readInstant(value: unknown): number | undefined {
   if (value instanceof Date) return value.getTime();
   if (typeof value === "string") {

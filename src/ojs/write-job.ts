@@ -172,7 +172,7 @@ export function fetchedText(row: JobRow, now: Instant): string {
   return jobText(row, `,"fence":${row.fence},"beats":"${beats}","deadlines":${deadlinesText(row, now)}`);
 }
 
-/** What ACK and NACK came to, in one shape that every known client can read; the object is left open. */
+/** The beginning of a reply to ACK or NACK, which all known clients can read. The caller adds the rest and the brace. */
 function settledHead(row: JobRow): string {
   const { nextAttemptAt, completedAt, cancelledAt, discardedAt } = timesOf(row);
   return (

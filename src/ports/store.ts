@@ -1,3 +1,4 @@
+import type { StoreDiagnosis } from "../core/doctor/facts.ts";
 import type { NewEvent } from "../core/event/new-event.ts";
 import type { NewJob } from "../core/job/envelope.ts";
 import type { HeldSlots } from "../core/job/held-slots.ts";
@@ -38,6 +39,11 @@ export interface Store {
    * commit that caused it. A listener that is registered twice is called twice.
    */
   listen(onHint: (hint: Hint) => void): Promise<AsyncDisposable>;
+  /**
+   * Says how the store is set up, for people who look for a problem. It writes no row. A store that has nothing to say
+   * leaves it out.
+   */
+  diagnose?(): Promise<StoreDiagnosis>;
   /** After this, every call except `close` is refused with the code `closed`. */
   close(): Promise<void>;
 }

@@ -32,6 +32,8 @@ export interface System {
   /** The wall clock. Used only to notice that it moved differently from the monotonic clock. */
   wall(): number;
   readonly machine?: MachineClock;
+  /** Whether time moves only when a test moves it. A store that waits for a disk or a network cannot use it. */
+  readonly isVirtual?: boolean;
   /** Calls back once, never before `delay` ms have passed on the monotonic clock. Any delay works (SEMANTICS 1.3). */
   after(delay: number, callback: () => void, options?: { readonly keepAlive?: boolean }): Timer;
   /** Calls back soon, after what is already queued. Callers use it to collect work into a batch without a timer. */

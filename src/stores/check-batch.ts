@@ -1,6 +1,9 @@
 import { refuse } from "../core/errors.ts";
+import { checkImage } from "../core/job/check-image.ts";
 import type { NewJob } from "../core/job/envelope.ts";
+import { checkInstant, type Instant } from "../core/time.ts";
 import { BATCH_LIMIT, NAME_LIMIT, type RecordKey, type Unit } from "../ports/store.ts";
+import { checkEffectInstants, checkJobInstants } from "./check-instants.ts";
 
 /** Refuses a call with more than `BATCH_LIMIT` items. */
 export function checkBatch(items: readonly unknown[], field: string): void {
@@ -15,24 +18,30 @@ export function checkLimit(limit: number, most = Number.MAX_SAFE_INTEGER): void 
   }
 }
 
-/** Refuses jobs with names that are too long for an index, before the call writes anything. */
-export function checkJobs(jobs: readonly NewJob[]): void {
+/** Refuses jobs with names that are too long for an index, or with fractions of instants, before the call writes anything. */
+export function checkJobs(jobs: readonly NewJob[], now: Instant): void {
+  checkInstant(now, "now");
   checkBatch(jobs, "jobs");
   for (const job of jobs) checkJob(job);
 }
 
-function checkJob({ uniqueKey, limitKey, workflow }: NewJob): void {
+function checkJob(job: NewJob): void {
+  const { uniqueKey, limitKey, workflow } = job;
+  checkJobInstants(job);
   if (uniqueKey !== undefined) checkName(uniqueKey, "uniqueKey");
   if (limitKey !== undefined) checkName(limitKey, "limitKey");
   if (workflow !== undefined) checkName(workflow, "workflow");
 }
 
-export function checkUnits(units: readonly Unit[]): void {
+export function checkUnits(units: readonly Unit[], now: Instant): void {
+  checkInstant(now, "now");
   checkBatch(units, "units");
-  for (const { when, effects } of units) {
+  for (const { job, when, effects } of units) {
+    if (job?.image) checkImage(job.image);
     if (when) for (const guard of when) if ("record" in guard) checkKey(guard.record);
     if (!effects) continue;
     for (const effect of effects) {
+      checkEffectInstants(effect);
       if ("enqueue" in effect) checkJob(effect.enqueue);
       else if ("put" in effect) checkKey(effect.put);
     }

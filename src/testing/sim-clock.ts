@@ -30,6 +30,7 @@ class Simulation implements SimSystem {
   readonly random: Random;
   /** Virtual time is exact. Tests count its milliseconds. */
   readonly drift = 0;
+  readonly isVirtual = true;
   /**
    * Latest first, so that the next one is at the end. Of two that are due at the same time, the one set first runs
    * first.

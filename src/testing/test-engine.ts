@@ -1,3 +1,4 @@
+import { refuse } from "../core/errors.ts";
 import type { PolicyOptions } from "../core/job/policy.ts";
 import { type Duration, type Instant, parseDuration, parseInstant } from "../core/time.ts";
 import { Engine } from "../engine/engine.ts";
@@ -12,7 +13,7 @@ export interface TestEngineOptions extends PolicyOptions {
   readonly seed?: number;
   /** The virtual time at the start. Default 2030-01-01T00:00:00Z. */
   readonly startAt?: string | Date;
-  /** Your own store, or a function that opens one on the virtual clock. Default: a memory store. */
+  /** Your own store in memory, or a function that opens one on the virtual clock. Default: curfew's memory store. */
   readonly store?: Store | ((clock: () => Instant) => Store | Promise<Store>);
   /** Whether events are recorded, as in `openEngine`. */
   readonly events?: "durable" | "off";
@@ -53,6 +54,12 @@ export async function openTestEngine(options: TestEngineOptions = {}): Promise<T
   const now = () => Math.floor(startAt + system.monotonic());
   const { seed: _seed, startAt: _startAt, store: given, logger = silentLogger, ...rest } = options;
   const store = (typeof given === "function" ? await given(now) : given) ?? createMemoryStore({ clock: now });
+  if (store.capabilities.durable !== "none") {
+    if (typeof given === "function") await store.close();
+    const fix =
+      "it waits for a real disk or network, and virtual time does not: leave it out, or use openEngine";
+    throw refuse("invalid_option", "options.store", store.capabilities.name, fix);
+  }
   // The memory store loses no hints, so idle loops need not poll every second, and idle days pass quickly.
   const idlePollFactor = given === undefined ? IDLE_POLL_FACTOR : 1;
   const engine = await Engine.open({ ...rest, store, system, logger, idlePollFactor });

@@ -35,7 +35,7 @@ describe.each(["store", "url"] as const)("with --%s", (kind) => {
     expect(early.stderr).toContain(`job ${id} is scheduled after 0s`);
     const live = await curfew(["delete", id, ...target()]);
     expect(live.code).toBe(1);
-    expect(live.stderr).toContain("only jobs that have ended can be deleted");
+    expect(live.stderr).toContain("only ended jobs can be deleted");
     expect(await answer(["cancel", id, ...target()])).toMatchObject({
       succeeded: 1,
       failed: 0,

@@ -19,12 +19,17 @@ afterAll(() => stage.close());
 describe("exit codes", () => {
   it.each([
     ["no target", ["ls"], 2, /pass --store <address> or --url <url>/],
-    ["two targets", ["ls", "--store", "sqlite:a.db", "--url", "http://h"], 2, /name one of them/],
+    ["two targets", ["ls", "--store", "sqlite:a.db", "--url", "http://h"], 2, /pass one of them/],
     ["an unknown command", ["lss"], 2, /Did you mean ls\?/],
     ["an unknown state", ["ls", "--state", "lost"], 2, /Allowed choices are scheduled/],
-    ["a store that lives in a process", ["ls", "--store", "memory:"], 2, /ask the server in that process/],
+    [
+      "a store that lives in a process",
+      ["ls", "--store", "memory:"],
+      2,
+      /pass --url with the server of that process/,
+    ],
     ["a count of nothing", ["ls", "--limit", "0"], 2, /Write a whole number from 1/],
-    ["an address that is none", ["ls", "--url", "localhost"], 2, /--url: "localhost" is no address/],
+    ["an address that is not a URL", ["ls", "--url", "localhost"], 2, /--url: "localhost" is not a URL/],
     ["a store of an unknown kind", ["ls", "--store", "mysql://h"], 2, /write "memory:", "sqlite:path"/],
     [
       "a file that is not there",

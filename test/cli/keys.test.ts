@@ -43,7 +43,7 @@ describe("keys ls", () => {
   });
 
   it.each([
-    ["is not there", () => {}, /is not there/],
+    ["is not there", () => {}, /does not exist/],
     ["others can touch", (file: string) => chmodSync(file, 0o644), /chmod 600/],
   ])("refuses a file that %s", async (name, harm, says) => {
     const { file } = await keyFile();

@@ -4,7 +4,7 @@
  * what was acknowledged.
  */
 import { parseArgs } from "node:util";
-import { type Loss, type Promotion, runLane } from "./lane.ts";
+import { type Loss, type Promotion, runFailover } from "./failover-run.ts";
 
 const { values } = parseArgs({
   options: {
@@ -26,7 +26,7 @@ function wholeNumber(name: string, text: string): number {
 const LIMITS: Readonly<Record<Loss, number>> = { crash: 2_000, switchover: 2_000, vanish: 10_000 };
 
 const startedAt = performance.now();
-const report = await runLane({
+const report = await runFailover({
   promotions: wholeNumber("promotions", values.promotions),
   jobs: wholeNumber("jobs", values.jobs),
   synchronous: !values.asynchronous,

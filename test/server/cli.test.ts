@@ -58,7 +58,7 @@ describe("curfew serve", () => {
     const slow = await enqueue(url, { type: "test.slow", args: [{ takes: 1_000 }] });
     await untilState(url, slow, "active");
     running.kill("SIGTERM");
-    await running.said(/finishing what runs/);
+    await running.said(/waiting for running jobs/);
     await expect(send(url, "/health")).rejects.toThrow();
     expect(await running.ended).toMatchObject({ code: 0 });
     await using engine = await openEngine({ store: `sqlite:${join(folder, "curfew.db")}` });
@@ -84,7 +84,7 @@ describe("curfew serve", () => {
     const slow = await enqueue(running.url, { type: "test.slow", args: [{ takes: 60_000 }] });
     await untilState(running.url, slow, "active");
     running.kill("SIGTERM");
-    await running.said(/once more to stop at once/);
+    await running.said(/send it again to stop at once/);
     running.kill("SIGTERM");
     expect(await running.ended).toMatchObject({ code: 143 });
   });
@@ -149,7 +149,7 @@ describe("curfew serve", () => {
     const worker = await make("fleet", "worker");
     expect((await send(url, "/ojs/v1/workers/fetch", { queues: ["default"] }, worker)).status).toBe(401);
     running.kill("SIGHUP");
-    await running.said(/keys were read again/);
+    await running.said(/key file was read again/);
     expect((await send(url, "/ojs/v1/workers/fetch", { queues: ["default"] }, worker)).status).toBe(200);
     running.kill("SIGTERM");
     const { stdout, stderr } = await running.ended;
@@ -189,10 +189,10 @@ describe("what goes wrong at the start is said in one line", () => {
     ],
     [["--store", "mysql://x"], /^curfew: store: "mysql:\/\/x" is not a known store/],
     [["--store", "sqlite:/nowhere/at/all.db"], /^curfew: .*nowhere/],
-    [["--workers", "./none.ts"], /^curfew: workers: \.\/none\.ts cannot be loaded: /],
+    [["--workers", "./none.ts"], /^curfew: --workers: there is no file .*none\.ts; check the path/],
     [
       ["--workers", join(import.meta.dirname, "cli/no-workers.ts")],
-      /^curfew: workers: the default export of .* 42 /,
+      /^curfew: --workers: the default export of .* 42 /,
     ],
     [["--keys", "none.json"], /^curfew: keys: the file none\.json does not exist/],
     [["--port", "x"], /error: option '--port <port>' argument 'x' is invalid\. Write a whole number\./],

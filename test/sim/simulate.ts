@@ -140,6 +140,7 @@ class World {
       checker: this.checker,
       trace: this.#trace,
       handlerDice: new Dice(subSeed(seed, "handlers")),
+      hostileDice: new Dice(subSeed(seed, "hostile values")),
       clockRate: mutation.clockRate ?? 1,
       enqueueChild: (context, machine) => this.#workload.enqueueChild(context, machine),
     };
@@ -195,7 +196,7 @@ class World {
       body: parseQueue(options, "queue") as unknown as Json,
       wakeAt: null,
     }));
-    if (effects.length > 0) await this.#store.commit([{ effects }], { now: EPOCH });
+    if (effects.length > 0) await this.#store.commit([{ effects }], { now: Math.floor(EPOCH) });
   }
 
   /** A violation ends the run: whatever follows from it would only hide the cause. */

@@ -161,6 +161,28 @@ export const BROKEN_STORES = {
       ["concurrency", "counts once"],
     ],
   },
+  "rounds fractions of a millisecond": {
+    change: (store) => ({
+      jobs: {
+        enqueue: (jobs, options) =>
+          store.jobs.enqueue(
+            jobs.map((job) => ({ ...job, createdAt: Math.floor(job.createdAt) })),
+            options,
+          ),
+        claim: (request) => store.jobs.claim({ ...request, now: Math.floor(request.now) }),
+      },
+      commit: (units, options) => store.commit(units, { ...options, now: Math.floor(options.now) }),
+      timeouts: {
+        claimDue: (request) => store.timeouts.claimDue({ ...request, now: Math.floor(request.now) }),
+      },
+    }),
+    foundBy: [
+      ["instants", "an enqueue refuses"],
+      ["instants", "a commit refuses"],
+      ["instants", "a claim, a beat"],
+      ["instants", "timeouts refuse"],
+    ],
+  },
   "ignores revisions": {
     change: (store) => ({
       commit: (units, options) => insist(store, units, options, ["stale"]),

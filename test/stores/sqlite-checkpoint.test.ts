@@ -65,7 +65,8 @@ describe("checkpoints", () => {
   it("are left to SQLite where there can be no thread", async () => {
     const failed = Promise.withResolvers<void>();
     const thread = pathToFileURL(join(folder, "missing.ts"));
-    const options = { path, waiting: () => 5_000, onFailure: () => failed.resolve(), thread };
+    const binding = "better-sqlite3" as const;
+    const options = { path, binding, waiting: () => 5_000, onFailure: () => failed.resolve(), thread };
     const checkpointer = new Checkpointer(options);
     for (let commit = 0; commit < 8; commit++) checkpointer.committed();
     await failed.promise;

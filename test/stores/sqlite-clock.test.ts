@@ -99,7 +99,7 @@ describe("the clock of a SQLite file", () => {
     expect(await second.clock()).toBe(WALL + 3_601_010);
   });
 
-  it("asks the wall clock after a boot, and is never behind what it was", async () => {
+  it("asks the wall clock after a boot, unless that clock was never set", async () => {
     const machine = new FakeMachine();
     await (await open(machine.system)).clock();
     for (const store of stores) await store.close();
@@ -107,8 +107,24 @@ describe("the clock of a SQLite file", () => {
     const store = await open(machine.system);
     expect(await store.clock()).toBe(WALL + 3_600_000);
     await store.close();
-    machine.reboot(-86_400_000);
+    machine.reboot(-machine.wall);
     expect(await (await open(machine.system)).clock()).toBe(WALL + 3_600_000);
+  });
+
+  it("is ahead no longer at the next start after one with a wall clock that was ahead", async () => {
+    const machine = new FakeMachine();
+    await (await open(machine.system)).clock();
+    for (const store of stores) await store.close();
+    machine.wall += 3_600_000;
+    const wrong = await open(machine.system);
+    expect(await wrong.clock()).toBe(WALL + 3_600_000);
+    machine.pass(30_000);
+    machine.wall -= 3_600_000;
+    // A deadline of a running process does not move.
+    expect(await wrong.clock()).toBe(WALL + 3_630_000);
+    await wrong.close();
+    machine.pass(1_000);
+    expect(await (await open(machine.system)).clock()).toBe(WALL + 31_000);
   });
 
   it("is set right by the wall clock where nobody has the file open, and only there", async () => {
@@ -123,7 +139,7 @@ describe("the clock of a SQLite file", () => {
     expect(await (await open(machine.system)).clock()).toBe(WALL + 600_000);
   });
 
-  it("goes on where a process was killed that had it open", async () => {
+  it("is the wall clock again where a process was killed that had it open", async () => {
     const machine = new FakeMachine();
     const store = await open(machine.system);
     await store.clock();
@@ -135,7 +151,7 @@ describe("the clock of a SQLite file", () => {
     file.prepare("update curfew_clock set monotonic = ?, wall = ?, time = ?").run(before);
     file.close();
     machine.wall -= 60_000;
-    expect(await (await open(machine.system)).clock()).toBe(WALL);
+    expect(await (await open(machine.system)).clock()).toBe(WALL - 59_000);
   });
 
   it("answers while another program keeps the file locked", async () => {
@@ -213,5 +229,29 @@ describe("engines on one file while the wall clock is set", () => {
     expect(await ran.promise).toBeGreaterThan(enqueuedAt + 900);
     expect(at()).toBeLessThan(enqueuedAt + 20_000);
     for (const engine of [latecomer, consumer, producer]) await engine.close({ drain: "0s" });
+  });
+
+  it("run what was enqueued while it was an hour ahead, after a start with the right time", async () => {
+    let set = 3_600_000;
+    const system: System = {
+      ...realSystem,
+      wall: () => realSystem.wall() + set,
+      machine: machineClock() as MachineClock,
+    };
+    const openEngine = async () => Engine.open({ store: await open(system), system, logger: silentLogger });
+    const ping = defineJob({ type: "ping" });
+    const processors = [processor(ping, () => "pong")];
+    const before = await openEngine();
+    const { id } = await before.enqueue(ping, null);
+    await before.close({ drain: "0s" });
+    set = 0;
+    const after = await openEngine();
+    expect(Math.abs(after.now() - realSystem.wall())).toBeLessThan(60_000);
+    const done = new Promise((resolve) => after.on("job.completed", resolve));
+    after.work({ processors });
+    await done;
+    const [row] = await after.store.jobs.load([id]);
+    expect(row?.state).toBe("completed");
+    await after.close({ drain: "0s" });
   });
 });

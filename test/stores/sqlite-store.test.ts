@@ -6,11 +6,13 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createIdSource } from "../../src/core/ids.ts";
 import type { NewJob } from "../../src/core/job/envelope.ts";
 import { realSystem } from "../../src/engine/runtime/real-system.ts";
+import { openEngine } from "../../src/index.ts";
 import { type Hint, pauseKey, type Store } from "../../src/ports/store.ts";
 import type { System } from "../../src/ports/system.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import * as statements from "../../src/stores/sqlite/statements.ts";
 import { sketchJob } from "../../src/testing/conformance/test-bed.ts";
+import { createSimSystem, openTestEngine } from "../../src/testing/index.ts";
 import { depthOf } from "../../src/testing/read-store.ts";
 import { productionSystem } from "../support/system.ts";
 
@@ -73,7 +75,7 @@ describe("opening a SQLite file", () => {
     expect(statSync(path).mode & 0o777).toBe(0o640);
   });
 
-  it("is done by many at once", async () => {
+  it("eight handles open the same new file at once", async () => {
     const many = await Promise.all(Array.from({ length: 8 }, () => open()));
     await Promise.all(many.map((store) => store.jobs.enqueue(jobs(1), { now: NOW })));
     expect((await depthOf(many[0] as Store)).available).toBe(8);
@@ -89,6 +91,16 @@ describe("opening a SQLite file", () => {
       code: "invalid_option",
       message: expect.stringMatching(fix),
     });
+  });
+
+  it("refuses virtual time, in which it would wait for ever", async () => {
+    const system = createSimSystem({ seed: 1, startAt: NOW });
+    const refused = { code: "invalid_option", message: expect.stringMatching(/virtual time.*memory:/) };
+    await expect(open(path, system)).rejects.toMatchObject(refused);
+    await expect(openEngine({ store: `sqlite:${path}`, system })).rejects.toMatchObject(refused);
+    await expect(openTestEngine({ store: () => open() })).rejects.toThrow(
+      /options\.store: "sqlite" .*virtual time/,
+    );
   });
 
   const failures: readonly (readonly [what: string, spoil: () => string, says: RegExp])[] = [
@@ -240,7 +252,7 @@ describe("a caller's own transaction", () => {
   it("is refused where it is none, not this file's, or may be lost", async () => {
     const store = await open();
     const enqueue = (tx: unknown) => store.jobs.enqueue(jobs(1), { now: NOW, tx });
-    await expect(enqueue({})).rejects.toThrow(/pass the better-sqlite3 handle/);
+    await expect(enqueue({})).rejects.toThrow(/pass the better-sqlite3 or node:sqlite handle/);
     const handle = rawHandle();
     await expect(enqueue(handle)).rejects.toThrow(/begin immediate/);
     handle.pragma("synchronous = off");

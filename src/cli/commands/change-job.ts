@@ -39,17 +39,17 @@ export function declareEnqueue(command: Command): void {
     .option("--priority <number>", "from -100 to 100", priority)
     .option("--in <duration>", "run it this much later, such as 10m")
     .option("--at <instant>", "run it then, such as 2030-01-31T12:00:00Z")
-    .option("--id <uuid>", "an id of your own: a job with a known id is not added again")
-    .option("--attempts <count>", "how often it is tried", countNumber)
+    .option("--id <uuid>", "the id; if a job has this id already, nothing is added")
+    .option("--attempts <count>", "the most attempts", countNumber)
     .option("--attempt <duration>", "the timeout of each attempt, or none")
-    .option("--total <duration>", "the timeout of everything from now on, or none")
+    .option("--total <duration>", "the timeout of the whole job from now on, or none")
     .option("--wait <duration>", "how long it may wait for its first start, or none")
     .option("--heartbeat <duration>", "the longest silence of an attempt, or none")
-    .option("--meta <json>", "an object that goes with it");
+    .option("--meta <json>", "an object that is stored with the job");
   withPage(command, {
     examples: [
       [`enqueue card.charge '{"orderId":"42","cents":1999}'`, "one job with a payload"],
-      ["enqueue report.build --queue reports --in 10m --attempt 2m", "later, and with a timeout"],
+      ["enqueue report.build --queue reports --in 10m --attempt 2m", "in ten minutes, with a timeout"],
       ["enqueue import.catalog @catalog.json", "the payload from a file"],
     ],
     json: "the job as in docs/openapi.json",
@@ -63,7 +63,7 @@ async function enqueue(
   [type, payload]: readonly string[],
 ): Promise<void> {
   if (options.in !== undefined && options.at !== undefined)
-    throw new CommandFailed("usage", "--in and --at: name one of them, not both");
+    throw new CommandFailed("usage", "--in and --at: pass one of them, not both");
   const now = target.now();
   const scheduled = options.in ?? options.at;
   const meta = options.meta === undefined ? undefined : parseJson(options.meta, "--meta");
@@ -107,13 +107,13 @@ function parseJson(text: string, field: string): unknown {
     const shown = JSON.stringify(text.slice(0, 60));
     throw new CommandFailed(
       "usage",
-      `${field}: ${shown} is not JSON; put text into quotes of its own: '"text"'`,
+      `${field}: ${shown} is not JSON; write text in double quotes: '"text"'`,
       { cause: error },
     );
   }
 }
 
-/** Milliseconds, or the word that switches a limit off. */
+/** Milliseconds, or `none` for no limit. */
 function limit(text: string, option: string): number | "none" {
   return text === "none" ? "none" : parseDuration(text, option);
 }
@@ -143,14 +143,17 @@ export function declareExtend(command: Command): void {
     .argument("<id>", "its id");
   withTarget(command)
     .option("--attempt <duration>", "the timeout of the attempt from its start, or none")
-    .option("--total <duration>", "the timeout of everything since its creation, or none")
+    .option("--total <duration>", "the timeout of the whole job since its creation, or none")
     .option("--heartbeat <duration>", "the longest silence of an attempt, or none")
     .option("--priority <number>", "from -100 to 100", priority)
     .option("--reason <text>", "why, for the audit");
   withPage(command, {
     examples: [
-      ["extend 0198f7e2-7b1c-7000-8000-000000000001 --attempt 30m", "it gets half an hour from its start"],
-      ["extend 0198f7e2-7b1c-7000-8000-000000000001 --total none", "it may take as long as it takes"],
+      [
+        "extend 0198f7e2-7b1c-7000-8000-000000000001 --attempt 30m",
+        "half an hour from the start of the attempt",
+      ],
+      ["extend 0198f7e2-7b1c-7000-8000-000000000001 --total none", "no timeout for the whole job"],
     ],
     json: "the job as in docs/openapi.json",
   });
@@ -166,6 +169,6 @@ export function declareExtend(command: Command): void {
       );
     const body = { ...limits, ...(options.reason !== undefined && { reason: options.reason }) };
     const { job } = await onJob(target, id as string, (path) => target.send("PATCH", path, body));
-    output.answer(job, () => `Job ${id} has its new limits. See them with: curfew explain ${id}`);
+    output.answer(job, () => `The limits of job ${id} are changed. See them with: curfew explain ${id}`);
   });
 }

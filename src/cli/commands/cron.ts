@@ -10,13 +10,13 @@ import type { Fields, Target } from "../target.ts";
 const PATH = "/ojs/v1/cron";
 
 export function register(cron: Command): void {
-  cron.description("Crons: jobs that are enqueued again and again.");
+  cron.description("Crons: jobs that are enqueued on a schedule.");
   declareList(cron.command("ls"));
   declareShow(cron.command("show"));
   declareNext(cron.command("next"));
   declareRun(cron.command("run"));
-  declarePause(cron.command("pause"), "pause", "Stop a cron; jobs that it enqueued go on.");
-  declarePause(cron.command("resume"), "resume", "Let a paused cron go on, from now.");
+  declarePause(cron.command("pause"), "pause", "Pause a cron; jobs that it enqueued continue.");
+  declarePause(cron.command("resume"), "resume", "Let a paused cron fire again, from now on.");
 }
 
 async function names(target: Target): Promise<readonly string[]> {
@@ -24,7 +24,6 @@ async function names(target: Target): Promise<readonly string[]> {
   return (items as readonly Fields[]).map(({ name }) => String(name));
 }
 
-/** Asks for one cron by its name. */
 function onCron(target: Target, name: string, ask: (path: string) => Promise<Fields>): Promise<Fields> {
   const path = `${PATH}/${encodeURIComponent(name)}`;
   return orNearest(
@@ -46,7 +45,7 @@ const columns = (now: number): Column<Fields>[] => [
 ];
 
 function declareList(command: Command): void {
-  command.description("List crons with when they fire next.");
+  command.description("List crons and when they fire next.");
   withPage(withTarget(command), {
     examples: [["cron ls", "all of them"]],
     json: '{"items":[{"name","expression","timezone","enabled","next_run_at","last_run_at","type",…}]}',
@@ -68,7 +67,7 @@ function declareList(command: Command): void {
 function declareShow(command: Command): void {
   command.description("Show a cron and its last runs.").argument("<name>", "its name");
   withPage(withTarget(command), {
-    examples: [["cron show nightly-report", "its schedule, its job, and what became of its last runs"]],
+    examples: [["cron show nightly-report", "its schedule, its job, and the outcome of its last runs"]],
     json: '{"name","expression","timezone",…,"runs":[{"scheduled_for","at","job_id","state"?,"skipped"?}]}',
   });
   act(command, async ({ target, output }, _options, [name]) => {
@@ -90,7 +89,7 @@ function cronText(cron: Fields, runs: readonly Fields[], now: number): string {
     ["next", `${relativeText(cron.next_run_at, now)}  ${dim(String(cron.next_run_at ?? ""))}`],
     ["job", printable(JSON.stringify(cron.job_template))],
   ]);
-  if (runs.length === 0) return `${fields}\n\nIt has not run yet.`;
+  if (runs.length === 0) return `${fields}\n\nThe cron has not run yet.`;
   const table = tableText<Fields>(
     [
       { title: "DUE", show: ({ scheduled_for }) => relativeText(scheduled_for, now) },
@@ -112,7 +111,7 @@ function declareNext(command: Command): void {
   withPage(command, {
     examples: [["cron next nightly-report -n 10", "the next ten instants, in its zone and in UTC"]],
     json: '{"name","timezone","enabled","items":[{"at","local"}]}',
-    more: "Instants after the first are computed from the expression; what the cron does at a change of the clock is in its definition.",
+    more: "Instants after the first are computed from the expression. The definition of the cron says what it does when clocks change.",
   });
   act<{ readonly count: number }>(command, next);
 }
@@ -143,11 +142,13 @@ async function next(
       items,
     ),
   );
-  if (enabled === false) output.note(`It is paused: it fires after curfew cron resume ${name}.`);
+  if (enabled === false) output.note(`The cron is paused; resume it with: curfew cron resume ${name}`);
 }
 
 function declareRun(command: Command): void {
-  command.description("Enqueue the job of a cron now, beside its schedule.").argument("<name>", "its name");
+  command
+    .description("Enqueue the job of a cron now; its schedule does not change.")
+    .argument("<name>", "its name");
   withPage(withTarget(command), {
     examples: [["cron run nightly-report", "prints the id of the job"]],
     json: "the job as in docs/openapi.json",

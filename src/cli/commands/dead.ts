@@ -12,14 +12,14 @@ const ID = "0198f7e2-7b1c-7000-8000-000000000001";
 const PAGE = 200;
 
 export function register(dead: Command): void {
-  dead.description("Dead letters: jobs that failed for good and were kept for somebody to look at.");
+  dead.description("Dead letters: jobs that failed for good and are kept until you retry or delete them.");
   declareList(dead.command("ls"));
   declareAction(dead.command("retry"), "retry", "Run dead letters again: their attempts start anew.");
   declareAction(dead.command("delete"), "delete", "Delete dead letters for good.");
 }
 
 function declareList(command: Command): void {
-  command.description("List dead letters, those that ended last first.");
+  command.description("List dead letters, the last to end first.");
   withFilters(withTarget(command), ["state"]).option("--limit <count>", "at most this many", countNumber, 50);
   withPage(command, {
     examples: [

@@ -17,18 +17,18 @@ const ENDED: ReadonlySet<unknown> = new Set(["completed", "discarded", "cancelle
 
 export function declareLogs(command: Command): void {
   command.description("Print the log lines that the attempts of a job wrote.").argument("<id>", "its id");
-  withTarget(command).option("-f, --follow", "go on until the job ends");
+  withTarget(command).option("-f, --follow", "print new lines until the job ends");
   withPage(command, {
     examples: [
       [`logs ${ID}`, "what it wrote"],
-      [`logs ${ID} -f`, "and what it writes until it ends"],
+      [`logs ${ID} -f`, "and new lines until the job ends"],
     ],
     json: 'one line each: {"at","message","fields"?,…}',
   });
   act<{ readonly follow?: boolean }>(command, async (context, { follow }, [id]) => {
     const { target, output, signal } = context;
     for (let printed = 0; ; ) {
-      // Whether it has ended is asked first: what it wrote before is in the answer that comes after.
+      // Read the state before the log, so that the log of an ended job is complete.
       const { job } = await onJob(target, id as string, (path) => target.get(path));
       const { lines } = await onJob(target, id as string, (path) => target.get(`${path}/logs`));
       const all = lines as readonly Fields[];
@@ -57,7 +57,7 @@ interface TailOptions {
 export function declareTail(command: Command): void {
   command.description("Print the newest events: what happened to jobs, queues, workers and crons.");
   withTarget(command)
-    .option("-f, --follow", "go on until Ctrl-C")
+    .option("-f, --follow", "print new events until Ctrl-C")
     .option("-n, --lines <count>", "how many of the newest, at most 200", wholeNumber, 20)
     .option("--types <list>", "only these, such as job.failed,job.discarded")
     .option("--queue <name>", "only of this queue")
@@ -68,7 +68,7 @@ export function declareTail(command: Command): void {
       ["tail -f --types job.discarded --queue payments", "what fails for good"],
     ],
     json: 'one event per line, as CloudEvents: {"id","type","time","subject","data",…}',
-    more: 'Events are there while they are recorded: by a server, or by an engine that was opened with events: "durable".',
+    more: 'A store has events only if they are recorded: by a server, or by an engine opened with events: "durable".',
   });
   act<TailOptions>(command, tail);
 }
@@ -88,7 +88,7 @@ async function tail(context: TargetContext, options: TailOptions): Promise<void>
       'No events are recorded on this store: start a server on it, or open an engine with events: "durable".',
     );
   if (!options.follow) return;
-  // A server that restarts is asked again from the last event on, so nothing is missed.
+  // After a restart of the server, reading continues after the last event, so none is missed.
   for (let after = page.cursor as string | null; !signal.aborted; ) {
     try {
       const follow = target.stream("/ojs/v1/events/stream", { ...filter, after: after ?? undefined }, signal);
@@ -101,7 +101,7 @@ async function tail(context: TargetContext, options: TailOptions): Promise<void>
     } catch (error) {
       if (!(error instanceof CommandFailed && error.exit === "unreachable") && !(error instanceof TypeError))
         throw error;
-      output.note(dim("The server does not answer; trying again.", process.stderr));
+      output.note(dim("The server does not answer; retrying.", process.stderr));
     }
     await rest(RECONNECT, signal);
   }
@@ -126,11 +126,11 @@ function eventText({ time, type, job_id, queue, data }: Fields): string {
 
 export function declareWait(command: Command): void {
   command.description("Wait until jobs have ended.").argument("<ids...>", "their ids");
-  withTarget(command).option("--timeout <duration>", "give up after this long; the jobs go on");
+  withTarget(command).option("--timeout <duration>", "stop waiting after this time; the jobs continue");
   withPage(command, {
     examples: [
       [`wait ${ID}`, "exit 0 if it completed, 1 if it did not"],
-      [`wait ${ID} --timeout 5m`, "no longer than that"],
+      [`wait ${ID} --timeout 5m`, "for at most five minutes"],
     ],
     json: "one job per line, in the order in which they were named",
   });

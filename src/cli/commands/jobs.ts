@@ -10,13 +10,13 @@ import { fieldsText, tableText } from "../output/table.ts";
 import { relativeText, relativeTime } from "../output/times.ts";
 import { act, type TargetContext } from "../run-command.ts";
 import type { Fields, Query } from "../target.ts";
+import { whyText } from "../why-text.ts";
 import { declareEnqueue, declareExtend } from "./change-job.ts";
 import { declareLogs, declareTail, declareWait } from "./follow.ts";
 
 const ID = "0198f7e2-7b1c-7000-8000-000000000001";
 const PAGE = 200;
 
-/** Every command that is about jobs, by its name. */
 const VERBS: Readonly<Record<string, (command: Command) => void>> = {
   ls: declareList,
   show: declareShow,
@@ -27,6 +27,7 @@ const VERBS: Readonly<Record<string, (command: Command) => void>> = {
   retry: (command) => declareAction(command, "retry"),
   delete: (command) => declareAction(command, "delete"),
   extend: declareExtend,
+  activate: declareActivate,
   logs: declareLogs,
   tail: declareTail,
   wait: declareWait,
@@ -38,7 +39,7 @@ export function verb(name: string): (command: Command) => void {
 
 /** `curfew jobs ls` is the same as `curfew ls`. */
 export function register(jobs: Command): void {
-  jobs.description("The commands about jobs, for those who look for them under their noun.");
+  jobs.description("The commands about jobs; curfew ls and curfew jobs ls are the same.");
   for (const [name, declare] of Object.entries(VERBS)) declare(jobs.command(name));
 }
 
@@ -82,7 +83,7 @@ async function list({ target, output }: TargetContext, options: ListOptions): Pr
     items.length === 0 ? "No jobs." : jobTable(items, target.now()),
   );
   if (hasMore && items.length > 0)
-    output.note(dim(`There are more: --limit ${options.limit * 4}, or narrow it.`, process.stderr));
+    output.note(dim(`There are more; pass --limit ${options.limit * 4}, or a filter.`, process.stderr));
 }
 
 function declareShow(command: Command): void {
@@ -155,7 +156,7 @@ function declareWhy(command: Command): void {
     .description("Say why a job does not run, does not end, or ended as it did.")
     .argument("<id>", "its id");
   withPage(withTarget(command), {
-    examples: [[`why ${ID}`, "the first reason is the one to act on"]],
+    examples: [[`why ${ID}`, "act on the first reason"]],
     json: '{"job_id","state","asked_at","reasons":[{"code","sentence","since","until","who","link","action"}]}',
   });
   act(command, async ({ target, output }, _options, [id]) => {
@@ -164,35 +165,9 @@ function declareWhy(command: Command): void {
   });
 }
 
-/** The command that does what a reason advises, where there is one. */
-const ADVISED: Readonly<Record<string, (target: string) => string>> = {
-  "resume-queue": (queue) => `curfew queues resume ${queue}`,
-  retry: (id) => `curfew retry ${id}`,
-  cancel: (id) => `curfew cancel ${id}`,
-  "look-at-job": (id) => `curfew why ${id}`,
-  "look-at-workflow": (id) => `curfew workflows show ${id}`,
-  "look-at-worker": () => "curfew workers ls",
-};
-
-function whyText(why: Fields, now: number): string {
-  const reasons = why.reasons as readonly Fields[];
-  const lines = reasons.flatMap(({ sentence, until, action }, index) => {
-    const { name, target, text } = action as Fields;
-    const command = typeof target === "string" ? ADVISED[String(name)]?.(printable(target)) : undefined;
-    const ends = until === null ? "" : dim(` (until ${relativeText(until, now)})`);
-    const said = `${index + 1}. ${printable(String(sentence))}${ends}`;
-    const advice = [
-      `   → ${printable(String(text))}`,
-      ...(command === undefined ? [] : [`     ${dim(command)}`]),
-    ];
-    return [index === 0 ? paint("bold", said) : said, ...advice];
-  });
-  return [`Job ${why.job_id} is ${paintState(String(why.state))}.`, ...lines].join("\n");
-}
-
 function declareExplain(command: Command): void {
   command
-    .description("Say for every limit of a job which source set it, and what follows.")
+    .description("Say for every limit of a job which source set it, and when it ends the job.")
     .argument("<id>", "its id");
   withPage(withTarget(command), {
     examples: [[`explain ${ID}`, "where its timeouts and retries come from"]],
@@ -223,18 +198,20 @@ function explanationText(explanation: Fields, now: number): string {
   const warnings = (explanation.warnings as readonly string[]).map((text) =>
     paint("yellow", `! ${printable(text)}`),
   );
-  const fixed = explanation.fixed ? "Its first start has fixed these." : "They are fixed when it starts.";
+  const fixed = explanation.fixed
+    ? "The first start of the job fixed these."
+    : "The first start of the job fixes them.";
   return [table, "", fieldsText(instants), "", dim(fixed), ...warnings].join("\n");
 }
 
 const ACTIONS = {
   cancel: ["End jobs that wait or run, at once.", "cancelled"],
-  retry: ["Run discarded jobs again: their attempts start anew.", "retried"],
+  retry: ["Run discarded jobs again, with all their attempts.", "retried"],
   delete: ["Delete jobs that have ended, for good.", "deleted"],
 } as const;
 
 function declareAction(command: Command, name: BulkVerb): void {
-  command.description(ACTIONS[name][0]).argument("[ids...]", "their ids; without any, the filters say which");
+  command.description(ACTIONS[name][0]).argument("[ids...]", "their ids; or use filters");
   withBulkOptions(withErrorFilters(withFilters(withTarget(command)))).option("--all", "every job");
   withPage(command, {
     examples: [
@@ -251,7 +228,19 @@ function declareAction(command: Command, name: BulkVerb): void {
   );
 }
 
-/** Jobs by their ids: each is tried, and what went wrong is said for each. */
+function declareActivate(command: Command): void {
+  command.description("Let a pending job run that waits for a sign from outside.").argument("<id>", "its id");
+  withPage(withTarget(command), {
+    examples: [[`activate ${ID}`, "it is available at once"]],
+    json: "the job as in docs/openapi.json",
+  });
+  act(command, async ({ target, output }, _options, [id]) => {
+    const { job } = await onJob(target, id as string, (path) => target.send("POST", `${path}/activate`, {}));
+    output.answer(job, () => `Job ${id} is ${paintState(String((job as Fields).state))}.`);
+  });
+}
+
+/** Acts on each id, and reports the failures at the end. */
 async function named(
   { target, output, signal }: TargetContext,
   name: BulkVerb,
@@ -259,7 +248,7 @@ async function named(
   options: FilterOptions & BulkOptions,
 ): Promise<void> {
   if (Object.keys(filterFields(options, target.now())).length > 0 || options.all)
-    throw new CommandFailed("usage", "name ids or filter, not both");
+    throw new CommandFailed("usage", "ids and filters: pass one of them, not both");
   const counts = { matched: ids.length, succeeded: 0, skipped: 0, failed: 0 };
   const problems: CommandFailed[] = [];
   for (const id of ids) {
@@ -278,7 +267,7 @@ async function named(
   const isComplete = !signal.aborted;
   output.answer({ action: name, dry_run: options.dryRun === true, ...counts, is_complete: isComplete }, () =>
     options.dryRun
-      ? `${ids.length - counts.failed} of ${ids.length} jobs are there; nothing was changed.`
+      ? `${ids.length - counts.failed} of ${ids.length} jobs exist; nothing was changed.`
       : `${counts.succeeded} of ${ids.length} jobs ${ACTIONS[name][1]}.`,
   );
   if (!isComplete) throw new CommandFailed("interrupted", "stopped; the others are unchanged");
@@ -305,6 +294,6 @@ async function single(
   const { state } = job as Fields;
   throw new CommandFailed(
     "failed",
-    `delete: job ${id} is ${state}; only jobs that have ended can be deleted, cancel it first`,
+    `delete: job ${id} is ${state}; only ended jobs can be deleted; cancel it first`,
   );
 }

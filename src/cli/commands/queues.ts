@@ -2,6 +2,7 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import { withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
 import { instantOption } from "../filters.ts";
+import { offered } from "../not-found.ts";
 import { confirm } from "../output/confirm.ts";
 import { paint, paintState, printable } from "../output/paint.ts";
 import { type Column, tableText } from "../output/table.ts";
@@ -14,7 +15,7 @@ const WAITING = ["available", "pending", "scheduled", "retryable"] as const;
 const STATES = [...WAITING, "completed", "discarded", "cancelled"] as const;
 
 export function register(queues: Command): void {
-  queues.description("Queues: what is in them, pauses and limits.");
+  queues.description("Queues: their jobs, pauses and limits.");
   declareList(queues.command("ls"));
   declarePause(queues.command("pause"), "pause");
   declarePause(queues.command("resume"), "resume");
@@ -23,7 +24,7 @@ export function register(queues: Command): void {
 }
 
 function declareList(command: Command): void {
-  command.description("List queues with what waits and runs in them.");
+  command.description("List queues with the numbers of waiting and running jobs.");
   withPage(withTarget(command), {
     examples: [["queues ls", "all queues; one that no live worker takes is marked"]],
     json: '{"items":[{"name","paused","depth","counts","throughput","latency_ms"?,"configuration","unattended"}]}',
@@ -68,8 +69,8 @@ async function list({ target, output }: TargetContext): Promise<void> {
 }
 
 const PAUSES = {
-  pause: ["Hand out no more jobs of a queue; it goes on taking them in.", "is paused"],
-  resume: ["Hand out jobs of a queue again.", "hands out jobs"],
+  pause: ["Stop workers from taking jobs of a queue. New jobs are still accepted.", "is paused"],
+  resume: ["Let workers take jobs of a queue again.", "is resumed"],
 } as const;
 
 function declarePause(command: Command, action: keyof typeof PAUSES): void {
@@ -77,7 +78,7 @@ function declarePause(command: Command, action: keyof typeof PAUSES): void {
   command.description(says).argument("<queue>", "its name");
   withTarget(command).option("--reason <text>", "why, for the audit");
   withPage(command, {
-    examples: [[`queues ${action} payments`, "for all workers, from this moment on"]],
+    examples: [[`queues ${action} payments`, "for all workers, at once"]],
     json: '{"name","paused","status","paused_at"?}',
   });
   act<{ readonly reason?: string }>(command, async ({ target, output }, { reason }, [queue]) => {
@@ -110,7 +111,7 @@ function declareLimit(command: Command): void {
     .option("--concurrency <count>", "how many run at once in all processes, or none", bound)
     .option("--max-depth <count>", "how many may wait, or none", bound)
     .addOption(
-      new Option("--on-full <what>", "what becomes of a job when the queue is full").choices([
+      new Option("--on-full <what>", "what to do with a new job when the queue is full").choices([
         "reject",
         "drop_oldest",
       ]),
@@ -119,8 +120,8 @@ function declareLimit(command: Command): void {
   withPage(command, {
     examples: [
       ["queues limit payments --concurrency 5", "at most five at once"],
-      ["queues limit mail --max-depth 10000 --on-full reject", "refuse more than that"],
-      ["queues limit payments --concurrency none", "take the limit back"],
+      ["queues limit mail --max-depth 10000 --on-full reject", "refuse new jobs while 10000 wait"],
+      ["queues limit payments --concurrency none", "remove the limit"],
     ],
     json: '{"name","configuration":{"concurrency"?,"backpressure"?,"timeouts"?,"retry"?,"retention"?},…}',
   });
@@ -134,7 +135,7 @@ async function limit(
 ): Promise<void> {
   const path = `${PATH}/${encodeURIComponent(queue as string)}/config`;
   if (onFull !== undefined && typeof maxDepth !== "number")
-    throw new CommandFailed("usage", "--on-full: it goes with a bound; pass --max-depth, too");
+    throw new CommandFailed("usage", "--on-full: there is no --max-depth; pass both");
   const change = {
     ...(concurrency !== undefined && { concurrency: concurrency === "none" ? null : concurrency }),
     ...(maxDepth === "none" && { backpressure: null }),
@@ -152,7 +153,7 @@ async function limit(
 
 function configText(queue: string, { concurrency, backpressure }: Fields): string {
   const runs =
-    concurrency === undefined ? "as many as workers take run at once" : `at most ${concurrency} run at once`;
+    concurrency === undefined ? "no limit on how many run at once" : `at most ${concurrency} run at once`;
   const { max_depth, strategy } = (backpressure ?? {}) as Fields;
   const waits =
     max_depth === undefined ? "any number may wait" : `at most ${max_depth} may wait (${strategy})`;
@@ -169,7 +170,7 @@ interface PurgeOptions {
 
 function declarePurge(command: Command): void {
   command
-    .description("Delete jobs of a queue for good: those that wait, if nothing is said.")
+    .description("Delete jobs of a queue for good; without --states, those that wait.")
     .argument("<queue>", "its name");
   withTarget(command)
     .addOption(new Option("--states <state...>", "which jobs; never those that run").choices(STATES))
@@ -180,9 +181,10 @@ function declarePurge(command: Command): void {
   withPage(command, {
     examples: [
       ["queues purge mail --dry-run", "how many wait"],
-      ["queues purge mail --states completed --older-than 7d --yes", "tidy up"],
+      ["queues purge mail --states completed discarded --older-than 7d --dry-run", "how many ended long ago"],
+      ["queues purge mail --states completed --older-than 7d --yes", "completed jobs older than a week"],
     ],
-    json: '{"queue","states","dry_run","matched","purged","is_complete"}; "matched" is null where only the purge itself can count',
+    json: '{"queue","states","dry_run","matched","matched_is_exact","purged","is_complete"}',
   });
   act<PurgeOptions>(command, purge);
 }
@@ -195,11 +197,18 @@ async function purge(
   const name = printable(queue as string);
   const path = `${PATH}/${encodeURIComponent(queue as string)}`;
   const states = options.states ?? WAITING;
-  const matched = await countOf(target, queue as string, states, options);
-  const found = { queue, states, matched };
-  const many = matched === null ? "all" : String(matched);
-  const text = `${many} ${states.join(", ")} ${matched === 1 ? "job" : "jobs"} of queue ${name}`;
-  if (options.dryRun || matched === 0) {
+  const older =
+    options.olderThan === undefined
+      ? undefined
+      : instantOption(options.olderThan, target.now(), "--older-than");
+  const counted = await output.during("counting", () => countOf(target, queue as string, states, older));
+  const { matched, isExact } = counted;
+  const found = { queue, states, matched, matched_is_exact: isExact };
+  const age = older === undefined ? "" : ` that ended before ${older.slice(0, 19).replace("T", " ")} UTC`;
+  const many = isExact ? String(matched) : `at least ${matched}`;
+  const jobs = matched === 1 && isExact ? "job" : "jobs";
+  const text = `${many} ${states.join(", ")} ${jobs} of queue ${name}${age}`;
+  if (options.dryRun || (matched === 0 && isExact)) {
     output.answer(
       { ...found, dry_run: options.dryRun === true, purged: 0, is_complete: true },
       () => `${text} to delete.`,
@@ -210,9 +219,7 @@ async function purge(
   const body = {
     states,
     confirm: true,
-    ...(options.olderThan !== undefined && {
-      older_than: instantOption(options.olderThan, target.now(), "--older-than"),
-    }),
+    ...(older !== undefined && { older_than: older }),
     ...(options.reason !== undefined && { reason: options.reason }),
   };
   let purged = 0;
@@ -222,7 +229,7 @@ async function purge(
       const reply = await target.send("DELETE", `${path}/jobs`, body);
       purged += Number(reply.purged_count);
       isComplete = reply.is_complete === true;
-      progress.update(purged, matched ?? undefined);
+      progress.update(purged, isExact ? matched : undefined);
     }
   });
   output.answer(
@@ -233,20 +240,32 @@ async function purge(
     throw new CommandFailed("interrupted", `stopped: ${purged} jobs are deleted, the others are unchanged`);
 }
 
-/** How many a purge means; null where only the purge itself can tell, since ended jobs are not counted by age. */
+interface Counted {
+  readonly matched: number;
+  /** False: the count stopped early, and there may be more. */
+  readonly isExact: boolean;
+}
+
+/** How many jobs a purge would delete. Ended jobs are counted by their age; jobs that wait have none. */
 async function countOf(
   target: TargetContext["target"],
   queue: string,
   states: readonly string[],
-  { olderThan }: PurgeOptions,
-): Promise<number | null> {
-  if (olderThan !== undefined) return null;
-  let sum = 0;
+  older: string | undefined,
+): Promise<Counted> {
+  if (older !== undefined) {
+    const path = `${PATH}/${encodeURIComponent(queue)}/purge-preview`;
+    const preview = { states: states.join(","), older_than: older };
+    const reply = await offered(target, "a count of old jobs", () => target.get(path, preview));
+    return { matched: Number(reply.matched), isExact: reply.is_complete === true };
+  }
+  let matched = 0;
+  let isExact = true;
   for (const state of states) {
     const { pagination } = await target.get("/ojs/v1/admin/jobs", { queue, state, per_page: 1 });
     const { total, total_is_exact } = pagination as Fields;
-    if (total_is_exact !== true) return null;
-    sum += Number(total);
+    isExact &&= total_is_exact === true;
+    matched += Number(total);
   }
-  return sum;
+  return { matched, isExact };
 }

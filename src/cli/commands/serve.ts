@@ -6,7 +6,7 @@ import { packageVersion } from "../version.ts";
 
 export function register(command: Command): void {
   command
-    .description("Serve jobs over HTTP, as Open Job Spec describes it.")
+    .description("Serve jobs over HTTP, by Open Job Spec.")
     .addOption(
       new Option("--store <address>", "where jobs are kept: sqlite:<file>, postgres://… or memory:")
         .default("sqlite:curfew.db")
@@ -19,15 +19,15 @@ export function register(command: Command): void {
         .argParser(wholeNumber)
         .env("CURFEW_PORT"),
     )
-    .addOption(new Option("--keys <file>", "the keys that callers must bring").env("CURFEW_KEYS"))
-    .option("--workers <module>", "a module that exports processors, to be worked on in this process")
+    .addOption(new Option("--keys <file>", "the file with the keys of callers").env("CURFEW_KEYS"))
+    .option("--workers <module>", "a module that exports processors, to run jobs in this process")
     .addOption(
       new Option(
         "--demo",
         "fill an embedded store with a shop that keeps itself busy; on curfew-demo.db unless --store says otherwise",
       ).conflicts(["workers", "conformance"]),
     )
-    .option("--cors <origin...>", "origins whose pages may call this server")
+    .option("--cors <origin...>", "web origins that may call this server")
     .option("--rate <requests>", "requests per second that each key may send", positiveNumber)
     .option("--drain <duration>", "how long running jobs may finish when the server stops", "25s")
     .option("--traces", "send spans to the OpenTelemetry SDK that this process was started with")
@@ -41,7 +41,7 @@ Examples:
   curfew serve                                             # on curfew.db in this folder
   curfew serve --store postgres://localhost/app --port 80  # on PostgreSQL
   curfew serve --demo                                      # look around: jobs that time out, loop and recover
-  curfew serve --workers ./workers.js                      # and work on jobs in the same process`,
+  curfew serve --workers ./workers.js                      # and run jobs in the same process`,
     )
     .action(async (options: Omit<ServeOptions, "version">, self: Command) => {
       const { serve } = await import("../serve.ts");

@@ -13,15 +13,20 @@ const ID = "0198f7e2-7b1c-7000-8000-000000000001";
 
 export function register(timeouts: Command): void {
   timeouts.description(
-    "Timeouts: what is delivered at an instant to come, to sagas, jobs and your own code.",
+    "Timeouts: messages that are delivered at a given time, to sagas, jobs and your own code.",
   );
   declareList(timeouts.command("ls"));
-  const revoke = timeouts.command("revoke").description("Take a timeout back: it is not delivered any more.");
-  declareAction(revoke, "revoke", '{"id","revoked":true,"was"}', ({ was }) => `It is gone; it was ${was}.`);
+  const revoke = timeouts.command("revoke").description("Revoke a timeout, so that it is not delivered.");
+  declareAction(
+    revoke,
+    "revoke",
+    '{"id","revoked":true,"was"}',
+    ({ was }) => `The timeout is revoked; it was ${was}.`,
+  );
   const requeue = timeouts
     .command("requeue")
-    .description("Try a dead timeout again, at once and with all its tries.");
-  declareAction(requeue, "requeue", "the timeout", () => "It is tried again at once.");
+    .description("Deliver a dead timeout again, at once and with all its tries.");
+  declareAction(requeue, "requeue", "the timeout", () => "The timeout is delivered again at once.");
   declareReschedule(timeouts.command("reschedule"));
 }
 
@@ -34,17 +39,17 @@ interface ListOptions {
 }
 
 function declareList(command: Command): void {
-  command.description("List timeouts in the order in which they are due.");
+  command.description("List timeouts by the time at which they are due.");
   withTarget(command)
     .option("--destination <name>", "only for this destination")
-    .option("--dead", "those that were given up after too many tries")
+    .option("--dead", "only those that failed too many times")
     .option("--from <time>", "due at or after: an instant, or 10m from now")
     .option("--to <time>", "due before")
     .option("--limit <count>", "at most this many, up to 200", countNumber, 50);
   withPage(command, {
     examples: [
-      ["timeouts ls --to 1h", "what is due within the next hour"],
-      ["timeouts ls --dead", "what was given up"],
+      ["timeouts ls --to 1h", "timeouts that are due within the next hour"],
+      ["timeouts ls --dead", "dead timeouts"],
     ],
     json: '{"items":[{"id","destination","state","due_at","key","saga","name","lease_until","tries","dead_at","error"}],"has_more"}',
   });
@@ -92,7 +97,7 @@ function declareAction(
 
 function declareReschedule(command: Command): void {
   command
-    .description("Give a pending timeout another instant.")
+    .description("Change when a pending timeout is due.")
     .argument("<id>", "its id, as timeouts ls shows it")
     .argument("<time>", "an instant such as 2030-01-31T12:00:00Z, or 10m from now");
   withTarget(command).option("--reason <text>", "why, for the audit");

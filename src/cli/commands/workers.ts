@@ -10,16 +10,16 @@ const PATH = "/ojs/v1/admin/workers";
 
 export function register(workers: Command): void {
   workers.description("Workers: processes that run jobs.");
-  const ls = workers.command("ls").description("List workers that were heard of lately.");
+  const ls = workers.command("ls").description("List workers that sent a beat lately.");
   withPage(withTarget(ls), {
-    examples: [["workers ls", "who works, on which queues, and when they were last heard of"]],
+    examples: [["workers ls", "workers, their queues and their last beats"]],
     json: '{"items":[{"id","state","remote","queues","active_jobs","last_heartbeat_at",…}],"summary"}',
   });
   act(ls, list);
   const directives = [
-    ["quiet", "quiet", "Ask a remote worker to take no more jobs; what it runs may finish."],
+    ["quiet", "quiet", "Ask a remote worker to take no more jobs; running jobs may finish."],
     ["resume", "resume", "Let a quiet worker take jobs again."],
-    ["stop", "terminate", "Ask a remote worker to finish what it runs and end."],
+    ["stop", "terminate", "Ask a remote worker to finish its running jobs and stop."],
   ] as const;
   for (const [name, action, says] of directives) {
     const command = workers
@@ -27,11 +27,9 @@ export function register(workers: Command): void {
       .description(says)
       .argument("<worker>", "its id, as workers ls shows it");
     withPage(withTarget(command), {
-      examples: [
-        [`workers ${name} 0198f7e2-7b1c-7000-8000-000000000001`, "it hears of it with its next beat"],
-      ],
+      examples: [[`workers ${name} 0198f7e2-7b1c-7000-8000-000000000001`, "takes effect with its next beat"]],
       json: '{"id","state","directive",…}: the worker',
-      more: "A worker inside a process that has the store open hears no such request: stop that process instead.",
+      more: "Only remote workers can be asked. A worker inside a process that has the store open stops with that process.",
     });
     act(command, (context, _options, [id]) => direct(context, id as string, action));
   }
@@ -41,7 +39,7 @@ const columns = (now: number): Column<Fields>[] => [
   { title: "WORKER", show: ({ id }) => printable(String(id)) },
   { title: "STATE", show: ({ state }) => paintState(String(state)) },
   { title: "RUNS", show: ({ active_jobs }) => String(active_jobs), align: "right" },
-  { title: "HEARD", show: ({ last_heartbeat_at }) => relativeText(last_heartbeat_at, now) },
+  { title: "LAST BEAT", show: ({ last_heartbeat_at }) => relativeText(last_heartbeat_at, now) },
   {
     title: "QUEUES",
     show: ({ queues }) => printable((queues as readonly string[]).join(", ")),
@@ -53,7 +51,7 @@ async function list({ target, output }: TargetContext): Promise<void> {
   const { items, summary } = await target.get(PATH, { per_page: 200 });
   const rows = items as readonly Fields[];
   output.answer({ items, summary }, () =>
-    rows.length === 0 ? "No workers were heard of lately." : tableText(columns(target.now()), rows),
+    rows.length === 0 ? "No workers sent a beat lately." : tableText(columns(target.now()), rows),
   );
 }
 

@@ -9,7 +9,7 @@ import type { Fields } from "../target.ts";
 const PATH = "/ojs/v1/workflows";
 
 export function register(workflows: Command): void {
-  workflows.description("Workflows: jobs that follow each other or run side by side.");
+  workflows.description("Workflows: jobs that run after each other or at the same time.");
   declareList(workflows.command("ls"));
   declareShow(workflows.command("show"));
 }
@@ -29,14 +29,19 @@ function progressText({ jobs_completed, jobs_total }: Fields): string {
 }
 
 function declareList(command: Command): void {
-  command.description("List workflows in the order in which they were started.");
+  command.description("List workflows by the time of their start.");
   withTarget(command)
     .addOption(
-      new Option("--state <state>", "only those").choices(["running", "completed", "failed", "cancelled"]),
+      new Option("--state <state>", "only workflows in this state").choices([
+        "running",
+        "completed",
+        "failed",
+        "cancelled",
+      ]),
     )
     .option("--limit <count>", "at most this many, up to 200", countNumber, 50);
   withPage(command, {
-    examples: [["workflows ls --state running", "what is under way"]],
+    examples: [["workflows ls --state running", "workflows that have not ended"]],
     json: '{"items":[{"id","type","name","state","jobs_total","jobs_completed","created_at","completed_at","failure"}],"has_more"}',
   });
   act<{ readonly state?: string; readonly limit: number }>(command, async ({ target, output }, options) => {
@@ -55,7 +60,7 @@ function declareShow(command: Command): void {
   command.description("Show a workflow and its first 200 jobs.").argument("<id>", "its id");
   withPage(withTarget(command), {
     examples: [
-      ["workflows show 0198f7e2-7b1c-7000-8000-000000000001", "how far it is, and which job holds it up"],
+      ["workflows show 0198f7e2-7b1c-7000-8000-000000000001", "its progress, and the job that it waits for"],
     ],
     json: '{"id","state",…,"steps":[{"id","type","state","progress","started_at"?,"completed_at"?}]}',
   });

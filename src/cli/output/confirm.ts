@@ -2,18 +2,18 @@ import { createInterface } from "node:readline/promises";
 import { CommandFailed } from "../exit.ts";
 
 export interface ConfirmOptions {
-  /** `--yes` was given: nobody is asked. */
+  /** `--yes` was given: do not ask. */
   readonly yes?: boolean | undefined;
   readonly signal?: AbortSignal;
 }
 
-/** Asks on the terminal before something that cannot be taken back. Throws where the answer is not yes. */
+/** Asks on the terminal before an action that cannot be undone. Throws unless the answer is yes. */
 export async function confirm(question: string, { yes, signal }: ConfirmOptions = {}): Promise<void> {
   if (yes) return;
   if (!process.stdin.isTTY)
-    throw new CommandFailed("usage", `${question} There is no terminal to ask on; pass --yes to do it`);
+    throw new CommandFailed("usage", `${question} There is no terminal to ask on; pass --yes to confirm`);
   const lines = createInterface({ input: process.stdin, output: process.stderr });
-  // The reader takes Ctrl-C for itself while it waits; the command must hear it.
+  // readline swallows Ctrl-C while it waits; pass it on to the command.
   lines.on("SIGINT", () => process.kill(process.pid, "SIGINT"));
   try {
     const answer = await lines.question(`${question} [y/N] `, signal ? { signal } : {});

@@ -7,10 +7,10 @@ export interface LogOutputOptions {
   readonly logLevel: LogLevel;
 }
 
-/** What a command says: logs, and lines for people where somebody did not ask for JSON. */
+/** Logs, and lines for people unless `--json` is given. */
 export interface LogOutput {
   readonly logger: Logger;
-  /** For people; with `--json` the fields are logged instead, so that a program reads one format only. */
+  /** Prints lines for people. With `--json` it logs the fields instead, so that a program reads one format only. */
   say(lines: string, fields: object, message: string): void;
 }
 
@@ -19,11 +19,11 @@ export function createLogOutput({ json = false, logLevel }: LogOutputOptions): L
     level: logLevel,
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
-    // An error is no plain object: written as one it would be empty.
+    // JSON.stringify would write an Error as {}.
     serializers: { error: pino.stdSerializers.err },
   };
   if (json) {
-    // Lines are written at once: what a process says last is what one wants to read after its end.
+    // Written synchronously: the last lines of a process that crashed matter most.
     const logger = pino(options, pino.destination({ dest: 1, sync: true }));
     return { logger, say: (_lines, fields, message) => logger.info(fields, message) };
   }

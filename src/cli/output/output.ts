@@ -1,15 +1,18 @@
+import { realSystem } from "../../engine/runtime/real-system.ts";
 import { Progress } from "./progress.ts";
 
-/** What a command says. Standard output holds data and nothing else; everything about it goes to standard error. */
+/** Standard output gets the data and nothing else. Notes and progress go to standard error. */
 export interface Output {
   readonly isJson: boolean;
   /** The answer: one JSON document with `--json`, text for people otherwise. */
   answer(data: unknown, text: () => string): void;
-  /** One of many that come as they happen: a JSON document per line, or a line of text. */
+  /** One item of a stream: a JSON document per line, or a line of text. */
   line(data: unknown, text: () => string): void;
-  /** A remark for people, on standard error; nothing with `--json`. */
+  /** Prints a note for people on standard error; nothing with `--json`. */
   note(text: string): void;
-  /** Runs something that may take a while, with a line that says so from its first second on. */
+  /** Shows no progress from now on: the command draws the screen itself. */
+  hideProgress(): void;
+  /** Runs `act`, and shows a progress line if it takes more than a second. */
   during<Value>(what: string, act: (progress: Progress) => Promise<Value>): Promise<Value>;
 }
 
@@ -18,6 +21,7 @@ export function createOutput(isJson: boolean): Output {
     const written = isJson ? JSON.stringify(data) : text();
     if (written !== "") process.stdout.write(`${written}\n`);
   };
+  let isHidden = false;
   return {
     isJson,
     answer: write,
@@ -25,8 +29,11 @@ export function createOutput(isJson: boolean): Output {
     note: (text) => {
       if (!isJson) process.stderr.write(`${text}\n`);
     },
+    hideProgress() {
+      isHidden = true;
+    },
     async during(what, act) {
-      const progress = new Progress(what);
+      const progress = new Progress(what, realSystem, isHidden ? undefined : process.stderr);
       try {
         return await act(progress);
       } finally {

@@ -2,7 +2,7 @@ import { styleText } from "node:util";
 
 export type Format = Parameters<typeof styleText>[0];
 
-/** In colour where a person looks and wants it: not in a pipe, and not with NO_COLOR. */
+/** Colours text on a terminal; leaves it plain in a pipe and with NO_COLOR. */
 export function paint(format: Format, text: string, stream: NodeJS.WriteStream = process.stdout): string {
   return styleText(format, text, { stream });
 }
@@ -11,9 +11,9 @@ export function dim(text: string, stream?: NodeJS.WriteStream): string {
   return paint("dim", text, stream);
 }
 
-/** Names and messages come from others: nothing in them may steer a terminal. */
+/** Replaces control characters: names and messages come from users and must not control the terminal. */
 export function printable(text: string, longest = 1_000): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters on purpose.
   return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, " ").slice(0, longest);
 }
 
@@ -31,7 +31,7 @@ const STATES: Readonly<Record<string, Format>> = {
   cancelled: "dim",
 };
 
-/** The word for a state, in the colour that it has everywhere. */
+/** The name of a state in its colour. */
 export function paintState(state: string): string {
   const format = STATES[state];
   return format === undefined ? state : paint(format, state);

@@ -1,4 +1,3 @@
-import { realSystem } from "../../engine/runtime/real-system.ts";
 import type { System } from "../../ports/system.ts";
 import { spanText } from "./times.ts";
 
@@ -6,12 +5,12 @@ const SHOW_AFTER = 1_000;
 const EVERY = 200;
 const BAR = 24;
 
-/** One line on standard error that says how far a command is; it appears after a second, and only on a terminal. */
+/** A progress line on standard error. It appears after a second, and only on a terminal. */
 export class Progress {
-  /** The one that has the line; others stay silent until it ends. */
+  /** The instance that owns the line; others print nothing until it ends. */
   static #active: Progress | undefined;
   readonly #system: Pick<System, "monotonic" | "after">;
-  readonly #stream: NodeJS.WriteStream;
+  readonly #stream: NodeJS.WriteStream | undefined;
   readonly #what: string;
   readonly #startedAt: number;
   #done = 0;
@@ -19,16 +18,17 @@ export class Progress {
   #isShown = false;
   #timer: { cancel(): void } | undefined;
 
+  /** Without a stream nothing is shown. */
   constructor(
     what: string,
-    system: Pick<System, "monotonic" | "after"> = realSystem,
-    stream: NodeJS.WriteStream = process.stderr,
+    system: Pick<System, "monotonic" | "after">,
+    stream: NodeJS.WriteStream | undefined,
   ) {
     this.#what = what;
     this.#system = system;
     this.#stream = stream;
     this.#startedAt = system.monotonic();
-    if (!stream.isTTY || Progress.#active) return;
+    if (!stream?.isTTY || Progress.#active) return;
     Progress.#active = this;
     this.#timer = system.after(SHOW_AFTER, () => this.#draw());
   }
@@ -38,18 +38,19 @@ export class Progress {
     this.#total = total;
   }
 
-  /** Takes the line away. */
+  /** Clears the line. */
   end(): void {
     this.#timer?.cancel();
     this.#timer = undefined;
-    if (this.#isShown) this.#stream.write("\r\u001b[K");
+    if (this.#isShown) this.#stream?.write("\r\u001b[K");
     this.#isShown = false;
     if (Progress.#active === this) Progress.#active = undefined;
   }
 
   #draw(): void {
     this.#isShown = true;
-    this.#stream.write(`\r\u001b[K${this.text().slice(0, (this.#stream.columns || 80) - 1)}`);
+    const width = (this.#stream?.columns || 80) - 1;
+    this.#stream?.write(`\r\u001b[K${this.text().slice(0, width)}`);
     this.#timer = this.#system.after(EVERY, () => this.#draw());
   }
 

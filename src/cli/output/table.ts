@@ -3,24 +3,24 @@ import { dim } from "./paint.ts";
 
 export interface Column<Row> {
   readonly title: string;
-  /** What to show; painted text is measured without its colours. */
+  /** The text of a cell; its colours do not count as width. */
   readonly show: (row: Row) => string;
   readonly align?: "right";
-  /** Gives way first when the table is too wide, and is cut down to this many characters at most. */
+  /** The least width to which this column may shrink when the table is too wide; absent: it never shrinks. */
   readonly shrinkTo?: number;
 }
 
 const GAP = 2;
-/** Where there is no terminal, nothing is cut: a program or a file reads it. */
+/** Without a terminal nothing is cut: the output goes to a program or a file. */
 const UNBOUNDED = Number.POSITIVE_INFINITY;
 
-function terminalWidth(stream: NodeJS.WriteStream = process.stdout): number {
+export function terminalWidth(stream: NodeJS.WriteStream = process.stdout): number {
   return stream.isTTY ? stream.columns || 80 : UNBOUNDED;
 }
 
 const lengthOf = (text: string) => stripVTControlCharacters(text).length;
 
-/** Rows under titles, as wide as the terminal at most. */
+/** Rows under titles, at most as wide as the terminal. */
 export function tableText<Row>(
   columns: readonly Column<Row>[],
   rows: readonly Row[],
@@ -40,7 +40,7 @@ export function tableText<Row>(
   return [titles, ...cells.map(line)].join("\n");
 }
 
-/** Takes from the columns that may give, the last one first, until the table fits. */
+/** Shrinks columns, the last one first, until the table fits. */
 function shrink<Row>(columns: readonly Column<Row>[], widths: number[], width: number): void {
   let excess = widths.reduce((sum, each) => sum + each, GAP * (widths.length - 1)) - width;
   for (let index = columns.length - 1; index >= 0 && excess > 0; index--) {
@@ -55,13 +55,13 @@ function shrink<Row>(columns: readonly Column<Row>[], widths: number[], width: n
 
 function padded(text: string, width: number, align: "right" | undefined): string {
   const length = lengthOf(text);
-  // Colours are dropped from what is cut: the end of a colour must not be cut off.
+  // Cutting could remove the code that ends a colour, so a cut cell has no colours.
   if (length > width) return `${stripVTControlCharacters(text).slice(0, Math.max(0, width - 1))}…`;
   const space = " ".repeat(width - length);
   return align === "right" ? space + text : text + space;
 }
 
-/** Names and values under each other: how one thing is shown. */
+/** Names and values, one pair per line. */
 export function fieldsText(fields: readonly (readonly [name: string, value: string])[]): string {
   const width = Math.max(...fields.map(([name]) => name.length));
   return fields.map(([name, value]) => `${dim(name.padEnd(width))}  ${value}`).join("\n");

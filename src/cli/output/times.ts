@@ -18,14 +18,14 @@ export function spanText(milliseconds: number): string {
     : `${whole}${unit} ${rest}${next[1]}`;
 }
 
-/** An instant as it stands to another: "3m ago", "in 2h", "now". */
+/** An instant relative to `now`: "3m ago", "in 2h", "now". */
 export function relativeTime(at: number, now: number): string {
   const distance = at - now;
   if (Math.abs(distance) < 1_000) return "now";
   return distance < 0 ? `${spanText(-distance)} ago` : `in ${spanText(distance)}`;
 }
 
-/** The same for an instant as the wire writes it; a dash where there is none. */
+/** The same for an instant of the wire; a dash if there is none. */
 export function relativeText(at: unknown, now: number): string {
   if (typeof at !== "string") return "-";
   const instant = Date.parse(at);

@@ -4,7 +4,7 @@ import { UUID } from "../ids.ts";
 import { checkLimitKey, type KeyedLimit, type LimitOptions, parseLimit } from "../limit/limit.ts";
 import { keysOf } from "../option-keys.ts";
 import { type Json, toJsonText, validate } from "../schema.ts";
-import type { Duration, Instant, InstantInput } from "../time.ts";
+import { checkInstant, type Duration, type Instant, type InstantInput } from "../time.ts";
 import { fixBudgets, type StoredBudgets, startOf } from "./budgets.ts";
 import { waitingWake } from "./deadlines.ts";
 import {
@@ -218,6 +218,7 @@ function newTemplate<Input>(
     throw refuse("invalid_option", "options.detach", said.detach, "write true or false");
   }
   const { now, anchor = now } = context;
+  checkInstant(now, "now");
   const enqueueSettings = parseSettings(said, "options");
   const queue = said.queue === undefined ? definition.queue : checkQueue(said.queue, "options.queue");
   const priority =

@@ -1,3 +1,4 @@
+import { checkImage } from "./check-image.ts";
 import type { JobImage } from "./job.ts";
 
 type Unstarted = Pick<
@@ -10,7 +11,7 @@ export function unstartedImage(
   job: Unstarted,
   { wake, wakeAt }: Pick<JobImage, "wake" | "wakeAt">,
 ): JobImage {
-  return {
+  const image: JobImage = {
     state: job.state,
     wake,
     wakeAt,
@@ -29,4 +30,6 @@ export function unstartedImage(
     pruneAt: null,
     deadLetter: false,
   };
+  checkImage(image);
+  return image;
 }

@@ -1,7 +1,7 @@
 import { CurfewError, refuse, refuseRange, refuseUnknownKeys } from "../errors.ts";
 import { keysOf } from "../option-keys.ts";
 import type { Json } from "../schema.ts";
-import { INSTANT_LIMIT, type Instant } from "../time.ts";
+import { checkInstant, type Instant } from "../time.ts";
 import { encodeHeaders, type TimeoutHeaders } from "./timeout-headers.ts";
 
 export type TimeoutId = string;
@@ -144,11 +144,7 @@ export function checkTimeout(timeout: NewTimeout, field = "timeout"): void {
   checkText(timeout.destination, `${field}.destination`);
   if (timeout.key !== undefined) checkText(timeout.key, `${field}.key`);
   if (timeout.headers !== undefined) encodeHeaders(timeout.headers, `${field}.headers`);
-  const { dueAt } = timeout;
-  if (!Number.isInteger(dueAt) || dueAt < 0 || dueAt >= INSTANT_LIMIT) {
-    const fix = "use whole milliseconds since 1970, before the year 3084";
-    throw refuse("invalid_instant", `${field}.dueAt`, dueAt, fix);
-  }
+  checkInstant(timeout.dueAt, `${field}.dueAt`);
 }
 
 /** A name that every store can store and compare. */

@@ -26,6 +26,8 @@ export interface ConsumerDeps {
   /** False if the event loop was blocked since then: an answer that arrives now may be old. */
   isFresh(since: number): boolean;
   enter(consumer: QueueConsumer, prefetched: Prefetched): void;
+  /** `enter` threw, and may not have freed the slot. */
+  entryThrew(consumer: QueueConsumer, prefetched: Prefetched, error: unknown): void;
   readonly sandboxes: {
     /** Whether a sandbox is free for the job. If not, calls `again` once one is. */
     admits(row: JobRow, again: () => void): boolean;
@@ -183,8 +185,11 @@ export class QueueConsumer {
   pump(): void {
     if (this.#isPumping || this.#isPausing) return;
     this.#isPumping = true;
-    this.#fill();
-    this.#isPumping = false;
+    try {
+      this.#fill();
+    } finally {
+      this.#isPumping = false;
+    }
     if (!this.#isDry && this.#wanted > 0) this.loop.wake();
   }
 
@@ -208,9 +213,13 @@ export class QueueConsumer {
       this.#entered += prefetched.row.payload.length;
       this.#next += 1;
       this.#running += 1;
-      if (this.#host.sandboxes.admits(prefetched.row, () => this.#again(prefetched)))
-        this.#host.enter(this, prefetched);
-      else this.#waiting.set(prefetched, now + this.#sandboxWait(prefetched.row));
+      try {
+        if (this.#host.sandboxes.admits(prefetched.row, () => this.#again(prefetched)))
+          this.#host.enter(this, prefetched);
+        else this.#waiting.set(prefetched, now + this.#sandboxWait(prefetched.row));
+      } catch (error) {
+        this.#host.entryThrew(this, prefetched, error);
+      }
     }
     if (this.#next > 0 && this.#next === this.#prefetched.length) {
       this.#prefetched = [];

@@ -1,7 +1,7 @@
 import { refuseUnknownKeys } from "../../core/errors.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { jittered } from "../../core/pace.ts";
-import { type Duration, parseDuration } from "../../core/time.ts";
+import { type Duration, type Instant, parseDuration } from "../../core/time.ts";
 import type { SandboxRunner } from "../../ports/sandbox.ts";
 import { within } from "../../ports/system.ts";
 import type { Middleware, Processor } from "../attempt/processor.ts";
@@ -61,9 +61,15 @@ export interface ShellDeps<Parts extends AttemptParts> {
 
 const DEFAULT_DRAIN = 25_000;
 const SHUTDOWN_GRACE = 5_000;
-const UNKNOWN_TYPE_DELAY = 5_000;
+/** How long a job that this worker cannot enter waits, so that another worker claims it first. */
+export const UNKNOWN_TYPE_DELAY = 5_000;
 /** A warning about a blocked event loop names at most this many jobs. */
 const MOST_NAMED = 100;
+
+/** How long a handler may go on after the signal of a shutdown. */
+function graceOf({ policy }: RunningAttempt): number {
+  return Math.min(policy.grace ?? SHUTDOWN_GRACE, SHUTDOWN_GRACE);
+}
 
 /**
  * What the local and the remote worker share: running attempts, the loop monitor, stuck handlers and the shutdown. A
@@ -96,6 +102,8 @@ export abstract class WorkerShell<
   readonly #endedInGap: One[] = [];
   #onIdle: (() => void)[] = [];
   #isClosing = false;
+  /** When the drain of a close ends. */
+  #shutdownAt: Instant | null = null;
   #closed: Promise<void> | undefined;
   #drainedAt: number | undefined;
 
@@ -277,6 +285,7 @@ export abstract class WorkerShell<
 
   async #close(drain: number): Promise<void> {
     this.#isClosing = true;
+    this.#shutdownAt = this.parts.clock.now() + drain;
     // Do not wait for a running claim or fetch: a store that hangs must not delay close(). `#finish` releases its jobs.
     const stopped = Promise.all([...this.consumers.values()].map((consumer) => consumer.loop.stop()));
     this.#giveBackAll();
@@ -285,12 +294,16 @@ export abstract class WorkerShell<
     this.#drainedAt = this.parts.system.monotonic();
     if (!isIdle) {
       const running = [...this.attempts()];
-      const graceOf = ({ policy }: One) => Math.min(policy.grace ?? SHUTDOWN_GRACE, SHUTDOWN_GRACE);
       for (const attempt of running) attempt.shutDown(this.parts.clock.now() + graceOf(attempt));
       await this.#idleWithin(Math.max(0, ...running.map(graceOf)));
       for (const attempt of [...this.attempts()]) attempt.release();
     }
     await this.#finish(stopped);
+  }
+
+  shutdownOf(attempt: One): { readonly at: Instant; readonly deadline: Instant } | null {
+    const at = this.#shutdownAt;
+    return at === null ? null : { at, deadline: at + graceOf(attempt) };
   }
 
   #giveBackAll(): void {

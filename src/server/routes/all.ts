@@ -1,6 +1,8 @@
 import type { Route } from "../route.ts";
 import { adminDeadLetterRoutes } from "./admin-dead-letters.ts";
+import { adminDoctorRoutes } from "./admin-doctor.ts";
 import { adminJobRoutes, bulkRoutes } from "./admin-jobs.ts";
+import { adminPurgePreviewRoutes } from "./admin-purge-preview.ts";
 import { adminQueueRoutes } from "./admin-queues.ts";
 import { adminSagaRoutes } from "./admin-sagas.ts";
 import { adminStatsRoutes } from "./admin-stats.ts";
@@ -54,6 +56,8 @@ export const ROUTES: readonly Route[] = [
   ...adminTimeoutRoutes,
   ...firedTimeoutRoutes,
   ...adminSagaRoutes,
+  ...adminDoctorRoutes,
+  ...adminPurgePreviewRoutes,
   ...queueRoutes,
   ...adminQueueRoutes,
   ...rateLimitRoutes,

@@ -21,6 +21,7 @@ import {
 } from "../../ports/store.ts";
 import { boundedQueues } from "../admissions.ts";
 import { checkBatch, checkJobs, checkLimit, checkUnits } from "../check-batch.ts";
+import { checkBeatInstants, checkClaimInstants, checkSweepInstants } from "../check-instants.ts";
 import { pathOf } from "../scan-cursor.ts";
 import { commitUnit, enqueueJob, limitUse, startsBehind, type Tables } from "./commit.ts";
 import { EventLog } from "./event-log.ts";
@@ -58,7 +59,7 @@ export function createMemoryStore({ clock }: { readonly clock: () => Instant }):
     },
     async commit(units, { now }) {
       assertOpen();
-      checkUnits(units);
+      checkUnits(units, now);
       const hints = new HintBatch();
       const outcomes = units.map((unit) => commitUnit(tables, unit, now, hints));
       listeners.notify(hints);
@@ -80,7 +81,7 @@ function createJobStore(tables: Tables, listeners: Listeners, assertOpen: () => 
   return {
     async enqueue(newJobs, { now, bounds, onDepth }) {
       assertOpen();
-      checkJobs(newJobs);
+      checkJobs(newJobs, now);
       const hints = new HintBatch();
       const answers = newJobs.map((job) => {
         const bound = bounds?.get(job.queue);
@@ -96,11 +97,13 @@ function createJobStore(tables: Tables, listeners: Listeners, assertOpen: () => 
     async claim(request) {
       assertOpen();
       checkLimit(request.limit, BATCH_LIMIT);
+      checkClaimInstants(request);
       return records.get(pauseKey(request.queue)) ? [] : jobs.claim(request);
     },
     async beat(request) {
       assertOpen();
       checkBatch(request.jobs, "jobs");
+      checkBeatInstants(request);
       const { id, body, wakeAt } = request.worker;
       records.put(["worker", id], body, wakeAt);
       return request.jobs.map((beat) => beatJob(tables, beat, request.now));
@@ -108,6 +111,7 @@ function createJobStore(tables: Tables, listeners: Listeners, assertOpen: () => 
     async sweep(request) {
       assertOpen();
       checkLimit(request.limit);
+      checkSweepInstants(request);
       return sweep(tables, request, listeners);
     },
     async load(ids) {

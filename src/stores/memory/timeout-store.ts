@@ -1,6 +1,7 @@
 import { checkTimeout } from "../../core/timeout/timeout.ts";
 import type { TimeoutStore } from "../../ports/timeouts.ts";
 import { checkBatch, checkLimit } from "../check-batch.ts";
+import { checkExtended, checkMoves, checkReleased } from "../check-instants.ts";
 import { claimLimit } from "../claim-request.ts";
 import { HintBatch, type Listeners } from "./hints.ts";
 import type { TimeoutTable } from "./timeout-table.ts";
@@ -80,13 +81,18 @@ function createWrites(
       });
     },
     remove: async (leased, { now }) => each(leased, "leased", (one) => table.remove(one, now)),
-    release: async (released, { now }) =>
-      each(released, "released", (one, hints) => {
+    async release(released, { now }) {
+      checkReleased(released);
+      return each(released, "released", (one, hints) => {
         const answer = table.release(one, now);
         if (answer === "ok" && !one.isDead) hints.timeout(one.dueAt ?? now, now);
         return answer;
-      }),
-    extend: async (extended, { now }) => each(extended, "extended", (one) => table.extend(one, now)),
+      });
+    },
+    async extend(extended, { now }) {
+      checkExtended(extended);
+      return each(extended, "extended", (one) => table.extend(one, now));
+    },
     async requeue(ids, { now }) {
       const requeued = each(ids, "ids", (id, hints) => {
         hints.timeout(now, now);
@@ -95,6 +101,7 @@ function createWrites(
       return requeued.filter(Boolean).length;
     },
     async reschedule(moves, { now }) {
+      checkMoves(moves);
       const moved = each(moves, "moves", (move, hints) => {
         hints.timeout(move.to, now);
         return table.reschedule(move);

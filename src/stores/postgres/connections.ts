@@ -1,6 +1,6 @@
 import { type ConnectionContext, ConnectionGroup } from "./connection.ts";
 
-/** A server that does not answer within this time counts as lost. No statement takes even a second. */
+/** A server that does not answer within this time counts as lost. These statements take milliseconds. */
 const HOT_LIMIT = 5_500;
 /** Reads of people and of pages may be slow. */
 const INSPECT_LIMIT = 30_000;

@@ -157,7 +157,7 @@ export class BorrowedPool implements PoolLike {
     });
   }
 
-  /** The pool reads its limit when it makes a client, in this turn or in the next tick, and has its own back after that. */
+  /** Sets the pool's `connectionTimeoutMillis` for one tick, in which the pool reads it, and puts the old one back. */
   #connect(): Promise<PooledClient> {
     const { options } = this.#pool;
     if (!options) return this.#pool.connect();

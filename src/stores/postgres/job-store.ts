@@ -13,6 +13,7 @@ import {
   type Swept,
 } from "../../ports/store.ts";
 import { checkBatch, checkJobs, checkLimit } from "../check-batch.ts";
+import { checkBeatInstants, checkClaimInstants, checkSweepInstants } from "../check-instants.ts";
 import { packEvents } from "../sql/event-pack.ts";
 import { decodeClaimed, decodeJob, decodeRecord } from "../sql/row-codec.ts";
 import { idArray, jsonTexts, numberArray } from "./array-literal.ts";
@@ -44,7 +45,7 @@ export function createJobStore(
 ): JobStore {
   return {
     async enqueue(jobs, { now, tx, bounds, onDepth }) {
-      checkJobs(jobs);
+      checkJobs(jobs, now);
       if (bounds !== undefined) {
         const bounded = { now, bounds, ...(onDepth && { onDepth }) };
         return transactions.run(
@@ -61,14 +62,17 @@ export function createJobStore(
     },
     async claim(request) {
       checkLimit(request.limit, BATCH_LIMIT);
+      checkClaimInstants(request);
       return claim(connections.relaxed, request);
     },
     async beat(request) {
       checkBatch(request.jobs, "jobs");
+      checkBeatInstants(request);
       return beat(connections.write, request);
     },
     async sweep(request) {
       checkLimit(request.limit);
+      checkSweepInstants(request);
       return sweep(connections.relaxed, request, (queues) => {
         const hints = new HintBatch();
         for (const queue of queues) hints.ready.add(queue);

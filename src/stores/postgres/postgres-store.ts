@@ -5,6 +5,7 @@ import { checkUnits } from "../check-batch.ts";
 import { commitUnits, groupScope, transactionScope } from "./commit.ts";
 import { Peers } from "./connection.ts";
 import { createConnections, MOST_CONNECTIONS } from "./connections.ts";
+import { diagnoseServer } from "./diagnose.ts";
 import { BorrowedPool, OwnPool } from "./dial.ts";
 import { HintChannel } from "./hints.ts";
 import { createInspector } from "./inspector.ts";
@@ -63,7 +64,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       return (await connections.write.run(CLOCK))[0]?.[0] as number;
     },
     async commit(units, { now, tx, relaxed }) {
-      checkUnits(units);
+      checkUnits(units, now);
       return transactions.run(
         tx,
         (session, hints) => commitUnits(transactionScope(session), units, now, hints),
@@ -71,6 +72,12 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       );
     },
     listen: (onHint) => channel.listen(onHint),
+    diagnose: () =>
+      diagnoseServer({
+        runner: connections.inspect,
+        schema,
+        pool: typeof connection === "string" ? pool : undefined,
+      }),
     async close() {
       await Promise.all([channel.close(), connections.close()]);
       own?.close();

@@ -424,3 +424,26 @@ values ($1::int, $2::text, $3::text, to_timestamp($4::bigint / 1000.0))`,
 export const DURABILITY: Statement = {
   text: "select name, setting from pg_settings where name in ('fsync', 'synchronous_commit')",
 };
+
+/** Settings, connections and size, for people who look for a problem. */
+export const SERVER_FACTS: Statement = {
+  text: `
+    select current_setting('server_version'), current_setting('fsync'), current_setting('full_page_writes'),
+      current_setting('synchronous_commit'), current_setting('autovacuum'), current_setting('max_connections'),
+      (select count(*) from pg_stat_activity where backend_type = 'client backend'), pg_database_size(current_database())`,
+};
+
+/** Takes the schema. Gives the tables with their live and dead rows, as the server estimates them. */
+export const TABLE_FACTS: Statement = {
+  text: "select relname, n_live_tup, n_dead_tup from pg_stat_user_tables where schemaname = $1 order by relname",
+};
+
+/** Takes the schema. Gives what may keep this role from writing, and a table that it may not write. */
+export const WRITE_FACTS: Statement = {
+  text: `
+    select pg_is_in_recovery()::text, current_setting('transaction_read_only'), current_user,
+      (select min(tablename) from pg_tables where schemaname = $1 and tablename <> 'migrations' and not (
+        has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'insert')
+        and has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'update')
+        and has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'delete')))`,
+};

@@ -3,6 +3,7 @@ import { checkTimeout, sagaText, type TimeoutRow } from "../../core/timeout/time
 import { BATCH_LIMIT } from "../../ports/store.ts";
 import type { DueRequest, TimeoutStore } from "../../ports/timeouts.ts";
 import { checkBatch, checkLimit } from "../check-batch.ts";
+import { checkExtended, checkMoves, checkReleased } from "../check-instants.ts";
 import { claimLimit } from "../claim-request.ts";
 import { byDue, decodeTimeout } from "../sql/timeout-codec.ts";
 import { numberArray, textArray } from "./array-literal.ts";
@@ -73,6 +74,7 @@ export function createTimeoutStore(
     },
     async release(released, { now }) {
       checkBatch(released, "released");
+      checkReleased(released);
       channel.assertOpen();
       const hints = new HintBatch();
       const answers = await releaseTimeouts(repeating(connections.write), released, now, hints);
@@ -81,6 +83,7 @@ export function createTimeoutStore(
     },
     async extend(extended, { now }) {
       checkBatch(extended, "extended");
+      checkExtended(extended);
       channel.assertOpen();
       return extendLeases(repeating(connections.write), extended, now);
     },
@@ -111,6 +114,7 @@ function createOperations(
     },
     async reschedule(moves, { now }) {
       checkBatch(moves, "moves");
+      checkMoves(moves);
       channel.assertOpen();
       const values = [
         textArray(moves, ({ id }) => id),

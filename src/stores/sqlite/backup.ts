@@ -13,11 +13,11 @@ import { basename, dirname, join, resolve } from "node:path";
 import { refuse } from "../../core/errors.ts";
 import type { Store } from "../../ports/store.ts";
 import type { System } from "../../ports/system.ts";
-import { betterSqlite3 } from "./better-sqlite3.ts";
 import type { SqliteFile } from "./binding.ts";
 import { Connection } from "./connection.ts";
 import { syncFolder } from "./disk-sync.ts";
 import { checkSchema } from "./migrate.ts";
+import { defaultBinding } from "./own-database.ts";
 import { failed, isDamage } from "./sqlite-errors.ts";
 import { fileOf } from "./sqlite-store.ts";
 import { QUICK_CHECK } from "./statements.ts";
@@ -37,10 +37,10 @@ export interface RestoreResult {
  * absent: it gets its name after it is on disk.
  */
 export async function backup(from: Store | string, to: string, system: System): Promise<BackupResult> {
-  const source = sourceGiven(from);
+  const source = await sourceGiven(from);
   const target = resolve(checked(to, "to"));
   if (existsSync(target)) throw refuse("invalid_option", "to", to, "name a file that does not exist yet");
-  const part = await copyOf({ ...source, path: resolve(source.path) }, target, system);
+  const part = await copyOf(source, target, system);
   try {
     // A link refuses a name that exists by now, and a rename would replace that file.
     linkSync(part, target);
@@ -59,10 +59,11 @@ export async function restore(from: string, to: string, system: System): Promise
   const source = resolve(checked(from, "from"));
   const target = resolve(checked(to, "to"));
   if (source === target) throw refuse("invalid_option", "to", to, "name another file than the backup");
-  const part = await copyOf({ path: source, binding: betterSqlite3 }, target, system);
+  const binding = await defaultBinding();
+  const part = await copyOf({ path: source, binding }, target, system);
   try {
-    await checkSound(part, source, system);
-    const kept = existsSync(target) ? await replace(target, part, system) : null;
+    await checkSound({ path: part, binding }, source, system);
+    const kept = existsSync(target) ? await replace({ path: target, binding }, part, system) : null;
     if (kept === null) {
       refuseOldLog(target);
       linkSync(part, target);
@@ -74,8 +75,9 @@ export async function restore(from: string, to: string, system: System): Promise
   }
 }
 
-function sourceGiven(from: Store | string): SqliteFile {
-  if (typeof from === "string") return { path: checked(from, "from"), binding: betterSqlite3 };
+async function sourceGiven(from: Store | string): Promise<SqliteFile> {
+  if (typeof from === "string")
+    return { path: resolve(checked(from, "from")), binding: await defaultBinding() };
   const source = fileOf(from);
   if (source) return source;
   const name = from?.capabilities?.name ?? from;
@@ -90,7 +92,8 @@ function checked(given: unknown, field: string): string {
 }
 
 /** A synced copy beside the target, so that it can be renamed. Only its owner can read it. */
-async function copyOf({ path, binding }: SqliteFile, target: string, system: System): Promise<string> {
+async function copyOf(source: SqliteFile, target: string, system: System): Promise<string> {
+  const { path } = source;
   const folder = dirname(target);
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) {
     throw failed(target, `cannot be created: there is no folder ${folder}; create it first`);
@@ -99,7 +102,7 @@ async function copyOf({ path, binding }: SqliteFile, target: string, system: Sys
     throw failed(path, "cannot be copied: there is no such file; check the path");
   }
   const part = join(folder, `.${basename(target)}.${Math.floor(system.random() * 2 ** 48).toString(36)}`);
-  const connection = new Connection(path, system, binding);
+  const connection = new Connection(source, system);
   try {
     closeSync(openSync(part, "wx", 0o600));
     await checkSchema(connection);
@@ -124,8 +127,8 @@ function syncFile(path: string): void {
 }
 
 /** A copy of a damaged file is damaged too, and must not replace anything. */
-async function checkSound(part: string, source: string, system: System): Promise<void> {
-  const connection = new Connection(part, system, betterSqlite3);
+async function checkSound(part: SqliteFile, source: string, system: System): Promise<void> {
+  const connection = new Connection(part, system);
   try {
     const found = await connection.read((session) => session.get(QUICK_CHECK)?.[0]);
     if (found !== "ok") throw failed(source, `is damaged and was not restored: ${found}; use another backup`);
@@ -145,9 +148,10 @@ function refuseOldLog(target: string): void {
 }
 
 /** Returns the name under which the old file is kept. */
-async function replace(target: string, part: string, system: System): Promise<string> {
+async function replace(file: SqliteFile, part: string, system: System): Promise<string> {
+  const target = file.path;
   const kept = freeName(target);
-  const connection = new Connection(target, system, betterSqlite3);
+  const connection = new Connection(file, system);
   try {
     takeAlone(connection, kept);
     linkSync(target, kept);

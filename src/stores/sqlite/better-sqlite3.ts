@@ -1,11 +1,13 @@
-import Database from "better-sqlite3";
-import { type Binding, type Handle, PAGES_PER_STEP } from "./binding.ts";
+import { type Binding, type DatabaseClass, type Handle, PAGES_PER_STEP } from "./binding.ts";
 import type { DatabaseHandle, StatementHandle } from "./session.ts";
 
-type BetterDatabase = Pick<InstanceType<typeof Database>, "exec" | "backup" | "close" | "inTransaction"> &
-  DatabaseHandle;
+/** The part of a connection of better-sqlite3 that the store uses. */
+interface BetterDatabase extends DatabaseHandle {
+  exec(script: string): unknown;
+  backup(path: string, options: { readonly progress: () => number }): Promise<unknown>;
+  close(): unknown;
+}
 
-/** A connection of better-sqlite3. */
 class BetterHandle implements Handle {
   readonly #database: BetterDatabase;
 
@@ -34,10 +36,12 @@ class BetterHandle implements Handle {
   }
 }
 
-/** The better-sqlite3 that curfew itself finds. */
-export const betterSqlite3: Binding = {
-  name: "better-sqlite3",
-  open(path) {
-    return new BetterHandle(new Database(path, { timeout: 0 }) as unknown as BetterDatabase);
-  },
-};
+/** A copy of better-sqlite3, by its class. */
+export function betterSqlite3(Database: DatabaseClass, isShared: boolean): Binding {
+  return {
+    name: "better-sqlite3",
+    isShared,
+    Database,
+    open: (path) => new BetterHandle(new Database(path, { timeout: 0 }) as unknown as BetterDatabase),
+  };
+}

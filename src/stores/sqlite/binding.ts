@@ -6,9 +6,19 @@ import type { DatabaseHandle } from "./session.ts";
  */
 export interface Binding {
   readonly name: "better-sqlite3" | "node:sqlite";
+  /** Whether another thread of curfew finds the same copy under this name. */
+  readonly isShared: boolean;
+  /** The class of its connections. */
+  readonly Database: DatabaseClass;
   /** The connection never waits for a lock. A missing file is created. */
   open(path: string): Handle;
 }
+
+/** Both libraries have such a class. */
+export type DatabaseClass = new (
+  path: string,
+  options: { readonly timeout: number },
+) => { exec(script: string): unknown; close(): unknown };
 
 /** A file, and the copy of SQLite with which this process uses it. */
 export interface SqliteFile {

@@ -2,8 +2,9 @@
  * The thread that runs checkpoints for all stores of a process. It answers each order when it is done. It loads only
  * the driver, so that it starts quickly.
  */
+import { createRequire } from "node:module";
 import { parentPort } from "node:worker_threads";
-import Database from "better-sqlite3";
+import type { DatabaseClass } from "./binding.ts";
 import type { Order } from "./checkpointer.ts";
 
 /** How long a restart of the log waits for writers, in milliseconds. Nothing else waits for this thread. */
@@ -14,21 +15,31 @@ const MOST_FRAMES = 8_000;
  * Copies the part of the log that no connection uses into the file, without waiting. Returns 0, all pages, copied
  * pages.
  */
-const CHECKPOINT = "wal_checkpoint(passive)";
+const CHECKPOINT = "pragma wal_checkpoint(passive)";
 /** Copies the whole log and blocks writers meanwhile, so that the next writer starts the log from its beginning. */
-const RESTART = "wal_checkpoint(restart)";
+const RESTART = "pragma wal_checkpoint(restart)";
 
-const files = new Map<number, InstanceType<typeof Database>>();
+interface OpenFile extends InstanceType<DatabaseClass> {
+  prepare(text: string): { get(): unknown };
+}
 
-function fileOf({ store, path }: Order): InstanceType<typeof Database> {
+const require = createRequire(import.meta.url);
+const files = new Map<number, OpenFile>();
+
+function fileOf({ store, path, binding }: Order): OpenFile {
   let file = files.get(store);
   if (!file) {
-    file = new Database(path, { timeout: LOCK_WAIT });
-    file.pragma("synchronous = normal");
-    file.pragma("checkpoint_fullfsync = on");
+    file = new (classOf(binding))(path, { timeout: LOCK_WAIT }) as OpenFile;
+    file.exec("pragma synchronous = normal; pragma checkpoint_fullfsync = on");
     files.set(store, file);
   }
   return file;
+}
+
+/** The same copy of SQLite as in the thread that commits. */
+function classOf(binding: Order["binding"]): DatabaseClass {
+  if (binding === "better-sqlite3") return require("better-sqlite3") as DatabaseClass;
+  return (require("node:sqlite") as { DatabaseSync: DatabaseClass }).DatabaseSync;
 }
 
 function carryOut(order: Order): void {
@@ -37,9 +48,10 @@ function carryOut(order: Order): void {
     files.delete(order.store);
     return;
   }
-  const [state] = fileOf(order).pragma(CHECKPOINT) as { log: number }[];
+  const file = fileOf(order);
+  const state = file.prepare(CHECKPOINT).get() as { log: number };
   // Constant writes would let the log grow without end. This blocks all writers until it is done.
-  if (state && state.log > MOST_FRAMES) fileOf(order).pragma(RESTART);
+  if (state.log > MOST_FRAMES) file.prepare(RESTART).get();
 }
 
 parentPort?.on("message", (order: Order) => {

@@ -1,11 +1,13 @@
 import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
+import type { Binding } from "./binding.ts";
 
 /** An order to the thread. `store` identifies a store of this process: several may use one file. */
 export interface Order {
   readonly kind: "checkpoint" | "close";
   readonly store: number;
   readonly path: string;
+  readonly binding: Binding["name"];
 }
 
 /** The thread's reply when an order is done or has failed. */
@@ -67,6 +69,7 @@ const THREAD = new URL(`./checkpoint-thread${extname(import.meta.url)}`, import.
 
 export interface CheckpointerOptions {
   readonly path: string;
+  readonly binding: Binding["name"];
   /** How many pages of the log are not in the file yet. */
   readonly waiting: () => number;
   /** Called once if no thread can run checkpoints. */
@@ -121,7 +124,7 @@ export class Checkpointer {
   }
 
   #order(kind: Order["kind"]): Promise<void> {
-    const { path, thread = THREAD } = this.#options;
+    const { path, binding, thread = THREAD } = this.#options;
     this.#thread ??= CheckpointThread.at(thread);
     const answered = Promise.withResolvers<void>();
     this.#current = answered.promise;
@@ -130,7 +133,7 @@ export class Checkpointer {
       if (error !== undefined) this.#fail();
       answered.resolve();
     };
-    this.#thread.send({ kind, store: this.#store, path }, onReport);
+    this.#thread.send({ kind, store: this.#store, path, binding }, onReport);
     return answered.promise;
   }
 

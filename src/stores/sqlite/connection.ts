@@ -2,7 +2,7 @@ import { CurfewError } from "../../core/errors.ts";
 import { backoff } from "../../core/pace.ts";
 import { rest, type System } from "../../ports/system.ts";
 import { type BatchSize, batchesOf } from "../sql/batches.ts";
-import type { Binding, Handle } from "./binding.ts";
+import type { Binding, Handle, SqliteFile } from "./binding.ts";
 import { Checkpointer } from "./checkpointer.ts";
 import { DiskSync } from "./disk-sync.ts";
 import { Session } from "./session.ts";
@@ -44,7 +44,7 @@ export class Connection {
   #checkpointer: Checkpointer | undefined;
   #isClosed = false;
 
-  constructor(path: string, system: System, binding: Binding) {
+  constructor({ path, binding }: SqliteFile, system: System) {
     this.path = path;
     this.binding = binding;
     this.#system = system;
@@ -69,14 +69,17 @@ export class Connection {
     }
     // Commits do not wait for the disk. Checkpoints do, or a power cut could damage the file.
     this.#database.exec("pragma synchronous = normal");
+    // On macOS a plain sync leaves data in the cache of the drive.
+    this.#database.exec("pragma checkpoint_fullfsync = on");
+    // A copy of SQLite that another thread cannot find runs checkpoints in commits, as is SQLite's default.
+    if (!this.binding.isShared) return;
     this.#checkpointEvery(MOST_BEHIND);
     this.#checkpointer = new Checkpointer({
       path: this.path,
+      binding: this.binding.name,
       waiting: () => this.#logBehind(),
       onFailure: () => this.#checkpointEvery(SQLITE_DEFAULT),
     });
-    // On macOS a plain sync leaves data in the cache of the drive.
-    this.#database.exec("pragma checkpoint_fullfsync = on");
   }
 
   /** Lets SQLite run a checkpoint in the commit that makes the log this long. */

@@ -1,6 +1,6 @@
 import type { Instant } from "../../core/time.ts";
 import type { MachineClock, System } from "../../ports/system.ts";
-import type { Binding } from "./binding.ts";
+import type { SqliteFile } from "./binding.ts";
 import { Connection } from "./connection.ts";
 import { type Anchor, anchorAt, needsAnchor, type Reading, restartedAt, timeAt } from "./file-time.ts";
 import type { Session } from "./session.ts";
@@ -55,10 +55,10 @@ export class FileClock {
  * Restarts the time of a file from the wall clock, if no other connection has it open: then no process runs a
  * deadline, and waiting jobs are compared with the time of day again. Does nothing if the file is open elsewhere.
  */
-export async function resetClockIfAlone(path: string, system: System, binding: Binding): Promise<void> {
+export async function resetClockIfAlone(file: SqliteFile, system: System): Promise<void> {
   const { machine } = system;
   if (!machine) return;
-  const connection = new Connection(path, system, binding);
+  const connection = new Connection(file, system);
   try {
     connection.claimAlone();
     connection.writeIfFree((session) => {

@@ -1,6 +1,6 @@
 import { fstatSync, ftruncateSync, type Stats, statSync } from "node:fs";
 import type { CurfewError } from "../../core/errors.ts";
-import { ProcessLocks } from "./process-locks.ts";
+import { ProcessFiles } from "./process-files.ts";
 import { failed } from "./sqlite-errors.ts";
 
 /** How long a loss may go unnoticed while nothing is acknowledged, in milliseconds. */
@@ -19,7 +19,7 @@ export class FileGuard {
   readonly #log: number;
   readonly #fileId: string;
   readonly #logId: string;
-  readonly #locks: ProcessLocks;
+  readonly #process: ProcessFiles;
   #lookAt = 0;
   #lost: CurfewError | undefined;
 
@@ -29,7 +29,7 @@ export class FileGuard {
     this.#log = log;
     this.#fileId = idOf(statSync(path));
     this.#logId = idOf(fstatSync(log));
-    this.#locks = new ProcessLocks(path);
+    this.#process = new ProcessFiles(path);
   }
 
   /** Throws if the file is lost. Reads two inodes, which takes 2 µs. Call it before an acknowledgement. */
@@ -45,12 +45,12 @@ export class FileGuard {
     if (now < this.#lookAt) return;
     this.#lookAt = now + LOOK_EVERY;
     this.check();
-    if (this.#locks.copies > 1) {
+    if (this.#process.copies > 1) {
       this.#lose(
         `is also open with another copy of SQLite in this process, whose locks do not keep the two apart: ${NOTHING_MORE}; ${OWN_DATABASE}`,
       );
     }
-    if (this.#locks.areDropped) {
+    if (this.#process.areDropped) {
       this.#lose(
         `was opened and closed again by another part of this process, and with that this store lost its locks: ${NOTHING_MORE}; ${OWN_DATABASE}`,
       );

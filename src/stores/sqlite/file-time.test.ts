@@ -77,11 +77,20 @@ describe("the time of a file", () => {
     expect(needsAnchor(anchor, booted)).toBe("now");
   });
 
-  it("never goes behind what the file has seen, even if a machine boots with a wrong year", () => {
-    const booted: Reading = { boot: "two", monotonic: 100, slept: 0, wall: 0 };
-    expect(timeAt(anchor, booted)).toBe(WALL);
-    expect(restartedAt(anchor, later(DAY, { set: -2 * DAY })).time).toBe(WALL);
+  it("goes back to the wall clock at a restart, if it was ahead by more than a second", () => {
+    const hourAhead: Anchor = { ...start, time: WALL + 60 * MINUTES };
+    expect(restartedAt(hourAhead, later(1_000)).time).toBe(WALL + 1_000);
+    const booted: Reading = { boot: "two", monotonic: 100, slept: 0, wall: WALL + 5_000 };
+    expect(timeAt(hourAhead, booted)).toBe(WALL + 5_000);
+    expect(restartedAt(anchor, later(DAY, { set: -2 * DAY })).time).toBe(WALL - DAY);
     expect(restartedAt(anchor, later(DAY, { set: -60_000 })).time).toBe(WALL + DAY - 60_000);
+    expect(restartedAt(anchor, later(0, { set: -1_000 })).time).toBe(WALL);
+  });
+
+  it("stays where it was if a machine boots with a clock that was never set", () => {
+    for (const wall of [0, Date.UTC(2015, 0, 1), Date.UTC(2025, 11, 31)]) {
+      expect(timeAt(anchor, { boot: "two", monotonic: 100, slept: 0, wall })).toBe(WALL);
+    }
   });
 
   it("gets a new anchor every 20 s", () => {

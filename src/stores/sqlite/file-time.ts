@@ -17,6 +17,10 @@ export interface Anchor extends Reading {
 const CREEP = 1e-4;
 /** A shorter difference is noise: the two clocks are not read at the same moment. */
 const SHORTEST_SLEEP = 100;
+/** A longer difference is closed at a restart, in milliseconds. */
+const LONGEST_CREPT = 1_000;
+/** A wall clock before 2026 is that of a machine that lost its time: curfew did not exist. */
+const EARLIEST = 1_767_225_600_000;
 /** Write a new anchor after this many milliseconds. An anchor is the last time that the file is known to have seen. */
 const ANCHOR_EVERY = 20_000;
 
@@ -33,9 +37,15 @@ export function timeAt(anchor: Anchor | undefined, reading: Reading): number {
   return anchor.time + passed + Math.max(-most, Math.min(ahead, most));
 }
 
-/** An anchor from the wall clock, if no running process knows the time. Time never goes back. */
+/**
+ * An anchor from the wall clock, if no running process knows the time. It may be behind what the file has seen: one
+ * start with a wall clock that was ahead must not keep the file ahead. The creep closes a difference of up to a second.
+ */
 export function restartedAt(anchor: Anchor | undefined, reading: Reading): Anchor {
-  return { ...reading, time: Math.max(reading.wall, anchor?.time ?? 0) };
+  const { wall } = reading;
+  const seen = anchor?.time ?? wall;
+  const isSetBack = wall < seen - LONGEST_CREPT && wall >= EARLIEST;
+  return { ...reading, time: isSetBack ? wall : Math.max(wall, seen) };
 }
 
 /** The next anchor. It changes no past time; only the direction of the creep may change. */

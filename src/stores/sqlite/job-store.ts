@@ -12,6 +12,7 @@ import {
   type Swept,
 } from "../../ports/store.ts";
 import { checkBatch, checkJobs, checkLimit } from "../check-batch.ts";
+import { checkBeatInstants, checkClaimInstants, checkSweepInstants } from "../check-instants.ts";
 import { noText, textOfJob } from "../sql/batches.ts";
 import { CLAIMED_COLUMNS, decodeClaimed, decodeJob, decodeRecord } from "../sql/row-codec.ts";
 import { putRecord } from "./commit.ts";
@@ -51,7 +52,7 @@ const BEAT_ROWS = [BEAT];
 export function createJobStore(connection: Connection, transactions: Transactions): JobStore {
   return {
     async enqueue(jobs, { now, tx, bounds, onDepth }) {
-      checkJobs(jobs);
+      checkJobs(jobs, now);
       if (bounds === undefined) return transactions.run(jobs, textOfJob, { now, tx }, enqueueJobs);
       return transactions.run(jobs, textOfJob, { now, tx }, (session, batch, hints) =>
         enqueueBounded(session, batch, { bounds, ...(onDepth && { onDepth }) }, hints),
@@ -59,14 +60,17 @@ export function createJobStore(connection: Connection, transactions: Transaction
     },
     async claim(request) {
       checkLimit(request.limit, BATCH_LIMIT);
+      checkClaimInstants(request);
       return claim(connection, request);
     },
     async beat(request) {
       checkBatch(request.jobs, "jobs");
+      checkBeatInstants(request);
       return beat(connection, transactions, request);
     },
     async sweep(request) {
       checkLimit(request.limit);
+      checkSweepInstants(request);
       return sweep(connection, transactions, request);
     },
     async load(ids) {

@@ -2,21 +2,36 @@ import { accessSync, closeSync, constants, openSync, realpathSync, statSync } fr
 import { dirname, resolve } from "node:path";
 import { refuse } from "../../core/errors.ts";
 import type { System } from "../../ports/system.ts";
-import { betterSqlite3 } from "./better-sqlite3.ts";
+import type { SqliteFile } from "./binding.ts";
 import { Connection } from "./connection.ts";
 import { resetClockIfAlone } from "./file-clock.ts";
 import { migrate } from "./migrate.ts";
+import { defaultBinding, fileOfDatabase, type SqliteDatabase } from "./own-database.ts";
 import { failed } from "./sqlite-errors.ts";
 
+/** A file by its name, or the one that a connection of the caller has open. */
+export type FileOptions =
+  | {
+      /** The file. If it is missing, it is created and only its owner can read it. Its folder must be on a local disk. */
+      readonly path: string;
+    }
+  | {
+      /**
+       * A connection to the file, which you opened. The store opens another one with the same copy of SQLite, and leaves
+       * yours alone.
+       */
+      readonly database: SqliteDatabase;
+    };
+
 /** Opens the file, creates it if it is missing, and applies pending migrations. */
-export async function openFile(path: string, system: System): Promise<Connection> {
-  checkPath(path);
-  prepareFile(resolve(path));
-  // SQLite follows links, and puts the log beside the file itself.
-  const file = realpathSync(path);
-  const binding = betterSqlite3;
-  await resetClockIfAlone(file, system, binding);
-  const connection = new Connection(file, system, binding);
+export async function openFile(options: FileOptions, system: System): Promise<Connection> {
+  if (system.isVirtual) {
+    const fix = 'SQLite waits for a real disk: use the store "memory:", or leave out the system';
+    throw refuse("invalid_option", "system", "virtual time", fix);
+  }
+  const file = await fileGiven(options);
+  await resetClockIfAlone(file, system);
+  const connection = new Connection(file, system);
   try {
     await connection.whenFree(() => connection.configure());
     await migrate(connection, system);
@@ -26,6 +41,18 @@ export async function openFile(path: string, system: System): Promise<Connection
     throw error;
   }
   return connection;
+}
+
+async function fileGiven(options: FileOptions): Promise<SqliteFile> {
+  if ("database" in options) {
+    const { path, binding } = await fileOfDatabase(options.database);
+    return { path: realpathSync(path), binding };
+  }
+  const { path } = options;
+  checkPath(path);
+  prepareFile(resolve(path));
+  // SQLite follows links, and puts the log beside the file itself.
+  return { path: realpathSync(path), binding: await defaultBinding() };
 }
 
 function checkPath(path: unknown): asserts path is string {

@@ -2,10 +2,10 @@ import { statSync } from "node:fs";
 import { dirname } from "node:path";
 import type { System } from "../../ports/system.ts";
 import type { MigrationPlan } from "../sql/migrator.ts";
-import { betterSqlite3 } from "./better-sqlite3.ts";
 import { Connection } from "./connection.ts";
 import { planIn } from "./migrate.ts";
 import { MIGRATIONS } from "./migrations.ts";
+import { defaultBinding } from "./own-database.ts";
 import { failed } from "./sqlite-errors.ts";
 
 /** Reads what `openSqliteStore` would apply to a file, and changes nothing. A missing file needs everything. */
@@ -16,7 +16,7 @@ export async function planSqliteMigrations(path: string, system: System): Promis
       throw failed(path, `cannot be created: there is no folder ${folder}; create it first`);
     return { applied: [], pending: MIGRATIONS };
   }
-  const connection = new Connection(path, system, betterSqlite3);
+  const connection = new Connection({ path, binding: await defaultBinding() }, system);
   try {
     return await planIn(connection);
   } finally {

@@ -14,8 +14,25 @@ const MEANINGS: readonly (readonly [code: string, says: string])[] = [
   ["SQLITE_IOERR", "cannot be read or written: the disk or the file system failed"],
 ];
 
+/** The names of the codes that the store tells apart. `node:sqlite` gives numbers. */
+const NAMES: Readonly<Record<number, string>> = {
+  3: "SQLITE_PERM",
+  5: "SQLITE_BUSY",
+  8: "SQLITE_READONLY",
+  10: "SQLITE_IOERR",
+  11: "SQLITE_CORRUPT",
+  13: "SQLITE_FULL",
+  14: "SQLITE_CANTOPEN",
+  19: "SQLITE_CONSTRAINT",
+  26: "SQLITE_NOTADB",
+  1555: "SQLITE_CONSTRAINT_PRIMARYKEY",
+  2067: "SQLITE_CONSTRAINT_UNIQUE",
+};
+
 function codeOf(error: unknown): string {
-  const code = (error as { code?: unknown } | null)?.code;
+  const { code, errcode } = (error ?? {}) as { code?: unknown; errcode?: unknown };
+  // The low byte of an extended code is the plain one.
+  if (typeof errcode === "number") return NAMES[errcode] ?? NAMES[errcode & 0xff] ?? `SQLITE_${errcode}`;
   return typeof code === "string" ? code : "";
 }
 

@@ -4,20 +4,17 @@ import { checkUnits } from "../check-batch.ts";
 import { textOfUnit } from "../sql/batches.ts";
 import type { SqliteFile } from "./binding.ts";
 import { commitUnits } from "./commit.ts";
+import { diagnoseFile } from "./diagnose.ts";
 import { FileClock } from "./file-clock.ts";
 import { HintChannel } from "./hints.ts";
 import { createInspector } from "./inspector.ts";
 import { createJobStore } from "./job-store.ts";
-import { openFile } from "./open-file.ts";
+import { type FileOptions, openFile } from "./open-file.ts";
 import { createRecordStore } from "./record-store.ts";
 import { createTimeoutStore } from "./timeout-store.ts";
 import { Transactions } from "./transactions.ts";
 
-export interface SqliteStoreOptions {
-  /** The file. If it is missing, it is created and only its owner can read it. Its folder must be on a local disk. */
-  readonly path: string;
-  readonly system: System;
-}
+export type SqliteStoreOptions = FileOptions & { readonly system: System };
 
 const files = new WeakMap<Store, SqliteFile>();
 
@@ -31,8 +28,9 @@ export function fileOf(store: Store): SqliteFile | undefined {
  * file. SQLite works in the calling thread: calls are short, and long ones are split. Another thread syncs commits to
  * the disk.
  */
-export async function openSqliteStore({ path, system }: SqliteStoreOptions): Promise<Store> {
-  const connection = await openFile(path, system);
+export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
+  const { system } = options;
+  const connection = await openFile(options, system);
   const clock = new FileClock(connection, system);
   const channel = new HintChannel(connection, system);
   const transactions = new Transactions(connection, channel);
@@ -44,7 +42,7 @@ export async function openSqliteStore({ path, system }: SqliteStoreOptions): Pro
     inspect: createInspector(connection),
     clock: () => clock.now(),
     async commit(units, options) {
-      checkUnits(units);
+      checkUnits(units, options.now);
       return transactions.run(units, textOfUnit, options, (session, batch, hints) =>
         commitUnits(session, batch, options.now, hints),
       );
@@ -53,6 +51,7 @@ export async function openSqliteStore({ path, system }: SqliteStoreOptions): Pro
       connection.assertOpen();
       return channel.listen(onHint);
     },
+    diagnose: () => diagnoseFile(connection),
     async close() {
       channel.close();
       clock.leave();

@@ -89,6 +89,11 @@ export const DATABASE_FILE = "select file from pragma_database_list where name =
 /** How durable a handle's commits are: 0 is off. */
 export const SYNCHRONOUS = "select synchronous from pragma_synchronous";
 
+/** How the file is written, and how much of it is used. */
+export const PRAGMAS = `
+  select page_size, page_count, freelist_count, journal_mode, sqlite_version()
+  from pragma_page_size, pragma_page_count, pragma_freelist_count, pragma_journal_mode`;
+
 /** One row if the file has been migrated at least once. */
 export const HAS_MIGRATIONS =
   "select 1 from sqlite_schema where type = 'table' and name = 'curfew_migrations'";

@@ -14,6 +14,7 @@ import type {
   TimeoutStore,
 } from "../../ports/timeouts.ts";
 import { checkBatch, checkLimit } from "../check-batch.ts";
+import { checkExtended, checkMoves, checkReleased } from "../check-instants.ts";
 import { claimLimit } from "../claim-request.ts";
 import { noText, textOfTimeout } from "../sql/batches.ts";
 import { byDue, decodeTimeout } from "../sql/timeout-codec.ts";
@@ -72,6 +73,7 @@ export function createTimeoutStore(connection: Connection, transactions: Transac
     },
     async release(released, { now }) {
       checkBatch(released, "released");
+      checkReleased(released);
       return transactions.run(released, noText, { now }, (session, batch, hints) =>
         batch.map((one) => releaseTimeout(session, one, now, hints)),
       );
@@ -79,6 +81,7 @@ export function createTimeoutStore(connection: Connection, transactions: Transac
     async extend(extended, { now }) {
       connection.assertOpen();
       checkBatch(extended, "extended");
+      checkExtended(extended);
       return connection.inBatches(extended, noText, (batch) =>
         connection.write((session) => batch.map((one) => extendLease(session, one, now))),
       );
@@ -109,6 +112,7 @@ function createOperations(
     },
     async reschedule(moves, { now }) {
       checkBatch(moves, "moves");
+      checkMoves(moves);
       const changes = await transactions.run(moves, noText, { now }, (session, batch, hints) =>
         batch.map(({ id, from, to }) => {
           hints.timeout(to, now);

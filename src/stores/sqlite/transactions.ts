@@ -5,7 +5,8 @@ import type { CommitOptions } from "../../ports/store.ts";
 import { eventRow } from "../sql/event-pack.ts";
 import type { Connection } from "./connection.ts";
 import { HintBatch, type HintChannel } from "./hints.ts";
-import { type DatabaseHandle, Session } from "./session.ts";
+import { asHandle, isSameCopy } from "./own-database.ts";
+import { Session } from "./session.ts";
 import { explained, failed, isBusy } from "./sqlite-errors.ts";
 import { ADD_EVENT, BEGIN_PART, DATABASE_FILE, KEEP_PART, SYNCHRONOUS, UNDO_PART } from "./statements.ts";
 
@@ -102,15 +103,20 @@ export class Transactions {
   }
 
   #sessionOf(tx: unknown): Session {
-    if (!isHandle(tx))
-      throw refusedHandle(typeof tx, "pass the better-sqlite3 handle that began the transaction");
-    let session = this.#sessions.get(tx);
+    let session = this.#sessions.get(tx as object);
     if (!session) {
-      session = new Session(tx);
+      const handle = asHandle(tx);
+      if (!handle)
+        throw refusedHandle(
+          typeof tx,
+          "pass the better-sqlite3 or node:sqlite handle that began the transaction",
+        );
+      session = new Session(handle);
       this.#checkFile(session);
-      this.#sessions.set(tx, session);
+      this.#checkCopy(tx as object);
+      this.#sessions.set(tx as object, session);
     }
-    if (!tx.inTransaction) {
+    if (!session.inTransaction) {
       const fix =
         'begin one with db.exec("begin immediate"); db.transaction() ends before an async call in it is done';
       throw refusedHandle("a handle without a transaction", fix);
@@ -130,6 +136,14 @@ export class Transactions {
     if (theirs && ours && theirs.ino === ours.ino && theirs.dev === ours.dev) return;
     throw refusedHandle(`a handle on ${file || "no file"}`, `open it on ${this.#connection.path}`);
   }
+
+  /** Two copies would write into the file at the same time, and one would drop the locks of the other. */
+  #checkCopy(tx: object): void {
+    const { binding } = this.#connection;
+    if (isSameCopy(binding, tx)) return;
+    const fix = `the store uses a ${binding.name} of its own, and two copies damage the file: open the store with your handle, as openSqliteStore({ database })`;
+    throw refusedHandle("a handle of another copy of SQLite", fix);
+  }
 }
 
 function writeEvents(session: Session, { events }: HintBatch, now: Instant): void {
@@ -140,15 +154,4 @@ function ignore(): void {}
 
 function refusedHandle(value: string, fix: string): CurfewError {
   return refuse("invalid_option", "options.tx", value, fix);
-}
-
-function isHandle(value: unknown): value is DatabaseHandle {
-  return (
-    typeof value === "object" &&
-    value !== null &&
-    "prepare" in value &&
-    typeof value.prepare === "function" &&
-    "inTransaction" in value &&
-    typeof value.inTransaction === "boolean"
-  );
 }

@@ -6,6 +6,7 @@ import { fencing } from "./fencing.ts";
 import { growth } from "./growth.ts";
 import { hinting } from "./hinting.ts";
 import { inspecting } from "./inspecting.ts";
+import { instants } from "./instants.ts";
 import { keyedUnits } from "./keyed-units.ts";
 import { type ConformanceSection, type Runner, registerSections } from "./kit.ts";
 import { leases } from "./leases.ts";
@@ -35,6 +36,7 @@ export const CONFORMANCE: readonly ConformanceSection[] = [
   keyedUnits,
   limits,
   oddData,
+  instants,
   clock,
   growth,
   inspecting,

@@ -80,7 +80,7 @@ class Ledger {
 }
 
 /** Runs jobs through promotions, and compares a ledger with what the last primary has. */
-export async function runLane(options: LaneOptions): Promise<LaneReport> {
+export async function runFailover(options: LaneOptions): Promise<LaneReport> {
   const { promotions: count, jobs, synchronous, onLine = () => {} } = options;
   await using cluster = await startCluster({ synchronous });
   await using proxy = await TcpProxy.start(cluster.primary.port);

@@ -7,7 +7,7 @@ const MOST_FILES = 500;
  * What Linux says about this process's locks on a SQLite file. SQLite's locks belong to the process: whenever any part
  * of the process closes the file, the system drops all of them, also those of other copies of SQLite.
  */
-export class ProcessLocks {
+export class ProcessFiles {
   readonly #path: string;
   /** A file system may hide its locks, or show them with other numbers. Then their absence proves nothing. */
   readonly #isShown: boolean;

@@ -1,0 +1,56 @@
+import type { Command } from "commander";
+import { countNumber, withPage, withTarget } from "../declare.ts";
+import { dim, printable } from "../output/paint.ts";
+import { type Column, tableText } from "../output/table.ts";
+import { relativeText } from "../output/times.ts";
+import { act } from "../run-command.ts";
+import type { Fields } from "../target.ts";
+
+interface AuditOptions {
+  readonly actor?: string;
+  readonly action?: string;
+  readonly job?: string;
+  readonly queue?: string;
+  readonly limit: number;
+}
+
+const columns = (now: number): Column<Fields>[] => [
+  { title: "WHEN", show: ({ at }) => relativeText(at, now) },
+  { title: "WHO", show: ({ actor }) => printable(String(actor)), shrinkTo: 8 },
+  { title: "ACTION", show: ({ action }) => printable(String(action)) },
+  { title: "ON", show: ({ job_id, queue }) => printable(String(job_id ?? queue ?? "")), shrinkTo: 12 },
+  { title: "REASON", show: ({ reason }) => printable(String(reason ?? "")), shrinkTo: 10 },
+];
+
+export function register(command: Command): void {
+  command.description("List what operators did, the newest first.");
+  withTarget(command)
+    .option("--actor <name>", "only by this key or person")
+    .option("--action <name>", "only this action, such as job.cancel")
+    .option("--job <id>", "only on this job")
+    .option("--queue <name>", "only on this queue")
+    .option("--limit <count>", "at most this many, up to 200", countNumber, 50);
+  withPage(command, {
+    examples: [
+      ["audit --job 0198f7e2-7b1c-7000-8000-000000000001", "who touched this job"],
+      ["audit --queue payments", "who paused or changed this queue"],
+    ],
+    json: '{"items":[{"at","actor","action","job_id"?,"queue"?,"reason"?,…}],"has_more"}',
+    more: "Actions through a server are entered under the name of the key. A store that a command opens itself has no keys.",
+  });
+  act<AuditOptions>(command, async ({ target, output }, { actor, action, job, queue, limit }) => {
+    const { items, pagination } = await target.get("/ojs/v1/admin/audit", {
+      actor,
+      action,
+      queue,
+      job_id: job,
+      per_page: Math.min(200, limit),
+    });
+    const rows = items as readonly Fields[];
+    const { has_more } = pagination as Fields;
+    output.answer({ items, has_more }, () =>
+      rows.length === 0 ? "No entries." : tableText(columns(target.now()), rows),
+    );
+    if (has_more) output.note(dim("There are more; pass --limit or a filter.", process.stderr));
+  });
+}

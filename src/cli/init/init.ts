@@ -1,0 +1,74 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { basename, join, resolve } from "node:path";
+import { CommandFailed } from "../exit.ts";
+import { packageVersion } from "../version.ts";
+import { starterCommands, starterFiles } from "./starter.ts";
+
+export interface Initialised {
+  readonly folder: string;
+  readonly written: readonly string[];
+  /** Files that exist and stay as they are. */
+  readonly kept: readonly string[];
+  /** The commands to run; `isWritten` if package.json has them. */
+  readonly scripts: ReturnType<typeof starterCommands> & { readonly isWritten: boolean };
+}
+
+/** An address that the starter can use. It becomes source code, so quotes and spaces are refused. */
+const ADDRESS = /^(?:sqlite:|postgres(?:ql)?:\/\/)[^\s"'`\\$]+$/;
+
+/** Writes the starter into a folder. An existing file is never changed. */
+export function init(folder: string, store: string): Initialised {
+  if (!ADDRESS.test(store))
+    throw new CommandFailed(
+      "usage",
+      "--store: not an address for a starter; write sqlite:<file> or postgres://…",
+    );
+  const root = resolve(folder);
+  const manifest = readManifest(join(root, "package.json"));
+  const runner = hasVitest(manifest) ? "vitest" : "node";
+  const options = { name: packageName(basename(root)), version: packageVersion(), store, runner } as const;
+  const written: string[] = [];
+  const kept: string[] = [];
+  try {
+    mkdirSync(root, { recursive: true });
+    for (const [path, text] of Object.entries(starterFiles(options))) {
+      if (existsSync(join(root, path))) {
+        kept.push(path);
+        continue;
+      }
+      // The flag refuses a file that another process made meanwhile.
+      writeFileSync(join(root, path), text, { flag: "wx" });
+      written.push(path);
+    }
+  } catch (error) {
+    throw new CommandFailed("failed", `init: ${root} cannot be written: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
+  const scripts = { ...starterCommands(options), isWritten: written.includes("package.json") };
+  return { folder, written, kept, scripts };
+}
+
+type Manifest = Readonly<Record<string, Readonly<Record<string, string>> | undefined>>;
+
+function readManifest(path: string): Manifest {
+  try {
+    return JSON.parse(readFileSync(path, "utf8")) as Manifest;
+  } catch {
+    return {};
+  }
+}
+
+function hasVitest({ dependencies, devDependencies }: Manifest): boolean {
+  return dependencies?.vitest !== undefined || devDependencies?.vitest !== undefined;
+}
+
+/** The name of a folder as npm allows it. */
+function packageName(folder: string): string {
+  return (
+    folder
+      .toLowerCase()
+      .replaceAll(/[^a-z0-9-]+/g, "-")
+      .replaceAll(/^-+|-+$/g, "") || "my-app"
+  );
+}

@@ -1,0 +1,114 @@
+import type { Instant } from "../time.ts";
+
+/** A package that is installed, with the folder that it is in. */
+export interface InstalledCopy {
+  readonly name: string;
+  readonly version: string;
+  readonly path: string;
+}
+
+/** The process that has the store open. */
+export interface ProcessFacts {
+  readonly nodeVersion: string;
+  /** SQLite libraries that this process has loaded: file names, or `node:sqlite`. */
+  readonly loadedSqlite: readonly string[];
+  /** Copies of better-sqlite3 and @opentelemetry/api that are installed below the folder of this process. */
+  readonly copies: readonly InstalledCopy[];
+}
+
+/** The file of a SQLite store. */
+export interface SqliteFacts {
+  readonly file: string;
+  readonly version: string;
+  readonly journalMode: string;
+  /** 0 is off, 1 normal, 2 full. */
+  readonly synchronous: number;
+  readonly bytes: number;
+  /** Bytes of the file that hold nothing. */
+  readonly unusedBytes: number;
+  readonly logBytes: number;
+  /** The permission bits of the file, such as 0o600; null where there are none. */
+  readonly mode: number | null;
+  /** Of the disk that the file is on. */
+  readonly diskFree: number;
+  readonly diskSize: number;
+  readonly isNetworkDisk: boolean;
+}
+
+export interface TableFacts {
+  readonly name: string;
+  readonly liveRows: number;
+  readonly deadRows: number;
+}
+
+export interface PostgresFacts {
+  readonly version: string;
+  /** Settings that decide whether an acknowledged write survives a crash. */
+  readonly settings: Readonly<Record<"fsync" | "full_page_writes" | "synchronous_commit", string>>;
+  readonly autovacuum: string;
+  /** Something between this process and the server hands out connections; null: not known. */
+  readonly hasPooler: boolean | null;
+  readonly connections: number;
+  readonly mostConnections: number;
+  readonly bytes: number;
+  readonly tables: readonly TableFacts[];
+}
+
+/** What a store says about itself. */
+export interface StoreDiagnosis {
+  /** Why nothing can be written; null if it can. */
+  readonly writeProblem: string | null;
+  readonly schemaVersion: number;
+  /** The newest version that this curfew knows. */
+  readonly newestVersion: number;
+  readonly sqlite?: SqliteFacts;
+  readonly postgres?: PostgresFacts;
+}
+
+export interface StoreFacts {
+  readonly name: string;
+  readonly durable: "ack" | "interval" | "none";
+  /** Milliseconds until the store answered with its time. */
+  readonly answerTime: number;
+  /** The time of the store minus the time of this machine, in milliseconds. */
+  readonly clockOffset: number;
+  /** Null: this kind of store says nothing about itself. */
+  readonly diagnosis: StoreDiagnosis | null;
+}
+
+/** A worker that has a problem. */
+export interface WorkerFacts {
+  readonly id: string;
+  readonly isSilent: boolean;
+  readonly isStopping: boolean;
+  readonly halted: "stuck" | "failing" | null;
+  readonly problem: string | null;
+  readonly blocked: { readonly at: Instant; readonly gap: number } | null;
+  /** Job types whose sandbox does not load. */
+  readonly brokenSandboxes: readonly string[];
+}
+
+export interface UnattendedFacts {
+  readonly queue: string;
+  readonly waiting: number;
+  readonly hasMore: boolean;
+  readonly didYouMean: string | null;
+}
+
+/** What workers and queues do now. */
+export interface WorkFacts {
+  readonly now: Instant;
+  readonly workers: readonly WorkerFacts[];
+  readonly unattended: readonly UnattendedFacts[];
+  readonly paused: readonly { readonly queue: string; readonly since: Instant }[];
+  readonly maintenanceSince: Instant | null;
+}
+
+/** Everything that the rules of the doctor look at. What could not be read is null, and its rules are skipped. */
+export interface DoctorFacts {
+  /** Why the store cannot be opened; null if it is open. */
+  readonly openProblem: string | null;
+  readonly process: ProcessFacts | null;
+  readonly store: StoreFacts | null;
+  readonly work: WorkFacts | null;
+}

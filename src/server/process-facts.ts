@@ -1,0 +1,79 @@
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { InstalledCopy, ProcessFacts } from "../core/doctor/facts.ts";
+
+/** Native modules of the SQLite drivers for Node, and the library of the system. */
+const SQLITE_LIBRARY = /\/(?:better-sqlite3|sqlite3|libsql)\/.*\.node$|\/libsqlite3\.so/;
+const WATCHED = ["better-sqlite3", "@opentelemetry/api"] as const;
+/** Folders that are looked at. A larger tree is looked at in part: somebody waits for the answer. */
+const MOST_FOLDERS = 5_000;
+
+/** What this process runs on. `root` is the folder whose node_modules is searched for second copies. */
+export async function processFacts(root: string): Promise<ProcessFacts> {
+  return {
+    nodeVersion: process.versions.node,
+    loadedSqlite: await loadedSqlite(),
+    copies: await installedCopies(root),
+  };
+}
+
+/** Native SQLite libraries that are mapped into this process (Linux only), and the one inside Node if it was loaded. */
+async function loadedSqlite(): Promise<string[]> {
+  const files = new Set<string>();
+  for (const line of (await readText("/proc/self/maps")).split("\n")) {
+    const path = line.slice(line.indexOf("/"));
+    if (line.includes("/") && SQLITE_LIBRARY.test(path)) files.add(path);
+  }
+  const { moduleLoadList = [] } = process as { moduleLoadList?: readonly string[] };
+  // The list names built-in modules that were loaded, such as "NativeModule sqlite".
+  if (moduleLoadList.includes("NativeModule sqlite")) files.add("node:sqlite");
+  return [...files].sort();
+}
+
+/** Finds nested copies of some packages, as npm and pnpm install them. Links are not followed, so no copy counts twice. */
+async function installedCopies(root: string): Promise<InstalledCopy[]> {
+  const copies: InstalledCopy[] = [];
+  const folders = [join(root, "node_modules")];
+  for (let looked = 0; looked < MOST_FOLDERS; looked++) {
+    const folder = folders.shift();
+    if (folder === undefined) break;
+    for (const name of WATCHED) {
+      const version = await versionOf(join(folder, name));
+      if (version !== undefined) copies.push({ name, version, path: join(folder, name) });
+    }
+    for (const name of await subfolders(folder)) {
+      const path = join(folder, name);
+      const isGroup = name.startsWith("@") || name === ".pnpm";
+      const packages = isGroup ? (await subfolders(path)).map((each) => join(path, each)) : [path];
+      if (isGroup || !name.startsWith("."))
+        folders.push(...packages.map((each) => join(each, "node_modules")));
+    }
+  }
+  return copies;
+}
+
+async function subfolders(path: string): Promise<string[]> {
+  try {
+    return (await readdir(path, { withFileTypes: true }))
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => name);
+  } catch {
+    return [];
+  }
+}
+
+async function versionOf(folder: string): Promise<string | undefined> {
+  try {
+    return (JSON.parse(await readFile(join(folder, "package.json"), "utf8")) as { version: string }).version;
+  } catch {
+    return undefined;
+  }
+}
+
+async function readText(path: string): Promise<string> {
+  try {
+    return await readFile(path, "utf8");
+  } catch {
+    return "";
+  }
+}

@@ -1,0 +1,128 @@
+import { z } from "zod";
+import { examine } from "../../core/doctor/examine.ts";
+import type { DoctorFacts, StoreFacts, WorkerFacts, WorkFacts } from "../../core/doctor/facts.ts";
+import { isSilent, type WorkerReport } from "../../core/worker/worker-report.ts";
+import type { Engine } from "../../engine/engine.ts";
+import { listWorkers } from "../../engine/operations/worker-list.ts";
+import { PAUSES } from "../../engine/queues/queues.ts";
+import { instantText } from "../../ojs/wire-fields.ts";
+import type { System } from "../../ports/system.ts";
+import { processFacts } from "../process-facts.ts";
+import { json, type Route, route } from "../route.ts";
+import { instant } from "../wire/replies.ts";
+
+const doctorReply = z
+  .looseObject({
+    checked_at: instant,
+    is_ok: z.boolean().meta({ description: "No finding is an error." }),
+    findings: z.array(
+      z.looseObject({
+        code: z.string(),
+        level: z.enum(["error", "warning", "note"]),
+        sentence: z.string(),
+        action: z.string(),
+        link: z.string(),
+      }),
+    ),
+    passed: z.array(z.looseObject({ code: z.string(), text: z.string() })),
+    facts: z.looseObject({}).meta({ description: "What was looked at; it may change with any version." }),
+  })
+  .meta({ id: "Doctor" });
+
+const CLOCK_READS = 3;
+
+/** Reads the store's clock; the quickest of a few reads says most about its distance. */
+async function readClock({ store }: Engine, system: System) {
+  let best = { took: Number.POSITIVE_INFINITY, offset: 0 };
+  for (let reads = 0; reads < CLOCK_READS; reads++) {
+    const sentAt = system.monotonic();
+    const wall = system.wall();
+    const at = await store.clock();
+    const took = system.monotonic() - sentAt;
+    // The store read its clock somewhere in the middle.
+    if (took < best.took) best = { took, offset: at - (wall + took / 2) };
+  }
+  return best;
+}
+
+async function storeFacts(engine: Engine, system: System): Promise<StoreFacts> {
+  const { store } = engine;
+  const { took, offset } = await readClock(engine, system);
+  return {
+    name: store.capabilities.name,
+    durable: store.capabilities.durable,
+    answerTime: Math.round(took),
+    clockOffset: Math.round(offset),
+    diagnosis: (await store.diagnose?.()) ?? null,
+  };
+}
+
+function workerFacts(worker: WorkerReport, now: number): WorkerFacts {
+  const { id, isStopping, halted, problem, blocked, sandboxes } = worker;
+  const broken = Object.entries(sandboxes).filter(([, sandbox]) => sandbox.problem !== null);
+  return {
+    id,
+    isSilent: isSilent(worker, now),
+    isStopping,
+    halted,
+    problem,
+    blocked,
+    brokenSandboxes: broken.map(([type]) => type),
+  };
+}
+
+async function workFacts(engine: Engine): Promise<WorkFacts> {
+  const now = engine.now();
+  const [{ workers }, unattended, maintenance, pauses] = await Promise.all([
+    listWorkers(engine.store),
+    engine.queues.unattended(),
+    engine.maintenance.status(),
+    PAUSES.all(engine.store),
+  ]);
+  return {
+    now,
+    workers: workers.map((worker) => workerFacts(worker, now)),
+    unattended,
+    paused: [...pauses].map(([queue, { body }]) => ({ queue, since: body.at })),
+    maintenanceSince: maintenance?.startedAt ?? null,
+  };
+}
+
+/** The facts in the names of the wire. */
+function wireNames(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(wireNames);
+  if (typeof value !== "object" || value === null) return value;
+  const entries = Object.entries(value).map(([name, each]) => [
+    name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+    wireNames(each),
+  ]);
+  return Object.fromEntries(entries);
+}
+
+const doctor = route({
+  method: "GET",
+  path: "/ojs/v1/admin/doctor",
+  right: "operate",
+  tag: "admin",
+  summary: "What is wrong with the store, the workers and this process, and what to do",
+  reply: doctorReply,
+  replies: { 200: "Findings, errors first, and what was checked and is fine" },
+  async run(_call, { engine, service }) {
+    const [store, work, here] = await Promise.all([
+      storeFacts(engine, service.system),
+      workFacts(engine),
+      processFacts(process.cwd()),
+    ]);
+    const facts: DoctorFacts = { openProblem: null, process: here, store, work };
+    const { findings, passed } = examine(facts);
+    return json(200, {
+      checked_at: instantText(engine.now()),
+      is_ok: findings.every(({ level }) => level !== "error"),
+      findings,
+      passed,
+      facts: wireNames(facts),
+    });
+  },
+});
+
+export const adminDoctorRoutes: readonly Route[] = [doctor];
