@@ -29,6 +29,7 @@ interface ConsumerHost {
   isFresh(since: number): boolean;
   fetch(queue: string, count: number): Promise<Fetched>;
   enter(consumer: RemoteConsumer, row: JobRow): void;
+  readinessChanged(): void;
   giveBack(rows: readonly JobRow[]): void;
   confirm(rows: readonly JobRow[]): Promise<Set<JobRow>>;
   failed(error: unknown, during: string): void;
@@ -72,6 +73,7 @@ export class RemoteConsumer {
         this.failure = error instanceof Error ? error.message : String(error);
         host.failed(error, `fetch ${queue}`);
       },
+      onFailing: () => host.readinessChanged(),
     });
   }
 

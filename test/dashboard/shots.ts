@@ -1,13 +1,14 @@
 /**
  * `npm run dashboard:shots [folder] [name…]`: screenshots of every page of the demo, light, dark and on a phone. It
  * starts the demo on a store of its own and waits until there is something on every page, some minutes. Look at them
- * when you have changed how something looks.
+ * when you have changed how something looks. With `--docs` as the folder, it makes the pictures of the guide.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Page } from "playwright-core";
 import { hasChromium } from "./chromium.ts";
 import { openBrowser, openPage, type PageOptions, settled } from "./stage.ts";
 
@@ -18,6 +19,8 @@ interface Shot {
   /** A list of the HTTP interface, and which item of it; `path` has `*` where its id goes. */
   readonly from?: string;
   readonly which?: (item: Item) => boolean;
+  /** How much of it the guide shows, in pixels from the top. */
+  readonly docs?: number;
   /** Dark and on a phone too. */
   readonly looks?: "all";
 }
@@ -38,14 +41,21 @@ const SHOTS: readonly Shot[] = [
     path: "/jobs/*",
     from: ofType("report.render"),
     which: ({ state, error }) => state === "discarded" && error?.forced === true,
+    docs: 1_140,
     looks: "all",
   },
-  { name: "overview", path: "/", looks: "all" },
-  { name: "jobs", path: "/jobs", looks: "all" },
+  { name: "overview", path: "/", docs: 800, looks: "all" },
+  { name: "jobs", path: "/jobs", docs: 640, looks: "all" },
   { name: "jobs-filtered", path: "/jobs?state=discarded&queue=reports" },
   { name: "jobs-timeouts", path: "/jobs?tab=timeouts" },
-  { name: "jobs-near-misses", path: "/jobs?tab=near-misses" },
-  { name: "job-running", path: "/jobs/*", from: ofType("search.index", "&state=active"), looks: "all" },
+  { name: "jobs-near-misses", path: "/jobs?tab=near-misses", docs: 560 },
+  {
+    name: "job-running",
+    path: "/jobs/*",
+    from: ofType("search.index", "&state=active"),
+    docs: 600,
+    looks: "all",
+  },
   {
     name: "job-extend",
     path: "/jobs/*?form=extend&attempt=5m",
@@ -71,7 +81,7 @@ const SHOTS: readonly Shot[] = [
   },
   { name: "sagas", path: "/sagas" },
   { name: "saga", path: "/sagas/order/*", from: "/admin/sagas", looks: "all" },
-  { name: "timeouts", path: "/timeouts", looks: "all" },
+  { name: "timeouts", path: "/timeouts", docs: 760, looks: "all" },
   { name: "timeouts-dead", path: "/timeouts?tab=dead" },
   { name: "dead-letters", path: "/dead-letters" },
   { name: "events", path: "/events" },
@@ -127,11 +137,26 @@ function rest(span: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, span));
 }
 
+async function shoot(page: Page, { docs }: Shot, name: string, width: number): Promise<void> {
+  // Plots are drawn once their program is there.
+  await page.waitForLoadState("load");
+  await rest(700);
+  // As high as what it shows, since the bars of a phone stand at the edges of the window.
+  const height = Number(await page.evaluate("document.documentElement.scrollHeight"));
+  const size = isForDocs ? { width: 1280, height: docs ?? height } : { width, height: Math.max(height, 600) };
+  await page.setViewportSize(size);
+  await rest(700);
+  await page.screenshot({ path: join(folder, isForDocs ? `dashboard-${name}.png` : `${name}.png`) });
+}
+
 if (!hasChromium) {
   console.error("No chromium here: set CURFEW_CHROMIUM to one. No screenshots were made.");
   process.exit(1);
 }
-const [folder = join(import.meta.dirname, "..", "..", ".cache", "shots"), ...names] = process.argv.slice(2);
+const ROOT = join(import.meta.dirname, "..", "..");
+const [given = join(ROOT, ".cache", "shots"), ...names] = process.argv.slice(2);
+const isForDocs = given === "--docs";
+const folder = isForDocs ? join(ROOT, "docs", "guides", "images") : given;
 mkdirSync(folder, { recursive: true });
 const scratch = mkdtempSync(join(tmpdir(), "curfew-shots-"));
 const { url, child } = await startDemo(scratch);
@@ -139,19 +164,13 @@ try {
   await using browser = await openBrowser();
   await rest(WARM_UP);
   for (const shot of SHOTS) {
-    for (const [suffix, options] of shot.looks === "all" ? LOOKS : [LIGHT]) {
+    if (isForDocs && shot.docs === undefined) continue;
+    for (const [suffix, options] of shot.looks === "all" && !isForDocs ? LOOKS : [LIGHT]) {
       const name = `${shot.name}${suffix}`;
       if (names.length > 0 && !names.includes(shot.name) && !names.includes(name)) continue;
       await using opened = await openPage(browser, await addressOf(url, shot), options);
       await settled(opened.page);
-      // Plots are drawn once their program is there.
-      await opened.page.waitForLoadState("load");
-      await rest(700);
-      // As high as what it shows, since the bars of a phone stand at the edges of the window.
-      const height = Number(await opened.page.evaluate("document.documentElement.scrollHeight"));
-      await opened.page.setViewportSize({ width: options.width ?? 1440, height: Math.max(height, 600) });
-      await rest(300);
-      await opened.page.screenshot({ path: join(folder, `${name}.png`) });
+      await shoot(opened.page, shot, name, options.width ?? 1440);
       for (const problem of opened.problems) console.error(`${name}: ${problem}`);
       console.log(`${name}.png`);
     }

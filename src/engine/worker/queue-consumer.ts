@@ -21,6 +21,8 @@ export interface ConsumerDeps {
   readonly canClaim: boolean;
   /** A worker that closes enters no more jobs and releases those that it prefetched. */
   readonly isClosing: boolean;
+  /** The loop began to fail, or works again. */
+  readinessChanged(): void;
   /** Starts the loop monitor. */
   busy(): void;
   /** False if the event loop was blocked since then: an answer that arrives now may be old. */
@@ -87,6 +89,7 @@ export class QueueConsumer {
       logger,
       round: () => this.#claim(),
       onError: (error) => storeFailed(error, "claim"),
+      onFailing: () => host.readinessChanged(),
     });
   }
 

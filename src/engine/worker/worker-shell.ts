@@ -102,6 +102,8 @@ export abstract class WorkerShell<
   readonly #endedInGap: One[] = [];
   #onIdle: (() => void)[] = [];
   #isClosing = false;
+  /** Whether `worker.unready` was announced last. */
+  #isUnready = false;
   /** When the drain of a close ends. */
   #shutdownAt: Instant | null = null;
   #closed: Promise<void> | undefined;
@@ -119,7 +121,8 @@ export abstract class WorkerShell<
       this.processors.set(processor.definition.type, processor);
     this.slots = checkQueues(options.queues, options.processors);
     this.concurrency = this.slots.reduce((sum, [, concurrency]) => sum + concurrency, 0);
-    this.stuckHandlers = new StuckHandlers(parts, id, checkMaxStuck(options.maxStuck ?? this.concurrency));
+    const maxStuck = checkMaxStuck(options.maxStuck ?? this.concurrency);
+    this.stuckHandlers = new StuckHandlers(parts, maxStuck, () => this.readinessChanged());
     this.sandboxes = new Sandboxes(parts, id, this.processors.values(), this.concurrency);
     this.deadlines = new DeadlineWatch(parts, () => this.attempts());
     this.#loopMonitor = new LoopMonitor(
@@ -150,14 +153,7 @@ export abstract class WorkerShell<
 
   /** For readiness checks. A worker that is not ready takes no jobs or releases them, and says why. */
   status(): WorkerStatus {
-    const failing = [...this.consumers.values()].find((consumer) => consumer.loop.isFailing);
-    const reason = this.#isClosing
-      ? "closing"
-      : this.stuckHandlers.isFull
-        ? `${this.stuckHandlers.size} handlers are stuck past their hard deadline`
-        : failing
-          ? this.failureOf(failing)
-          : this.problem;
+    const reason = this.#isClosing ? "closing" : (this.#outage ?? this.problem);
     return {
       ready: reason === null,
       reason,
@@ -165,6 +161,26 @@ export abstract class WorkerShell<
       held: this.prefetchedCount,
       stuck: this.stuckHandlers.size,
     };
+  }
+
+  /** Why the worker gets no jobs; null if it does. A broken sandbox has events of its own. */
+  get #outage(): string | null {
+    const { isFull, size } = this.stuckHandlers;
+    if (isFull) return `${size} handlers are stuck past their hard deadline`;
+    const failing = [...this.consumers.values()].find((consumer) => consumer.loop.isFailing);
+    return failing ? this.failureOf(failing) : null;
+  }
+
+  /** Announces once that the worker gets no jobs, and once that it does again. */
+  readinessChanged(): void {
+    const reason = this.#outage;
+    if (this.#isClosing || (reason !== null) === this.#isUnready) return;
+    this.#isUnready = reason !== null;
+    const { bus, clock, logger } = this.parts;
+    const text = reason === null ? "the worker claims jobs again" : "the worker claims no more jobs";
+    logger.warn({ worker: this.id, ...(reason !== null && { reason }) }, text);
+    const name = reason === null ? "worker.ready" : "worker.unready";
+    bus.emit({ name, at: clock.now(), worker: this.id, reason: reason ?? text });
   }
 
   protected get problem(): string | null {
