@@ -17,12 +17,16 @@ export interface FilterOptions {
 }
 
 /** The filters that every list of jobs takes. */
-export function withFilters(command: Command, leave: readonly "state"[] = []): Command {
+export function withFilters(
+  command: Command,
+  leave: readonly "state"[] = [],
+  states: readonly string[] = JOB_STATES,
+): Command {
   command
     .option("--queue <name>", "only jobs of this queue")
     .option("--type <type>", "only jobs of this type");
   if (!leave.includes("state"))
-    command.addOption(new Option("--state <state>", "only jobs in this state").choices(JOB_STATES));
+    command.addOption(new Option("--state <state>", "only jobs in this state").choices(states));
   return command
     .option(
       "--since <time>",

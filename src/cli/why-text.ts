@@ -61,6 +61,9 @@ const LOOK: Readonly<Record<string, (target: string) => string>> = {
   "start-worker": (queue) => `curfew work <module> --queues ${word(queue)}`,
 };
 
+/** The reasons that only a job has which waits for nothing but its limit. */
+const HELD: ReadonlySet<unknown> = new Set(["limit_full", "limit_strict", "rate_full", "limit_admitting"]);
+
 export function whyText(why: Fields, now: number): string {
   const reasons = why.reasons as readonly Fields[];
   const job = String(why.job_id);
@@ -75,5 +78,6 @@ export function whyText(why: Fields, now: number): string {
       ...(look === undefined ? [] : [`     ${dim(look)}`]),
     ];
   });
-  return [`Job ${job} is ${paintState(String(why.state))}.`, ...lines].join("\n");
+  const isHeld = why.state === "pending" && reasons.some(({ code }) => HELD.has(code));
+  return [`Job ${job} is ${paintState(isHeld ? "held" : String(why.state))}.`, ...lines].join("\n");
 }
