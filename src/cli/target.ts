@@ -72,6 +72,7 @@ async function storeRoutes(address: string): Promise<Routes> {
       "usage",
       "--store: memory: exists only inside its own process; pass --url with the server of that process",
     );
+  refuseBarePath(address);
   refuseMissingFile(address);
   const { hidePassword, openEngine } = await import("../open.ts");
   const { createServer } = await import("../server/app.ts");
@@ -94,6 +95,13 @@ async function storeRoutes(address: string): Promise<Routes> {
       await engine.close({ drain: ENGINE_DRAIN });
     },
   };
+}
+
+/** A path without `sqlite:` is the most likely mistake. */
+export function refuseBarePath(address: string): void {
+  if (address === "" || address === "memory" || address.includes(":")) return;
+  const said = JSON.stringify(address);
+  throw new CommandFailed("usage", `--store: ${said} is not an address; did you mean sqlite:${address}?`);
 }
 
 /** Without this check a mistyped path would create an empty database, and every list would be empty. */

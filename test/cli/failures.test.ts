@@ -34,6 +34,12 @@ describe("exit codes", () => {
     ],
     ["a count of nothing", ["ls", "--limit", "0"], 2, /Write a whole number from 1/],
     ["an address that is not a URL", ["ls", "--url", "localhost"], 2, /--url: "localhost" is not a URL/],
+    [
+      "a path without its kind",
+      ["ls", "--store", "/tmp/shop.db"],
+      2,
+      /"\/tmp\/shop\.db" is not an address; did you mean sqlite:\/tmp\/shop\.db\?/,
+    ],
     ["a store of an unknown kind", ["ls", "--store", "mysql://h"], 2, /write "memory:", "sqlite:path"/],
     [
       "a file that is not there",

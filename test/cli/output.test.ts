@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { instantOption } from "../../src/cli/filters.ts";
 import { printable } from "../../src/cli/output/paint.ts";
 import { Progress } from "../../src/cli/output/progress.ts";
 import { tableText } from "../../src/cli/output/table.ts";
@@ -24,6 +25,15 @@ describe("relative times", () => {
       "in 1m 30s",
       "now",
     ]);
+  });
+});
+
+describe("a time on the command line", () => {
+  it("is a duration or an instant, and anything else is refused in the words of the command line", () => {
+    expect(instantOption("1h", 7_200_000, "--since")).toBe("1970-01-01T01:00:00.000Z");
+    expect(() => instantOption("bogus", 0, "--since")).toThrow(
+      '--since: "bogus" is not a time; write 15m, 2h, 1d or 2026-01-31T10:00:00Z',
+    );
   });
 });
 

@@ -5,7 +5,8 @@ import { countNumber, withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
 import { actionFilter, type FilterOptions, filterFields, withErrorFilters, withFilters } from "../filters.ts";
 import { errorText, jobTable, shownState } from "../job-table.ts";
-import { onJob } from "../not-found.ts";
+import { lookUpQueue } from "../known-queues.ts";
+import { onJob, onMeantJob } from "../not-found.ts";
 import { dim, paint, paintState, printable } from "../output/paint.ts";
 import { fieldsText, tableText } from "../output/table.ts";
 import { relativeText, relativeTime } from "../output/times.ts";
@@ -98,6 +99,10 @@ async function list({ target, output }: TargetContext, options: ListOptions): Pr
   output.answer({ items, has_more: hasMore }, () =>
     items.length === 0 ? "No jobs." : jobTable(items, target.now()),
   );
+  if (items.length === 0 && options.queue !== undefined) {
+    const { isKnown, hint } = await lookUpQueue(target, options.queue);
+    if (!isKnown) output.note(`no such queue: no job or worker knows ${printable(options.queue + hint)}`);
+  }
   if (hasMore && items.length > 0)
     output.note(dim(`There are more; pass --limit ${options.limit * 4}, or a filter.`, process.stderr));
 }
@@ -105,7 +110,7 @@ async function list({ target, output }: TargetContext, options: ListOptions): Pr
 function declareShow(command: Command): void {
   command
     .description("Show one job: its state, limits, errors, payload and result.")
-    .argument("<id>", "its id");
+    .argument("<id>", "its id, or at least its first 8 characters");
   withPage(withTarget(command), {
     examples: [[`show ${ID}`, "everything about it"]],
     json: 'the job as in docs/openapi.json; a held job is available and has "held_by", the key of its limit',
@@ -137,7 +142,7 @@ async function show(
   _options: object,
   [id]: readonly string[],
 ): Promise<void> {
-  const { job } = await onJob(target, id as string, (path) => target.get(path));
+  const { job } = await onMeantJob(target, id as string, (path) => target.get(path));
   output.answer(job, () => jobText(job as Fields, target.now()));
 }
 
@@ -175,13 +180,13 @@ function jobText(job: Fields, now: number): string {
 function declareWhy(command: Command): void {
   command
     .description("Say why a job does not run, does not end, or ended as it did.")
-    .argument("<id>", "its id");
+    .argument("<id>", "its id, or at least its first 8 characters");
   withPage(withTarget(command), {
     examples: [[`why ${ID}`, "act on the first reason"]],
     json: '{"job_id","state","asked_at","reasons":[{"code","sentence","since","until","who","link","action"}]}',
   });
   act(command, async ({ target, output }, _options, [id]) => {
-    const why = await onJob(target, id as string, (path) => target.get(`${path}/why`));
+    const why = await onMeantJob(target, id as string, (path) => target.get(`${path}/why`));
     output.answer(why, () => whyText(why, target.now()));
   });
 }
@@ -189,13 +194,13 @@ function declareWhy(command: Command): void {
 function declareExplain(command: Command): void {
   command
     .description("Say for every limit of a job which source set it, and when it ends the job.")
-    .argument("<id>", "its id");
+    .argument("<id>", "its id, or at least its first 8 characters");
   withPage(withTarget(command), {
     examples: [[`explain ${ID}`, "where its timeouts and retries come from"]],
     json: '{"fields":[{"field","value","source","lost"}],"instants":{name: epoch milliseconds or null},"fixed","warnings"}',
   });
   act(command, async ({ target, output }, _options, [id]) => {
-    const { explanation } = await onJob(target, id as string, (path) => target.get(`${path}/explain`));
+    const { explanation } = await onMeantJob(target, id as string, (path) => target.get(`${path}/explain`));
     output.answer(explanation, () => explanationText(explanation as Fields, target.now()));
   });
 }

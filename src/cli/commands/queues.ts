@@ -2,6 +2,7 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import { withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
 import { instantOption } from "../filters.ts";
+import { lookUpQueue } from "../known-queues.ts";
 import { offered } from "../not-found.ts";
 import { confirm } from "../output/confirm.ts";
 import { paint, paintState, printable } from "../output/paint.ts";
@@ -82,9 +83,13 @@ function declarePause(command: Command, action: keyof typeof PAUSES): void {
     json: '{"name","paused","status","paused_at"?}',
   });
   act<{ readonly reason?: string }>(command, async ({ target, output }, { reason }, [queue]) => {
+    const name = printable(queue as string);
+    const { isKnown, isPaused, hint } = await lookUpQueue(target, queue as string);
+    if (!isKnown) output.note(`no job or worker knows queue ${name}${printable(hint)}`);
     const path = `${PATH}/${encodeURIComponent(queue as string)}/${action}`;
     const reply = await target.send("POST", path, reason === undefined ? {} : { reason });
-    output.answer(reply.queue, () => `Queue ${printable(queue as string)} ${done}.`);
+    const wasRunning = action === "resume" && (isPaused === false || !isKnown);
+    output.answer(reply.queue, () => `Queue ${name} ${wasRunning ? "was not paused" : done}.`);
   });
 }
 
