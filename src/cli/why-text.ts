@@ -53,6 +53,24 @@ export function inCommands(text: string, job: string): string {
   );
 }
 
+/** The command that the advice names first; null if it names none. */
+function commandOf({ name, target, text }: Fields, job: string): string | null {
+  const look = typeof target === "string" ? LOOK[String(name)]?.(target) : undefined;
+  const named = COMMANDS.flatMap(([pattern]) => [...String(text).matchAll(pattern)])
+    .sort((a, b) => a.index - b.index)
+    .map(([said]) => inCommands(said, job));
+  return named[0] ?? look ?? null;
+}
+
+/** The answer with the command beside the text of each action. */
+export function withCommands(why: Fields): Fields {
+  const reasons = (why.reasons as readonly Fields[]).map((reason) => {
+    const action = reason.action as Fields;
+    return { ...reason, action: { ...action, command: commandOf(action, String(why.job_id)) } };
+  });
+  return { ...why, reasons };
+}
+
 /** A command to look further, for advice that names none. */
 const LOOK: Readonly<Record<string, (target: string) => string>> = {
   "look-at-job": (id) => `curfew why ${word(id)}`,

@@ -12,7 +12,7 @@ import { fieldsText, tableText } from "../output/table.ts";
 import { relativeText, relativeTime } from "../output/times.ts";
 import { act, type TargetContext } from "../run-command.ts";
 import type { Fields, Query } from "../target.ts";
-import { inCommands, whyText } from "../why-text.ts";
+import { inCommands, whyText, withCommands } from "../why-text.ts";
 import { declareEnqueue, declareExtend } from "./change-job.ts";
 import { declareLogs, declareTail, declareWait } from "./follow.ts";
 
@@ -183,11 +183,11 @@ function declareWhy(command: Command): void {
     .argument("<id>", "its id, or at least its first 8 characters");
   withPage(withTarget(command), {
     examples: [[`why ${ID}`, "act on the first reason"]],
-    json: '{"job_id","state","asked_at","reasons":[{"code","sentence","since","until","who","link","action"}]}',
+    json: '{"job_id","state","asked_at","reasons":[{"code","sentence","since","until","who","link","action":{"name","target","text","command"}}]}',
   });
   act(command, async ({ target, output }, _options, [id]) => {
     const why = await onMeantJob(target, id as string, (path) => target.get(`${path}/why`));
-    output.answer(why, () => whyText(why, target.now()));
+    output.answer(withCommands(why), () => whyText(why, target.now()));
   });
 }
 
