@@ -110,7 +110,17 @@ function refuseMissingFile(address: string): void {
   const path = address.slice("sqlite:".length);
   if (path === "" || existsSync(path)) return;
   const fix = "check the path, or make a new store with curfew migrate";
-  throw new CommandFailed("unreachable", `--store: there is no file ${JSON.stringify(path)}; ${fix}`);
+  throw new MissingFile("unreachable", `--store: there is no file ${JSON.stringify(path)}; ${fix}`, path);
+}
+
+/** The SQLite file of a store does not exist. */
+export class MissingFile extends CommandFailed {
+  readonly path: string;
+
+  constructor(exit: Exit, message: string, path: string) {
+    super(exit, message);
+    this.path = path;
+  }
 }
 
 export function unopened(name: string, error: unknown): Error {

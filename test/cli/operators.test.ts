@@ -187,6 +187,7 @@ describe.each(["sqlite", "server", "postgres"])("on %s", (name) => {
       rate: { limit: 100, period: "PT60S" },
     });
     const { stdout } = await run("limits", "ls");
+    expect(stdout).toMatch(/^KEY +AT ONCE +RATE +IN USE +WAITS/);
     expect(stdout).toMatch(/bank 1 +5 +100 per 1m .*set by an operator/);
     expect(await ask("limits", "reset", "bank 1")).toMatchObject({ concurrency: 1, rate: null });
     expect((await run("limits", "set", "bank 1")).stderr).toContain(
@@ -221,5 +222,7 @@ describe.each(["sqlite", "server", "postgres"])("on %s", (name) => {
     expect(items.map(({ reason }) => reason)).toContain("later");
     const { stdout } = await run("audit", "--action", String(items[0]?.action));
     expect(stdout).toMatch(/^WHEN +WHO +ACTION/);
+    const limits = await run("audit", "--action", "limit.put");
+    expect(limits.stdout).toMatch(/ limit\.put +bank 1\n/);
   });
 });
