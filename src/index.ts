@@ -63,9 +63,9 @@ export type { RevokedState } from "./engine/dispatch/operate-timeout.ts";
 export type { CalendarPage } from "./engine/dispatch/timeout-api.ts";
 export type { Timeout, TimeoutInput } from "./engine/dispatch/timeout-view.ts";
 export type { Engine } from "./engine/engine.ts";
-export { EnqueueFailedError } from "./engine/enqueue/enqueue-batches.ts";
+export { DuplicateJobError } from "./engine/enqueue/duplicate-job-error.ts";
+export { EnqueueFailedError } from "./engine/enqueue/enqueue-failed-error.ts";
 export { QueueFullError } from "./engine/enqueue/queue-full-error.ts";
-export { DuplicateJobError } from "./engine/enqueue/unique-jobs.ts";
 export type { AuditPage } from "./engine/events/audit-log.ts";
 export type { EngineEvent, EngineEventName, EngineEvents } from "./engine/events/event-bus.ts";
 export type { JournalPage } from "./engine/events/event-journal.ts";
@@ -79,12 +79,8 @@ export type {
 } from "./engine/operations/export-jobs.ts";
 export type { JobPage, PageOptions } from "./engine/operations/find-jobs.ts";
 export type { ImportedLine, ImportOptions } from "./engine/operations/import-jobs.ts";
-export {
-  JobFailedError,
-  type JobHandle,
-  type JobProgress,
-  type LogPage,
-} from "./engine/operations/job-handle.ts";
+export { JobFailedError } from "./engine/operations/job-failed-error.ts";
+export type { JobHandle, JobProgress, LogPage } from "./engine/operations/job-handle.ts";
 export type { JobQuery } from "./engine/operations/job-query.ts";
 export type { UnattendedQueue } from "./engine/operations/unattended.ts";
 export type { Operator } from "./engine/operator.ts";
@@ -92,6 +88,7 @@ export type { LimitView } from "./engine/queues/key-limits.ts";
 export type { MaintenanceView } from "./engine/queues/maintenance-record.ts";
 export type { OldestWaits } from "./engine/queues/oldest-waits.ts";
 export type { QueueView } from "./engine/queues/queues.ts";
+export type { CloseOnSignalsOptions } from "./engine/runtime/close-on-signals.ts";
 export type { MessageHandle } from "./engine/sagas/message-handle.ts";
 export type { SagaHandle, SagaView } from "./engine/sagas/saga-handle.ts";
 export type { SagaDetail, SagaPage } from "./engine/sagas/saga-records.ts";
@@ -103,7 +100,8 @@ export type { StatsQuery } from "./engine/statistics/stats-query.ts";
 export type { WorkerStatus, WorkOptions } from "./engine/worker/work-options.ts";
 export type { Worker } from "./engine/worker/worker.ts";
 export type { WorkflowOptions } from "./engine/workflows/start-options.ts";
-export { WorkflowFailedError, type WorkflowHandle } from "./engine/workflows/workflow-handle.ts";
+export { WorkflowFailedError } from "./engine/workflows/workflow-failed-error.ts";
+export type { WorkflowHandle } from "./engine/workflows/workflow-handle.ts";
 export type { WorkflowSummary, WorkflowView } from "./engine/workflows/workflow-view.ts";
 export { type CloudEvent, toCloudEvent } from "./ojs/cloud-event.ts";
 export {

@@ -4,7 +4,7 @@ import { refuseOldNode } from "./core/node-version.ts";
 import { keysOf } from "./core/option-keys.ts";
 import { backoff } from "./core/pace.ts";
 import { type Duration, parseDuration } from "./core/time.ts";
-import { Engine } from "./engine/engine.ts";
+import type { Engine } from "./engine/engine.ts";
 import { consoleLogger } from "./engine/runtime/console-logger.ts";
 import { realSystem } from "./engine/runtime/real-system.ts";
 import type { Logger } from "./ports/log.ts";
@@ -78,6 +78,7 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
   const { store: address, openWithin, system = onThisMachine(), logger = consoleLogger(), ...rest } = options;
   if (typeof address !== "string") {
     if (typeof address !== "object" || address === null) throw unknownStore(address);
+    const { Engine } = await engineModule();
     return Engine.open({ ...rest, store: address, system, logger, zoneData });
   }
   const within =
@@ -85,6 +86,7 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
   const open = async () => {
     const store = await openStore(address, system);
     try {
+      const { Engine } = await engineModule();
       return await Engine.open({ ...rest, store, system, logger, zoneData });
     } catch (error) {
       await store.close();
@@ -93,6 +95,9 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
   };
   return retryUnreachable(open, within, system, logger);
 }
+
+/** Loaded when an engine opens, so that a program that only defines jobs, such as a sandbox, starts faster. */
+const engineModule = () => import("./engine/engine.ts");
 
 /** The real system, with the clock that all processes of this machine share, if there is one. */
 export function onThisMachine(): System {
@@ -134,6 +139,7 @@ export async function openPostgresStore(
  * this process, else the path or the address of the file.
  */
 export async function backupSqlite(from: Engine | Store | string, to: string): Promise<BackupResult> {
+  const { Engine } = await engineModule();
   const { backup } = await import("./stores/sqlite/backup.ts");
   return backup(from instanceof Engine ? from.store : from, to, onThisMachine());
 }

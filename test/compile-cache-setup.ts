@@ -5,7 +5,13 @@ import type { TestProject } from "vitest/node";
 const run = promisify(execFile);
 
 /** Node writes its compile cache when a process ends by itself, which processes that a test kills never do. */
-const MODULES = ["index.ts", "client/index.ts", "server/index.ts", "sandbox/child-attempt.ts"];
+const MODULES = [
+  "index.ts",
+  "engine/engine.ts",
+  "client/index.ts",
+  "server/index.ts",
+  "sandbox/child-attempt.ts",
+];
 
 /** Fills the compile cache before the first test. Modules that have not changed are in it already. */
 export default async function setup(project: TestProject): Promise<void> {

@@ -5,7 +5,7 @@ import { type Duration, parseDuration } from "../core/time.ts";
 import { consoleLogger } from "../engine/runtime/console-logger.ts";
 import { realSystem } from "../engine/runtime/real-system.ts";
 import { BASE } from "../ojs/paths.ts";
-import type { Logger } from "../ports/log.ts";
+import { guardedLogger, type Logger } from "../ports/log.ts";
 import type { System } from "../ports/system.ts";
 import type { Fetch } from "./transport.ts";
 
@@ -70,7 +70,7 @@ export function checkOptions(options: ClientOptions): CheckedOptions {
     url: url.origin + url.pathname.replace(/\/+$/, "") + BASE,
     key,
     fetch: options.fetch ?? ((address, init) => fetch(address, init)),
-    logger,
+    logger: guardedLogger(logger),
     system,
     timeout: options.timeout === undefined ? TIMEOUT : parseDuration(options.timeout, "client.timeout"),
     tries: wholeNumber("tries", options.tries ?? TRIES, MOST_TRIES),

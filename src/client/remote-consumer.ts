@@ -29,6 +29,7 @@ interface ConsumerHost {
   isFresh(since: number): boolean;
   fetch(queue: string, count: number): Promise<Fetched>;
   enter(consumer: RemoteConsumer, row: JobRow): void;
+  readinessChanged(): void;
   giveBack(rows: readonly JobRow[]): void;
   confirm(rows: readonly JobRow[]): Promise<Set<JobRow>>;
   failed(error: unknown, during: string): void;
@@ -72,6 +73,7 @@ export class RemoteConsumer {
         this.failure = error instanceof Error ? error.message : String(error);
         host.failed(error, `fetch ${queue}`);
       },
+      onFailing: () => host.readinessChanged(),
     });
   }
 
@@ -139,8 +141,11 @@ export class RemoteConsumer {
   pump(): void {
     if (this.#isPumping) return;
     this.#isPumping = true;
-    this.#fill();
-    this.#isPumping = false;
+    try {
+      this.#fill();
+    } finally {
+      this.#isPumping = false;
+    }
     if (!this.#isDry && this.#wanted > 0) this.loop.wake();
   }
 

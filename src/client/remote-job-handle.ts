@@ -5,7 +5,7 @@ import type { Why } from "../core/job/why/reason.ts";
 import { whyDuplicate } from "../core/job/why.ts";
 import { backoff, jittered } from "../core/pace.ts";
 import { type Duration, formatDuration, parseDuration } from "../core/time.ts";
-import { JobFailedError } from "../engine/operations/job-handle.ts";
+import { JobFailedError } from "../engine/operations/job-failed-error.ts";
 import type { ExtendOptions } from "../engine/operations/operate-job.ts";
 import type { JobSnapshot } from "../ojs/read-job.ts";
 import type { System, Timer } from "../ports/system.ts";

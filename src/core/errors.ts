@@ -1,4 +1,5 @@
 import { nearestName } from "./option-keys.ts";
+import { describeError, tagOf, textOf } from "./user-values.ts";
 
 /**
  * Every code that curfew throws or stores on a job; docs/errors.md is generated from this table. `programmer`: thrown
@@ -120,7 +121,7 @@ export function show(value: unknown): string {
       text = undefined;
     }
   }
-  text ??= Object.prototype.toString.call(value);
+  text ??= tagOf(value);
   return text.length > 120 ? `${text.slice(0, 117)}...` : text;
 }
 
@@ -161,7 +162,8 @@ export function refuseType(
 
 /** The name and message of a thrown value, cut to `most` characters. */
 export function errorText(error: unknown, most: number): string {
-  return (error instanceof Error ? `${error.name}: ${error.message}` : String(error)).slice(0, most);
+  const described = describeError(error);
+  return (described ? `${described.name}: ${described.message}` : textOf(error)).slice(0, most);
 }
 
 /** Refuses a number that is not whole or not from 1 to `most`. */

@@ -1,4 +1,5 @@
 import { CurfewError, refuse, show } from "./errors.ts";
+import { tagOf } from "./user-values.ts";
 
 /** Values that survive JSON unchanged. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
@@ -87,7 +88,8 @@ const DEPTH_LIMIT = 1_000;
 export function toJsonText(value: unknown, field: string, limit: number = DOCUMENT_LIMIT): string {
   const flaw = findFlaw(value, 0);
   if (flaw) throw refuse("not_json", `${field}${flaw.path}`, flaw.value, flaw.fix);
-  const text = JSON.stringify(value);
+  const text = JSON.stringify(value) as string | undefined;
+  if (text === undefined) throw refuse("not_json", field, tagOf(value), "leave out its toJSON");
   if (text.length * 3 > limit && utf8Length(text) > limit) {
     throw refuse(
       "too_large",

@@ -69,7 +69,7 @@ export const reindex = defineJob({
   type: "search.index",
   queue: "search",
   payload: unchecked<{ index: string; pages: number }>(),
-  timeouts: { attempt: "2m", heartbeat: "5s", total: "5m" },
+  timeouts: { attempt: "2m", heartbeat: "5s", grace: "3s", total: "5m" },
   retry: { attempts: 3, backoff: soon },
   unique: { payload: ["index"] },
   retention,

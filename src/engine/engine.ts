@@ -46,6 +46,7 @@ import { Maintenance } from "./queues/maintenance.ts";
 import { Queues } from "./queues/queues.ts";
 import { Service } from "./remote/service.ts";
 import { CLOSE_LIMIT, CLOSE_MARKS, CloseBudget } from "./runtime/close-budget.ts";
+import { type CloseOnSignalsOptions, closeOnSignals } from "./runtime/close-on-signals.ts";
 import { Loop } from "./runtime/loop.ts";
 import type { MessageHandle } from "./sagas/message-handle.ts";
 import type { SagaHandle, SagaView } from "./sagas/saga-handle.ts";
@@ -446,6 +447,17 @@ export class Engine implements AsyncDisposable {
     parseDrain(options);
     this.#closing ??= this.#close(options);
     await this.#closing;
+  }
+
+  /**
+   * Closes the engine at SIGTERM or SIGINT. Further signals change nothing until it is closed, so they cannot end the
+   * process while jobs run. Returns a function that undoes this.
+   */
+  closeOnSignals(options: CloseOnSignalsOptions = {}): () => void {
+    const { drain } = options;
+    const closing = drain === undefined ? {} : { drain };
+    parseDrain(closing);
+    return closeOnSignals(options, this.#context.logger, () => this.close(closing));
   }
 
   async #close(options: { readonly drain?: Duration }): Promise<void> {

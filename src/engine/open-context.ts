@@ -2,6 +2,7 @@ import { createIdSource } from "../core/ids.ts";
 import { parseSettings } from "../core/job/policy.ts";
 import { DOCUMENT_LIMIT } from "../core/schema.ts";
 import { parseDuration } from "../core/time.ts";
+import { guardedLogger } from "../ports/log.ts";
 import type { Unit } from "../ports/store.ts";
 import { commitUnits } from "./commit/commit.ts";
 import { Committer } from "./commit/committer.ts";
@@ -11,6 +12,7 @@ import { EventBus } from "./events/event-bus.ts";
 import { EventRecorder } from "./events/event-recorder.ts";
 import { QueueSettings } from "./queues/queue-settings-cache.ts";
 import { EngineClock } from "./runtime/engine-clock.ts";
+import { guardedTracing } from "./runtime/guarded-tracing.ts";
 import { Waiters } from "./runtime/waiters.ts";
 import { Counters } from "./statistics/counters.ts";
 
@@ -19,7 +21,8 @@ export type SharedContext = Omit<EngineContext, "enqueueFrom" | "wakeSweepAt" | 
 
 /** Checks the options, and reads the store's clock and queue settings. */
 export async function openSharedContext(options: EngineOptions): Promise<SharedContext> {
-  const { store, system, logger } = options;
+  const { store, system } = options;
+  const logger = guardedLogger(options.logger);
   const settings = parseSettings(options, "");
   const documentLimit = checkDocumentLimit(options.documentLimit ?? DOCUMENT_LIMIT);
   const eventsKept = parseDuration(options.keepEvents ?? "1d", "keepEvents");
@@ -44,7 +47,7 @@ export async function openSharedContext(options: EngineOptions): Promise<SharedC
     counters: new Counters(),
     waiters: new Waiters(),
     committer: new Committer(commit),
-    tracing: options.tracing,
+    tracing: options.tracing && guardedTracing(options.tracing, logger),
     random: system.random,
     nextId: createIdSource(() => clock.now(), system.fill),
     documentLimit,

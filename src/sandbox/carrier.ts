@@ -40,6 +40,8 @@ export interface CarrierOptions {
   /** Flags of Node. `--permission` among them turns off the capture of stacks. */
   readonly flags: readonly string[];
   readonly captures: boolean;
+  /** The command that starts Node in a process under it; empty to start Node itself. */
+  readonly command: readonly string[];
 }
 
 const ALLOWED = ["PATH", "HOME", "TZ", "LANG", "NODE_ENV"];

@@ -1,3 +1,4 @@
+import { refuse } from "../core/errors.ts";
 import { type EnqueueOptions, preparePayload } from "../core/job/envelope.ts";
 import { type AnyDefinition, assertDefinition } from "../core/job/job-definition.ts";
 import { progressFraction } from "../core/job/job-progress.ts";
@@ -9,6 +10,7 @@ import { Output, writingTo } from "./child-output.ts";
 import { Latest } from "./child-pace.ts";
 import { Questions } from "./child-questions.ts";
 import { type ErrorText, encodeError, encodeSnooze, type Report } from "./protocol.ts";
+import { shapeProblem } from "./shape.ts";
 
 export type Hook = () => void | Promise<void>;
 
@@ -23,6 +25,17 @@ export interface LoadedModule {
 /** The most bytes of a document that fit into a message, if the engine's limit is higher. */
 const DOCUMENT_LIMIT = 3_000_000;
 const LONGEST_MESSAGE = 4_000;
+
+function refuseShape(text: string, field: string): void {
+  const problem = shapeProblem(text);
+  if (problem)
+    throw refuse(
+      "too_large",
+      field,
+      "a document",
+      `it has ${problem}, which a sandbox cannot send: store it elsewhere`,
+    );
+}
 
 /** One attempt inside its child. The parent drops what it sends after its end. */
 export class ChildAttempt {
@@ -73,7 +86,7 @@ export class ChildAttempt {
       const value = await this.#enter();
       if (value instanceof Snooze) this.#settle({ say: "snoozed", key: this.key, when: encodeSnooze(value) });
       else {
-        if (value !== undefined) toJsonText(value, "result", this.#limit);
+        if (value !== undefined) this.#check(value, "result");
         this.#settle({
           say: "returned",
           key: this.key,
@@ -139,27 +152,34 @@ export class ChildAttempt {
     }
   }
 
+  /** The parent ends a sandbox that sends more than this allows, so a handler that does learns it here. */
+  #check(value: unknown, field: string, limit = this.#limit): void {
+    refuseShape(toJsonText(value, field, limit), field);
+  }
+
   async #checkpoint(state: Json): Promise<void> {
-    toJsonText(state, "checkpoint", this.#limit);
+    this.#check(state, "checkpoint");
     await this.#questions.ask((number) => ({ say: "checkpoint", key: this.key, number, state }));
   }
 
   /** The schema of the payload is code and stays here, so it is applied here. */
   async #enqueue(definition: AnyDefinition, payload: unknown, options?: EnqueueOptions): Promise<unknown> {
     assertDefinition(definition, "definition");
+    const text = await preparePayload(definition, payload, this.#limit);
+    refuseShape(text, "payload");
     const enqueue = {
       say: "enqueue" as const,
       key: this.key,
       definition: portableDefinition(definition, payload),
       options: portableOptions(options),
-      payload: await preparePayload(definition, payload, this.#limit),
+      payload: text,
     };
     return this.#questions.ask((number) => ({ ...enqueue, number }));
   }
 
   #progress(fraction: number, note: Json | undefined): void {
     const value = progressFraction(fraction);
-    if (note !== undefined) toJsonText(note, "progress", this.#limit);
+    if (note !== undefined) this.#check(note, "progress");
     const { progress } = this.#latest;
     progress.say({ say: "progress", key: this.key, fraction: value, ...(note !== undefined && { note }) });
   }
@@ -168,7 +188,7 @@ export class ChildAttempt {
     const message = String(text).slice(0, LONGEST_MESSAGE);
     // As long as the stored line, so that one that is too long is refused where it is written.
     if (fields)
-      toJsonText({ at: 10 ** 12, attempt: this.#job.attempt, message, fields }, "log", LOG_LINE_LIMIT);
+      this.#check({ at: 10 ** 12, attempt: this.#job.attempt, message, fields }, "log", LOG_LINE_LIMIT);
     if (this.#logLines++ < LOG_LINES_LIMIT)
       this.#report({ say: "log", key: this.key, message, ...(fields && { fields }) });
   }

@@ -41,8 +41,10 @@ function endWithParent(): void {
   try {
     process.kill(-process.pid, "SIGKILL");
   } catch {
-    process.exit(1);
+    // There are no process groups here.
   }
+  // The first process of a namespace survives its own signals. Its exit ends all others there.
+  process.exit(1);
 }
 
 /** A thread ends with its process, so it need not watch its parent. It has no flags of Node. */

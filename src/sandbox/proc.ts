@@ -12,6 +12,12 @@ function read(pid: number, name: string): string | undefined {
   }
 }
 
+/** The first process that it has started. */
+export function childOf(pid: number): number | undefined {
+  const [child] = (read(pid, `task/${pid}/children`) ?? "").split(" ");
+  return child ? Number(child) : undefined;
+}
+
 /** The bytes of memory that it uses, heap or not. */
 export function memoryOf(pid: number): number | undefined {
   // In kilobytes, whatever the page size of this machine is.
@@ -40,8 +46,8 @@ export function silenceOf(pid: number | undefined): Silence {
       isAsleep: false,
       says: "it computes, in native code or on a machine that is too busy to let it answer",
     };
-  const [child] = (read(pid, `task/${pid}/children`) ?? "").split(" ");
-  const name = child ? read(Number(child), "comm")?.trim() : undefined;
+  const child = childOf(pid);
+  const name = child ? read(child, "comm")?.trim() : undefined;
   const what = name ? `, with the process "${name}" under it` : "";
   return { isAsleep: true, says: `it sleeps inside a native call, as execFileSync does${what}` };
 }

@@ -3,13 +3,20 @@ import type { PortableDefinition, PortableOptions } from "../core/job/portable.t
 import { type AbortReason, Discard, Snooze, StopError, TimeoutError } from "../core/job/reasons.ts";
 import type { Json } from "../core/schema.ts";
 import { type Duration, type InstantInput, parseDuration, parseInstant } from "../core/time.ts";
+import { describeError, ownKeys, readKey } from "../core/user-values.ts";
 import type { SandboxJob } from "../ports/sandbox.ts";
+import { shapeProblem } from "./shape.ts";
 
 /** Both sides come from one package. A child of another version is refused. */
 export const PROTOCOL = 1;
 
 /** The most characters of one message: four documents of the default limit. */
 export const MESSAGE_LIMIT = 4_000_000;
+
+/** Shorter messages cost less than looking at their shape. */
+const SHORT_MESSAGE = 4_000;
+/** The levels of a message around a document. */
+const LEVELS_AROUND = 10;
 
 /** The most lines of output per attempt that go into the job's log. */
 export const MOST_LINES = 500;
@@ -96,18 +103,19 @@ const DEEPEST_CAUSE = 5;
 const OWN_ALREADY = new Set(["name", "message", "stack", "cause"]);
 
 export function encodeError(thrown: unknown, depth = 0): ErrorText {
-  if (!(thrown instanceof Error)) return { name: "NotAnError", message: "", thrown: jsonOr(thrown) };
+  const error = describeError(thrown);
+  if (!error) return { name: "NotAnError", message: "", thrown: jsonOr(thrown) };
   const fields: Record<string, Json> = {};
-  for (const key of Object.keys(thrown)) {
+  for (const key of ownKeys(thrown as Error)) {
     if (OWN_ALREADY.has(key) || key === "__proto__") continue;
-    const value = jsonOr((thrown as unknown as Record<string, unknown>)[key]);
+    const value = jsonOr(readKey(thrown, key));
     if (value !== null) fields[key] = value;
   }
-  const { cause } = thrown;
+  const { name, message, stack, cause } = error;
   return {
-    name: String(thrown.name).slice(0, 255),
-    message: String(thrown.message).slice(0, TEXT_LIMIT),
-    ...(typeof thrown.stack === "string" && { stack: thrown.stack.slice(0, STACK_LIMIT) }),
+    name: name.slice(0, 255),
+    message: message.slice(0, TEXT_LIMIT),
+    ...(stack !== undefined && { stack: stack.slice(0, STACK_LIMIT) }),
     ...(cause !== undefined && depth < DEEPEST_CAUSE && { cause: encodeError(cause, depth + 1) }),
     ...(Object.keys(fields).length > 0 && { fields }),
   };
@@ -214,8 +222,14 @@ const REPORTS: { readonly [Say in Report["say"]]: { readonly [field: string]: Ch
   idle: { key: text },
 };
 
+function refuseShape(text: string): void {
+  const problem = text.length > SHORT_MESSAGE ? shapeProblem(text, LEVELS_AROUND) : undefined;
+  if (problem) throw new ProtocolFlaw(`a message with ${problem}`);
+}
+
 /** Reads one report. Throws a ProtocolFlaw that names what is wrong. */
 export function parseReport(line: string): Report {
+  refuseShape(line);
   let value: unknown;
   try {
     value = JSON.parse(line);
@@ -230,6 +244,8 @@ export function parseReport(line: string): Report {
     if (!check((value as Record<string, unknown>)[field]))
       throw new ProtocolFlaw(`a message "${say}" with a wrong ${field}`);
   }
+  // The payload is JSON in a string, which is parsed later.
+  if (say === "enqueue") refuseShape((value as Extract<Report, { say: "enqueue" }>).payload);
   return value as Report;
 }
 

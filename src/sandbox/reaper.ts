@@ -8,6 +8,9 @@ export function besides(name: string): string {
   return fileURLToPath(new URL(`./${name}.${extension}`, import.meta.url));
 }
 
+/** Flags of a process whose debugger nobody opens with SIGUSR1. */
+export const NO_DEBUGGER = ["--disable-sigusr1"];
+
 const MOST_RESTARTS = 100;
 
 /**
@@ -39,7 +42,7 @@ class Reaper {
   }
 
   #start(): ChildProcess {
-    const flags = ["--max-old-space-size=16", "--max-semi-space-size=1"];
+    const flags = [...NO_DEBUGGER, "--max-old-space-size=16", "--max-semi-space-size=1"];
     const child = spawn(process.execPath, [...flags, besides("reaper-process")], {
       stdio: ["pipe", "ignore", "ignore"],
       detached: true,

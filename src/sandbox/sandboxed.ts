@@ -5,6 +5,8 @@ import { keysOf } from "../core/option-keys.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
 import type { SandboxedProcessor, SandboxHost, SandboxRunner } from "../ports/sandbox.ts";
 import type { CarrierEvents, CarrierOptions } from "./carrier.ts";
+import { ignoreDebugSignal } from "./debug-signal.ts";
+import { strictCommand } from "./namespaces.ts";
 import { Pool } from "./pool.ts";
 import { ProcessCarrier } from "./process.ts";
 import { ThreadCarrier } from "./thread.ts";
@@ -39,8 +41,18 @@ export interface SandboxOptions {
   readonly flags?: readonly string[];
   /** Flags of Node's permission model. Any list, even an empty one, turns it on. Then no stack can be captured. */
   readonly permissions?: readonly string[];
+  /**
+   * "strict" hides all other processes from a sandbox, so that it can neither signal its worker nor read its memory and
+   * environment. Linux only. Default plain.
+   */
+  readonly isolation?: "plain" | "strict";
   /** Whether to capture the stack of code that hangs. Default true. */
   readonly capture?: boolean;
+  /**
+   * Whether SIGUSR1 still opens the debugger of the worker's process. Code in a sandbox can send that signal and then
+   * run code in the worker. Default false.
+   */
+  readonly debugSignal?: boolean;
 }
 
 const KEYS = keysOf<SandboxOptions>({
@@ -54,7 +66,9 @@ const KEYS = keysOf<SandboxOptions>({
   env: true,
   flags: true,
   permissions: true,
+  isolation: true,
   capture: true,
+  debugSignal: true,
 });
 const MEGABYTE = 2 ** 20;
 const LEAST_MEMORY = 64;
@@ -78,7 +92,17 @@ export function sandboxed(
     handler: () => {
       throw new Error(`the processor of "${definition.type}" runs only in a sandbox`);
     },
-    sandbox: (host: SandboxHost): SandboxRunner => new Pool(host, settings),
+    sandbox: (host: SandboxHost): SandboxRunner => {
+      if (host.system.isVirtual)
+        throw refuse(
+          "invalid_option",
+          "work.processors",
+          `the sandboxed "${definition.type}"`,
+          "use openEngine, or pass processor(definition, handler) with the module's handler: a sandbox needs real time",
+        );
+      if (settings.reaps && options.debugSignal !== true) ignoreDebugSignal(host.logger);
+      return new Pool(host, settings);
+    },
   };
 }
 
@@ -93,12 +117,13 @@ function readOptions(definition: AnyDefinition, module: URL, options: SandboxOpt
       permissions,
       'leave it out, or use kind "process": threads have no permissions',
     );
+  const command = commandOf(kind, options.isolation);
   const memory = parseMemory(options.memory ?? "512mb");
   const flags = [
     ...(options.flags ?? (kind === "process" ? inheritedFlags() : [])),
     ...(permissions ? permissionFlags(module, permissions) : []),
   ];
-  const carrier: CarrierOptions = { memory, env, flags, captures: capture && !permissions };
+  const carrier: CarrierOptions = { memory, env, flags, captures: capture && !permissions, command };
   const Carried = kind === "thread" ? ThreadCarrier : ProcessCarrier;
   const open = (host: SandboxHost, events: CarrierEvents) => new Carried(host.system, carrier, events);
   return {
@@ -115,6 +140,17 @@ function readOptions(definition: AnyDefinition, module: URL, options: SandboxOpt
     memory: memory * MEGABYTE,
     reaps: kind === "process",
   };
+}
+
+function commandOf(kind: string, isolation: unknown = "plain"): readonly string[] {
+  if (isolation === "plain") return [];
+  if (isolation !== "strict")
+    throw refuse("invalid_option", "sandbox.isolation", isolation, 'write "plain" or "strict"');
+  if (kind === "thread") {
+    const fix = 'leave it out, or use kind "process": a thread is part of its worker';
+    throw refuse("invalid_option", "sandbox.isolation", isolation, fix);
+  }
+  return strictCommand();
 }
 
 function wholeNumber(value: number, field: string, least: number): number {

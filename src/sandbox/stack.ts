@@ -1,5 +1,4 @@
-import { type ClientRequest, request } from "node:http";
-import type { Socket } from "node:net";
+import { connect, type Socket } from "node:net";
 import type { System } from "../ports/system.ts";
 import { encodeFrame, FrameDecoder } from "./websocket.ts";
 
@@ -23,13 +22,16 @@ const LONGEST_STACK = 8_000;
  * Runs between two steps of the running code, on top of its stack. Positions are mapped to the sources in the child.
  */
 export const ASK = "(() => { Error.stackTraceLimit = 30; return new Error().stack; })()";
+const ACCEPTED = /^HTTP\/1\.1 101 [\s\S]*\r\n\r\n$/;
+/** Closes the port. Waits inside the process until this connection has ended, which is at once. */
+const CLOSE = "process._debugEnd()";
 /** The frames of this expression itself. */
 const OWN_FRAME = /^\s+at (\S+ \()?<anonymous>:\d+:\d+\)?$/;
 
 /**
  * The JavaScript stack of a process whose event loop is blocked, read from outside. Node runs its debugger on a
  * separate thread and opens it at SIGUSR1. V8 answers in the middle of a loop without a pause, but not inside a
- * native call.
+ * native call. The port is closed again after the answer.
  */
 export async function captureStack({ system, limit, open }: CaptureOptions): Promise<Look> {
   const question = new Question();
@@ -54,7 +56,6 @@ export async function captureStack({ system, limit, open }: CaptureOptions): Pro
 class Question {
   /** What has not happened yet, for the message. */
   waitsFor = "its debugger did not open";
-  #request: ClientRequest | undefined;
   #socket: Socket | undefined;
   #isClosed = false;
 
@@ -68,34 +69,27 @@ class Question {
 
   close(): void {
     this.#isClosed = true;
-    this.#request?.destroy();
     this.#socket?.destroy();
   }
 
-  /** A minimal WebSocket: loading Node's would block the event loop of the worker for a tenth of a second. */
+  /**
+   * A minimal WebSocket over a plain socket: loading Node's, or its HTTP client, would block the event loop of the
+   * worker for 40 to 100 ms.
+   */
   #connect(url: string): Promise<Socket> {
     const { hostname, port, pathname } = new URL(url);
     return new Promise((resolve, reject) => {
       if (this.#isClosed) return;
-      this.#request = request({
-        host: hostname,
-        port,
-        path: pathname,
-        agent: false,
-        headers: {
-          connection: "Upgrade",
-          upgrade: "websocket",
-          "sec-websocket-version": "13",
-          "sec-websocket-key": "Y3VyZmV3LXNhbmRib3gtMQ==",
-        },
+      const socket = connect({ host: hostname, port: Number(port) });
+      this.#socket = socket;
+      socket.on("error", reject);
+      socket.on("close", () => reject(new Error("the process ended meanwhile")));
+      socket.write(handshake(`${hostname}:${port}`, pathname));
+      // The debugger speaks only when it is asked, so its first words are the whole answer to the handshake.
+      socket.once("data", (chunk: Buffer) => {
+        if (ACCEPTED.test(chunk.toString("latin1"))) resolve(socket);
+        else reject(new Error("its debugger refused"));
       });
-      this.#request.on("upgrade", (_response, socket) => {
-        this.#socket = socket as Socket;
-        socket.on("error", reject);
-        resolve(this.#socket);
-      });
-      this.#request.on("error", reject);
-      this.#request.end();
     });
   }
 
@@ -106,7 +100,8 @@ class Question {
         try {
           for (const text of decoder.push(chunk)) {
             const answer = JSON.parse(text);
-            if (answer?.id === 1) resolve(answer.result?.result?.value);
+            if (answer?.id !== 1) continue;
+            socket.write(evaluation(2, CLOSE), () => resolve(answer.result?.result?.value));
           }
         } catch (error) {
           reject(error);
@@ -114,10 +109,26 @@ class Question {
       });
       socket.on("error", reject);
       socket.on("close", () => reject(new Error("the process ended meanwhile")));
-      const params = { expression: ASK, returnByValue: true, silent: true };
-      socket.write(encodeFrame(JSON.stringify({ id: 1, method: "Runtime.evaluate", params })));
+      socket.write(evaluation(1, ASK));
     });
   }
+}
+
+function handshake(host: string, path: string): string {
+  const lines = [
+    `GET ${path} HTTP/1.1`,
+    `Host: ${host}`,
+    "Connection: Upgrade",
+    "Upgrade: websocket",
+    "Sec-WebSocket-Version: 13",
+    "Sec-WebSocket-Key: Y3VyZmV3LXNhbmRib3gtMQ==",
+  ];
+  return `${lines.join("\r\n")}\r\n\r\n`;
+}
+
+function evaluation(id: number, expression: string): Buffer {
+  const params = { expression, returnByValue: true, silent: true };
+  return encodeFrame(JSON.stringify({ id, method: "Runtime.evaluate", params }));
 }
 
 /** The answer comes from untrusted code, which may have replaced the functions that make stacks. */

@@ -1,5 +1,7 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { z } from "zod";
+import { defineSaga } from "../../src/core/saga/saga-definition.ts";
 import { violations } from "./axe.ts";
 import { hasChromium } from "./chromium.ts";
 import { beat, type FullStage, openFullDashboard } from "./full-stage.ts";
@@ -30,6 +32,21 @@ const single = ({ pages }: FullStage): readonly (readonly [string, string])[] =>
   [`/workflows/${pages.failedWorkflow}`, pages.hostile],
   ["/sagas/order/o-77310", "o-77310"],
 ];
+
+const parcel = defineSaga({
+  type: "parcel",
+  state: z.object({ id: z.string() }),
+  messages: { sent: z.object({ id: z.string() }) },
+  timeouts: { lost: z.object({ id: z.string() }) },
+  correlate: { sent: ({ id }) => id },
+  startedBy: "sent",
+  start({ id }, self) {
+    self.request("lost", { after: "2h" }, { id });
+    return { id };
+  },
+  on: {},
+  onTimeout: { lost: (state) => state },
+});
 
 describe.skipIf(!hasChromium)("the other pages", () => {
   let browser: Browser;
@@ -275,5 +292,30 @@ describe.skipIf(!hasChromium)("hostile names and payloads on the other pages", (
       expect(isHacked, path).toBe(false);
     }
     expect(problems.filter((text) => !/status of (?:400|404)/.test(text))).toEqual([]);
+  });
+});
+
+describe.skipIf(!hasChromium)("lists that are longer than a page", () => {
+  it("of sagas are walked, and a calendar counts each timeout once", async () => {
+    await using browser = await openBrowser();
+    await using stage = await openDashboard(browser, { isEmpty: true });
+    const { engine } = stage.test;
+    engine.host([parcel]);
+    for (let count = 0; count < 130; count++) await engine.send(parcel, "sent", { id: `p-${count}` });
+    await using opened = await stage.open("/timeouts");
+    const { page, problems } = opened;
+    await page.locator(".agenda").first().getByText("130 due").waitFor();
+    await page.goto(`${stage.url}/sagas`);
+    const seen = new Set<string>();
+    for (const count of [50, 100, 130]) {
+      const rows = page.locator("tbody tr");
+      const look = async () => {
+        for (const name of await rows.locator("td a").allTextContents()) seen.add(name);
+        return seen.size;
+      };
+      await expect.poll(look).toBe(count);
+      if (count < 130) await page.getByRole("link", { name: "Next" }).click();
+    }
+    expect(problems).toEqual([]);
   });
 });

@@ -3,9 +3,22 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { RECORDED } from "../../src/engine/events/recording-rules.ts";
 import { violations } from "./axe.ts";
 import { hasChromium } from "./chromium.ts";
 import { type DashboardStage, openBrowser, openDashboard, settled } from "./stage.ts";
+
+/** In the page, before its own program: what each line of events listens for. */
+const NOTE_LISTENERS = `(() => {
+  globalThis.heard = {};
+  const Real = globalThis.EventSource;
+  globalThis.EventSource = class extends Real {
+    addEventListener(name, ...rest) {
+      (globalThis.heard[this.url] ??= []).push(name);
+      super.addEventListener(name, ...rest);
+    }
+  };
+})()`;
 
 const dist = join(import.meta.dirname, "..", "..", "dist", "dashboard");
 
@@ -88,6 +101,21 @@ describe.skipIf(!hasChromium)("the dashboard in a browser", () => {
     expect(await page.locator(".tl-row.next b").first().textContent()).toBe("attempt");
     expect(await page.locator(".att").count()).toBe(2);
     expect(await page.locator(".att").last().textContent()).toContain("Timed out after 2m");
+  });
+
+  it("a job's page listens for everything that may happen to a job", async () => {
+    const { running } = stage.seeded;
+    await using opened = await stage.open(`/jobs/${running}`, {
+      prepare: async (context) => void (await context.addInitScript(NOTE_LISTENERS)),
+    });
+    await settled(opened.page);
+    const heard = (await opened.page.evaluate("globalThis.heard")) as Record<string, string[]>;
+    const line = Object.keys(heard).find((url) => url.includes(`/jobs/${running}/events`)) ?? "";
+    const recorded = Object.entries(RECORDED).flatMap(([name, how]) =>
+      typeof how !== "object" && name.startsWith("job.") ? [name] : [],
+    );
+    expect(recorded).toContain("job.ttl_expired");
+    expect(heard[line]?.toSorted()).toEqual(recorded.toSorted());
   });
 
   it("counts by the server's clock from the first moment on, however wrong the browser's is", async () => {

@@ -1,71 +1,182 @@
 /**
- * `npm run dashboard:shots [folder] [name…]`: screenshots of every page, light, dark and on a phone. Look at them when
- * you have changed how something looks.
+ * `npm run dashboard:shots [folder] [name…]`: screenshots of every page of the demo, light, dark and on a phone. It
+ * starts the demo on a store of its own and waits until there is something on every page, some minutes. Look at them
+ * when you have changed how something looks. With `--docs` as the folder, it makes the pictures of the guide.
  */
-import { mkdirSync } from "node:fs";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Page } from "playwright-core";
 import { hasChromium } from "./chromium.ts";
-import { type FullStage, openFullDashboard } from "./full-stage.ts";
-import { openBrowser, type PageOptions, settled } from "./stage.ts";
+import { openBrowser, openPage, type PageOptions, settled } from "./stage.ts";
 
-/** Every page by the name of its picture. */
-const PAGES: readonly (readonly [name: string, path: (stage: FullStage) => string])[] = [
-  ["overview", () => "/"],
-  ["jobs", () => "/jobs"],
-  ["jobs-filtered", () => "/jobs?state=discarded&queue=billing"],
-  ["job-running", ({ seeded }) => `/jobs/${seeded.running}`],
-  ["job-killed", ({ seeded }) => `/jobs/${seeded.killed}`],
-  ["job-completed", ({ seeded }) => `/jobs/${seeded.completed}`],
-  ["job-scheduled", ({ seeded }) => `/jobs/${seeded.scheduled}`],
-  ["job-expired", ({ seeded }) => `/jobs/${seeded.expired}`],
-  ["job-extend", ({ seeded }) => `/jobs/${seeded.running}?form=extend`],
-  ["job-dead-letter", ({ seeded }) => `/jobs/${seeded.deadLetter}`],
-  ["queues", () => "/queues"],
-  ["queue", () => "/queues/billing"],
-  ["workers", () => "/workers"],
-  ["crons", () => "/crons"],
-  ["cron", () => "/crons/monthly%20statement"],
-  ["workflows", () => "/workflows"],
-  ["workflow", ({ pages }) => `/workflows/${pages.workflow}`],
-  ["sagas", () => "/sagas"],
-  ["saga", () => "/sagas/order/o-77310"],
-  ["timeouts", () => "/timeouts"],
-  ["timeouts-dead", () => "/timeouts?tab=dead"],
-  ["dead-letters", () => "/dead-letters"],
-  ["events", () => "/events"],
-  ["audit", () => "/audit"],
-  ["advice", () => "/advice?type=image.thumb"],
-  ["limits", () => "/limits"],
-  ["unique-keys", () => "/unique-keys"],
-  ["system", () => "/system"],
+/** A page of the demo. Where it needs a thing of its own, it names the list and chooses from what is there. */
+interface Shot {
+  readonly name: string;
+  readonly path: string;
+  /** A list of the HTTP interface, and which item of it; `path` has `*` where its id goes. */
+  readonly from?: string;
+  readonly which?: (item: Item) => boolean;
+  /** How much of it the guide shows, in pixels from the top. */
+  readonly docs?: number;
+  /** Dark and on a phone too. */
+  readonly looks?: "all";
+}
+
+interface Item {
+  readonly id?: string;
+  readonly state: string;
+  readonly attempt?: number;
+  readonly error?: { readonly forced?: boolean };
+  readonly [name: string]: unknown;
+}
+
+const ofType = (type: string, more = "") => `/admin/jobs?per_page=100&type=${type}${more}`;
+
+const SHOTS: readonly Shot[] = [
+  {
+    name: "job-killed",
+    path: "/jobs/*",
+    from: ofType("report.render"),
+    which: ({ state, error }) => state === "discarded" && error?.forced === true,
+    docs: 1_140,
+    looks: "all",
+  },
+  { name: "overview", path: "/", docs: 800, looks: "all" },
+  { name: "jobs", path: "/jobs", docs: 640, looks: "all" },
+  { name: "jobs-filtered", path: "/jobs?state=discarded&queue=reports" },
+  { name: "jobs-timeouts", path: "/jobs?tab=timeouts" },
+  { name: "jobs-near-misses", path: "/jobs?tab=near-misses", docs: 560 },
+  {
+    name: "job-running",
+    path: "/jobs/*",
+    from: ofType("search.index", "&state=active"),
+    docs: 600,
+    looks: "all",
+  },
+  {
+    name: "job-extend",
+    path: "/jobs/*?form=extend&attempt=5m",
+    from: ofType("search.index", "&state=active"),
+  },
+  { name: "job-stuck", path: "/jobs/*", from: ofType("backup.upload", "&state=discarded") },
+  { name: "job-retried", path: "/jobs/*", from: ofType("webhook.deliver", "&state=retryable") },
+  { name: "job-completed", path: "/jobs/*", from: ofType("mail.send", "&state=completed") },
+  { name: "job-scheduled", path: "/jobs/*", from: ofType("newsletter.send", "&state=scheduled") },
+  { name: "job-expired", path: "/jobs/*", from: ofType("offer.send", "&state=discarded") },
+  { name: "queues", path: "/queues", looks: "all" },
+  { name: "queue", path: "/queues/reports" },
+  { name: "workers", path: "/workers", looks: "all" },
+  { name: "crons", path: "/crons", looks: "all" },
+  { name: "cron", path: "/crons/demo%3A%20send%20the%20daily%20digest" },
+  { name: "workflows", path: "/workflows" },
+  {
+    name: "workflow",
+    path: "/workflows/*",
+    from: "/workflows",
+    which: ({ state }) => state === "running",
+    looks: "all",
+  },
+  { name: "sagas", path: "/sagas" },
+  { name: "saga", path: "/sagas/order/*", from: "/admin/sagas", looks: "all" },
+  { name: "timeouts", path: "/timeouts", docs: 760, looks: "all" },
+  { name: "timeouts-dead", path: "/timeouts?tab=dead" },
+  { name: "dead-letters", path: "/dead-letters" },
+  { name: "events", path: "/events" },
+  { name: "audit", path: "/audit" },
+  { name: "advice", path: "/advice?type=image.resize" },
+  { name: "limits", path: "/limits" },
+  { name: "unique-keys", path: "/unique-keys" },
+  { name: "system", path: "/system" },
 ];
 
+const LIGHT: readonly [suffix: string, options: PageOptions] = ["", {}];
 const LOOKS: readonly (readonly [suffix: string, options: PageOptions])[] = [
-  ["", {}],
+  LIGHT,
   ["-dark", { dark: true }],
   ["-phone", { width: 390, height: 844, scale: 2 }],
 ];
+
+/** Plots need some minutes' worth of counts, and the list of a demo that has just begun is short. */
+const WARM_UP = 120_000;
+const PATIENCE = 120_000;
+
+async function startDemo(folder: string): Promise<{ readonly url: string; readonly child: ChildProcess }> {
+  const main = join(import.meta.dirname, "..", "..", "src", "cli", "main.ts");
+  const store = `sqlite:${join(folder, "demo.db")}`;
+  const child = spawn(process.execPath, [main, "serve", "--demo", "--port", "0", "--store", store], {
+    stdio: ["ignore", "pipe", "inherit"],
+    env: { ...process.env, NO_COLOR: "1" },
+  });
+  let said = "";
+  for await (const text of child.stdout.setEncoding("utf8")) {
+    said += text;
+    const url = /http:\/\/[^\s"]+:\d+/.exec(said)?.[0];
+    if (url) return { url, child };
+  }
+  throw new Error(`the demo ended: ${said}`);
+}
+
+/** The address of a page, once the demo has what it shows. */
+async function addressOf(url: string, { path, from, which = () => true }: Shot): Promise<string> {
+  if (from === undefined) return url + path;
+  const until = performance.now() + PATIENCE;
+  while (performance.now() < until) {
+    const body = (await (await fetch(`${url}/ojs/v1${from}`)).json()) as Record<string, unknown>;
+    const items = Object.values(body).find(Array.isArray) as Item[] | undefined;
+    const found = items?.find(which);
+    if (found) return url + path.replace("*", encodeURIComponent(String(found.id)));
+    await rest(500);
+  }
+  throw new Error(`${path}: nothing in ${from} within ${PATIENCE / 1_000} s`);
+}
+
+function rest(span: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, span));
+}
+
+async function shoot(page: Page, { docs }: Shot, name: string, width: number): Promise<void> {
+  // Plots are drawn once their program is there.
+  await page.waitForLoadState("load");
+  await rest(700);
+  // As high as what it shows, since the bars of a phone stand at the edges of the window.
+  const height = Number(await page.evaluate("document.documentElement.scrollHeight"));
+  const size = isForDocs ? { width: 1280, height: docs ?? height } : { width, height: Math.max(height, 600) };
+  await page.setViewportSize(size);
+  await rest(700);
+  await page.screenshot({ path: join(folder, isForDocs ? `dashboard-${name}.png` : `${name}.png`) });
+}
 
 if (!hasChromium) {
   console.error("No chromium here: set CURFEW_CHROMIUM to one. No screenshots were made.");
   process.exit(1);
 }
-const [folder = join(import.meta.dirname, "..", "..", ".cache", "shots"), ...names] = process.argv.slice(2);
+const ROOT = join(import.meta.dirname, "..", "..");
+const [given = join(ROOT, ".cache", "shots"), ...names] = process.argv.slice(2);
+const isForDocs = given === "--docs";
+const folder = isForDocs ? join(ROOT, "docs", "guides", "images") : given;
 mkdirSync(folder, { recursive: true });
-const browser = await openBrowser();
-const stage = await openFullDashboard(browser);
-for (const [name, path] of PAGES) {
-  for (const [suffix, options] of LOOKS) {
-    if (names.length > 0 && !names.includes(name) && !names.includes(name + suffix)) continue;
-    await using opened = await stage.open(path(stage), options);
-    await settled(opened.page);
-    // Plots are drawn once their program is there.
-    await opened.page.waitForLoadState("load");
-    await new Promise((resolve) => setTimeout(resolve, 700));
-    await opened.page.screenshot({ path: join(folder, `${name}${suffix}.png`), fullPage: true });
-    for (const problem of opened.problems) console.error(`${name}${suffix}: ${problem}`);
-    console.log(`${name}${suffix}.png`);
+const scratch = mkdtempSync(join(tmpdir(), "curfew-shots-"));
+const { url, child } = await startDemo(scratch);
+try {
+  await using browser = await openBrowser();
+  await rest(WARM_UP);
+  for (const shot of SHOTS) {
+    if (isForDocs && shot.docs === undefined) continue;
+    for (const [suffix, options] of shot.looks === "all" && !isForDocs ? LOOKS : [LIGHT]) {
+      const name = `${shot.name}${suffix}`;
+      if (names.length > 0 && !names.includes(shot.name) && !names.includes(name)) continue;
+      await using opened = await openPage(browser, await addressOf(url, shot), options);
+      await settled(opened.page);
+      await shoot(opened.page, shot, name, options.width ?? 1440);
+      for (const problem of opened.problems) console.error(`${name}: ${problem}`);
+      console.log(`${name}.png`);
+    }
   }
+} finally {
+  child.kill("SIGTERM");
+  await once(child, "close");
+  rmSync(scratch, { recursive: true, force: true });
 }
-await stage[Symbol.asyncDispose]();
-await browser.close();

@@ -362,6 +362,52 @@ describe("3.3 one verdict", () => {
     expect(row.errors?.map((error) => error.type)).toEqual([type]);
   });
 
+  it.each([
+    ["execution", { attempt: "10s", grace: "1s" }],
+    ["execution without grace", { attempt: "10s", grace: "0s" }],
+    ["stalled", { heartbeat: "10s", grace: "1s" }],
+  ] as const)("of two causes at one instant, shutdown wins over %s", async (_name, timeouts) => {
+    const { stage, job } = await openWithJob(deaf, { retry: { attempts: 3 }, timeouts });
+    await stage.settle();
+    const closing = stage.engine.close({ drain: "10s" });
+    const told: unknown[] = [];
+    stage.engine.on("job.released", ({ error }) => void told.push(error?.type));
+    await stage.advance("20s");
+    await closing;
+    expect([told, stage.names(job.id).filter((name) => /timeout|stalled/.test(name))]).toEqual([
+      ["shutdown"],
+      [],
+    ]);
+  });
+
+  it("a shutdown at the instant of `total` releases the job, which then ends by its total while it waits", async () => {
+    const { stage, job } = await openWithJob(deaf, { timeouts: { total: "10s", grace: "1s" } });
+    await stage.settle();
+    const closing = stage.engine.close({ drain: "10s" });
+    await stage.advance("20s");
+    await closing;
+    const ends = ["job.released", "job.total_timeout", "job.discarded"];
+    expect(stage.names(job.id).filter((name) => ends.includes(name))).toEqual(ends);
+  });
+
+  it.each([
+    ["attempt", { attempt: "10s", grace: "0s" }, deaf, ["Timed out after 10s"]],
+    ["total", { total: "10s", grace: "0s" }, deaf, ["Timed out (deadline exceeded, 10s total budget)"]],
+    ["heartbeat", { heartbeat: "10s" }, deaf, ["Stalled: no beat for 10s"]],
+    ["wait", { wait: "10s" }, null, ["Expired: not started within 10s"]],
+  ] as const)(
+    "3.9 the message of an exceeded %s is in the job's log",
+    async (_name, timeouts, run, messages) => {
+      const stage = await openStage();
+      const { definition, processors } = jobWith(run ?? deaf, { ...once, timeouts });
+      if (run) stage.work(processors);
+      const job = await stage.engine.enqueue(definition);
+      await stage.advance("15s");
+      const { lines } = await job.logs();
+      expect(lines.map(({ message }) => message)).toEqual(messages);
+    },
+  );
+
   it("a result at the hard deadline itself comes too late", async () => {
     const stage = await openStage();
     const { definition, processors } = jobWith(() => stage.sleep(10_000), {

@@ -286,7 +286,7 @@ describe("bulk actions", () => {
     const stage = await openStage();
     const { engine } = stage;
     await engine.enqueueMany(plain, new Array(3).fill(null));
-    expect(await engine.bulk.delete({ type: "plain" })).toMatchObject({ matched: 0 });
+    expect(await engine.bulk.delete({ type: "plain" })).toMatchObject({ matched: 3, done: 0, skipped: 3 });
     expect(await engine.bulk.delete({ type: "plain", isLive: true })).toMatchObject({
       matched: 3,
       skipped: 3,
@@ -302,7 +302,7 @@ describe("bulk actions", () => {
     const rest = await engine.find({ ids: idsOf(jobs) }, { after: named.cursor });
     expect([idsOf(rest.jobs), rest.cursor]).toEqual([idsOf(jobs).slice(2), null]);
     await engine.bulk.cancel({ ids: [first.id] });
-    expect(await engine.bulk.delete({ ids: idsOf(jobs) })).toMatchObject({ matched: 1, done: 1 });
+    expect(await engine.bulk.delete({ ids: idsOf(jobs) })).toMatchObject({ matched: 3, done: 1, skipped: 2 });
     expect(await rowOf(engine.store, first.id)).toBeNull();
   });
 

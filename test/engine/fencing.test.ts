@@ -45,7 +45,9 @@ describe("3.8 a write with an old fence changes nothing", () => {
     expect(pair.second.counters()).toMatchObject({ lost: 1, completed: 0, failed: 0, discarded: 0 });
     expect(pair.second.names(job.id)).toContain("job.lost");
     expect(pair.second.names(job.id)).not.toContain("job.completed");
-    expect(await logOf(pair.first.engine.store, job.id)).toEqual([]);
+    expect(await logOf(pair.first.engine.store, job.id)).toEqual([
+      expect.objectContaining({ message: "Stalled: no beat for 60s" }),
+    ]);
   });
 
   it("a cancelled job refuses the handler's result even if its worker heard no hint and no beat", async () => {

@@ -57,7 +57,10 @@ describe("3.4 late success", () => {
     expect(verdict).toMatchObject({ checkpoint: null, result: null });
     expect(refusals).toEqual([expect.objectContaining({ kind: "execution" })]);
     const logs = await logOf(stage.engine.store, job.id);
-    expect(logs).toEqual([expect.objectContaining({ message: "in time" })]);
+    expect(logs.map((line) => (line as { message: string }).message)).toEqual([
+      "in time",
+      "Timed out after 5s",
+    ]);
   });
 });
 

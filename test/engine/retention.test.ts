@@ -9,6 +9,7 @@ import {
   openPair,
   openStage,
   openWithJob,
+  type Pair,
   START,
   type Stage,
   silent,
@@ -119,6 +120,45 @@ describe("9 retention of 0s", () => {
     expect(await job.result()).toBe("done");
     await stage.advance("3m");
     expect(await errorOf(job.result())).toMatchObject({ code: "result_gone" });
+  });
+
+  it("a result() is answered although another process claims the job while it asks", async () => {
+    let claim: (() => Promise<void>) | undefined;
+    const pair: Pair = await openPair((store) => ({
+      ...store,
+      async commit(units, options) {
+        const isMark = units.some(({ job }) => job?.documents?.options?.awaited);
+        const first = isMark ? claim : undefined;
+        if (first) claim = undefined;
+        await first?.();
+        return store.commit(units, options);
+      },
+    }));
+    const { definition, processors } = jobWith(async () => {
+      await pair.second.sleep(500);
+      return "kept";
+    }, gone);
+    const job = await pair.first.engine.enqueue(definition);
+    claim = async () => {
+      pair.second.work(processors);
+      await pair.second.settle();
+    };
+    const result = job.result();
+    await pair.advance(2_000);
+    expect(claim).toBeUndefined();
+    await expect(result).resolves.toBe("kept");
+  });
+
+  it("a result() that comes too late says that the job is gone", async () => {
+    const stage = await openStage();
+    const { definition, processors } = jobWith(() => "gone", gone);
+    const job = await stage.engine.enqueue(definition);
+    stage.work(processors);
+    await stage.settle();
+    await expect(job.result()).rejects.toMatchObject({
+      code: "result_gone",
+      message: `result: job ${job.id} is not in the store: it ended and its retention is over ("0s" deletes it at once), or the id is wrong; set a longer retention, or call result() before it ends`,
+    });
   });
 
   it("a failed job whose result() is awaited is kept too, so the caller gets its error", async () => {

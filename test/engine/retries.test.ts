@@ -183,6 +183,26 @@ describe("4.3 crashes and expiredClaims", () => {
     expect([row.state, row.errors?.[0]?.type]).toEqual(["discarded", "stalled"]);
   });
 
+  it("onStall discard forbids a second run also after a crash at the entry", async () => {
+    const pair = await openPair();
+    let entered = 0;
+    const run = () => {
+      entered += 1;
+      return deaf();
+    };
+    const { definition, processors } = jobWith(run, { retry: { onStall: "discard", attempts: 5 } });
+    pair.second.work(processors);
+    const job = await pair.second.engine.enqueue(definition);
+    await pair.advance(100);
+    expect(entered).toBe(1);
+    pair.crashSecond();
+    pair.first.work(processors);
+    await pair.advance(120_000, 1_000);
+    expect(entered).toBe(1);
+    const row = await pair.first.load(job);
+    expect([row.state, row.attempt, row.errors?.[0]?.type]).toEqual(["discarded", 1, "stalled"]);
+  });
+
   it("a job whose claim expired is entered only after its start is committed", async () => {
     const pair = await openPair();
     const seen: unknown[] = [];

@@ -330,6 +330,24 @@ describe("SEMANTICS 7.7: no process runs at the due time", () => {
     await stage.advance("10s");
     expect(texts()).toEqual(["", "10", "20", "30"]);
   });
+
+  it("more timeouts than one process takes at once keep their due order", async () => {
+    const stage = await openStage();
+    // The latest is requested first, so that the order of the ids is not the due order.
+    const minutes = Array.from({ length: 70 }, (_, index) => 70 - index);
+    const { saga, texts } = diary(async (context, text) => {
+      if (text !== "") return void (await stage.sleep(15));
+      for (const after of minutes) context.request("rung", { minutes: after }, { text: String(after) });
+    });
+    const host = stage.engine.host([saga]);
+    await stage.engine.send(saga, "begun", { id: "a" });
+    await stage.advance("1s");
+    await host.close();
+    await stage.advance("70m");
+    stage.engine.host([saga]);
+    await stage.advance("1m");
+    expect(texts()).toEqual(["", ...minutes.toReversed().map(String)]);
+  });
 });
 
 describe("SEMANTICS 7.9: limits of handlers", () => {

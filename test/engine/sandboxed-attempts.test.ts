@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { JobDefinition, Processor } from "../../src/index.ts";
-import { processor } from "../../src/index.ts";
+import { defineJob, processor, sandboxed } from "../../src/index.ts";
 import type { SandboxCall, SandboxRun } from "../../src/ports/sandbox.ts";
 import { deaf, jobOf, openStage, START } from "./stage.ts";
 
@@ -203,5 +203,16 @@ describe("8.3 the verdict is given at the hard deadline (8.4)", () => {
     await cancelling.stage.advance("10s");
     expect(await cancelling.stage.load(cancelling.job)).toMatchObject({ state: "cancelled", errors: null });
     expect(cancelling.sandbox.killed).toBe(1);
+  });
+});
+
+describe("a sandboxed processor under virtual time", () => {
+  it("is refused with the reason when the worker starts", async () => {
+    const stage = await openStage();
+    const definition = defineJob({ type: "sandboxed.job" });
+    const module = new URL("./no-such-module.ts", import.meta.url);
+    expect(() => stage.work([sandboxed(definition, module)])).toThrow(
+      'work.processors: "the sandboxed \\"sandboxed.job\\"" is not a valid value here; use openEngine',
+    );
   });
 });

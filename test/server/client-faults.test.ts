@@ -43,6 +43,7 @@ describe("a worker that is cut off (3.1, 3.4, 3.8)", () => {
     expect((await load(beaten)).progress).toContain("of attempt 2");
     expect(reasons.map((reason) => (reason as StopError).kind)).toEqual(["stalled"]);
     expect(told).toMatchObject([
+      { name: "worker.unready" },
       { name: "job.stuck" },
       { name: "job.lost", id: beaten.id },
       { name: "job.unstuck" },
@@ -66,7 +67,10 @@ describe("a worker that is cut off (3.1, 3.4, 3.8)", () => {
     wire.mend();
     await advance("6s");
     expect((reason as StopError).kind).toBe("lost");
-    expect([told.map(({ name }) => name), client.counters().lost]).toEqual([["job.lost"], 1]);
+    expect([told.map(({ name }) => name), client.counters().lost]).toEqual([
+      ["worker.unready", "job.lost"],
+      1,
+    ]);
     expect([wire.sent("/ack"), wire.sent("/nack")]).toEqual([[], []]);
   });
 

@@ -1,4 +1,3 @@
-import type { JobRow } from "../../src/core/job/job.ts";
 import type { Run } from "./ledger.ts";
 
 /** A gap from here on must be noticed by the worker: its limit of 250 ms and one tick of 100 ms, plus late timers. */
@@ -16,25 +15,29 @@ interface Problem {
   readonly says: string;
 }
 
-/** A job with an expired claim and one under a rate are entered after their start is committed. */
-function isMarkedFirst({ expiredClaims, limitKey, options }: JobRow): boolean {
-  return expiredClaims > 0 || (limitKey !== null && options?.limit?.rate !== undefined);
+/** Whether the start is committed before the entry: after an expired claim or old progress, under a rate, or with onStall discard. */
+function isMarkedFirst({ claim, job }: Run): boolean {
+  const { expiredClaims, limitKey, options, progress } = claim.row;
+  const isRated = limitKey !== null && options?.limit?.rate !== undefined;
+  return expiredClaims > 0 || progress !== null || isRated || job.expected.onStall === "discard";
 }
 
 /**
  * Until when the job is safely its holder's at the entry: the lease of the claim, or the silence that is allowed to a
  * start that was committed before the entry. Null where nothing is known: another process has the job by now.
  */
-function leaseAt({ job, claim }: Run): number | null {
+function leaseAt(run: Run): number | null {
+  const { job, claim } = run;
   const isCommitted = job.row.fence === claim.fence && job.row.startedAt !== null;
-  if (!isMarkedFirst(claim.row) && !isCommitted) return claim.row.stallAt;
+  if (!isMarkedFirst(run) && !isCommitted) return claim.row.stallAt;
   return isCommitted ? job.row.stallAt : null;
 }
 
 /** The committed start of a marked job is what `wait` asks for; the handler follows a moment later. */
-function hasStartedBefore({ job, claim }: Run, waitAt: number): boolean {
+function hasStartedBefore(run: Run, waitAt: number): boolean {
+  const { job, claim } = run;
   // Somebody else has it by now: what this process had committed is gone.
-  if (job.row.fence !== claim.fence) return isMarkedFirst(claim.row);
+  if (job.row.fence !== claim.fence) return isMarkedFirst(run);
   return job.row.startedAt !== null && job.row.startedAt < waitAt + CLOCK_SLACK;
 }
 
@@ -65,20 +68,21 @@ export function entryProblem(run: Run): Problem | undefined {
     );
   const isMarked = job.row.fence === claim.fence && job.row.startedAt !== null;
   const isStillHeld = job.row.fence === claim.fence && job.row.state === "active";
-  if (row.expiredClaims > 0 && isStillHeld && !isMarked)
+  if (isMarkedFirst(run) && isStillHeld && !isMarked)
     return past(
-      "a job with a strike is entered only after its start is committed",
-      `expiredClaims ${row.expiredClaims}`,
+      "a start that must be committed first is committed before the entry",
+      `expiredClaims ${row.expiredClaims}, onStall ${job.expected.onStall}`,
     );
   if (attempt > job.expected.attempts)
     return past(
       "attempts never over the limit",
       `attempt ${attempt} of ${job.expected.attempts} was entered`,
     );
-  // Unmarked the first time, marked the second: a third run of one attempt must come from a return.
-  const entries = job.entries.get(attempt) ?? 0;
-  if (entries > 2 * (1 + job.returns))
-    return past("attempts never over the limit", `attempt ${attempt} was entered ${entries} times`);
+  // Only the first entry of a job may be unmarked, and with onStall discard none: every other repeat comes from a return.
+  const entries = [...job.entries.values()].reduce((sum, count) => sum + count, 0);
+  const repeats = entries - job.entries.size;
+  if (repeats > job.returns + (job.expected.onStall === "discard" ? 0 : 1))
+    return past("attempts never over the limit", `${repeats} attempts were entered again`);
   return undefined;
 }
 

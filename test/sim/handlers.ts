@@ -1,7 +1,9 @@
 import { Discard, type Snooze, snooze } from "../../src/core/job/reasons.ts";
 import type { Json } from "../../src/core/schema.ts";
 import type { Duration } from "../../src/core/time.ts";
+import { isInstance } from "../../src/core/user-values.ts";
 import { type AttemptContext, type Processor, processor } from "../../src/engine/attempt/processor.ts";
+import { HOSTILE_RETURNS, HOSTILE_THROWS } from "../hostile-values.ts";
 import type { Checker } from "./checker.ts";
 import type { Dice } from "./dice.ts";
 import type { Run } from "./ledger.ts";
@@ -13,6 +15,8 @@ export interface HandlerWorld {
   readonly machine: Machine;
   readonly checker: Checker;
   readonly dice: Dice;
+  /** For values that throw when they are read. Its own dice, so that a seed means otherwise what it did. */
+  readonly hostileDice: Dice;
   readonly trace: Trace;
   /** Enqueues a child through the context of a running job. */
   enqueueChild(context: AttemptContext): Promise<void>;
@@ -23,6 +27,22 @@ type Behaviour = (context: AttemptContext, run: Run, world: HandlerWorld) => Ans
 
 class Boom extends Error {
   override readonly name = "Boom";
+}
+
+/** Makes the handler return the value, which the engine cannot store: the attempt fails as if it had thrown. */
+class Returned {
+  readonly value: unknown;
+
+  constructor(value: unknown) {
+    this.value = value;
+  }
+}
+
+/** What a failing handler throws: an error of its own, or a value that throws when it is read. */
+function thrown({ hostileDice }: HandlerWorld, error: Error): unknown {
+  if (!hostileDice.chance(0.3)) return error;
+  if (hostileDice.chance(0.7)) return hostileDice.pick(HOSTILE_THROWS)[1]();
+  return new Returned(hostileDice.pick(HOSTILE_RETURNS)[1]());
 }
 
 const NEVER = new Promise<never>(() => {});
@@ -78,16 +98,17 @@ const BEHAVIOURS: readonly (readonly [weight: number, name: string, run: Behavio
   [
     2,
     "throws at once",
-    () => {
-      throw new Boom("at once");
+    (_context, _run, world) => {
+      throw thrown(world, new Boom("at once"));
     },
   ],
   [
     3,
     "throws later",
-    async (_context, _run, { machine, dice }) => {
+    async (_context, _run, world) => {
+      const { machine, dice } = world;
       await machine.sleep(dice.between(1, 3_000));
-      throw dice.chance(0.5) ? new Boom("later") : new DOMException("its own", "AbortError");
+      throw thrown(world, dice.chance(0.5) ? new Boom("later") : new DOMException("its own", "AbortError"));
     },
   ],
   [2, "snoozes", (_context, _run, { dice }) => snooze({ after: `${dice.between(1, 5_000)}ms` as Duration })],
@@ -106,7 +127,7 @@ const BEHAVIOURS: readonly (readonly [weight: number, name: string, run: Behavio
       await untilSignal(context, world);
       if (world.dice.chance(0.3)) await world.machine.sleep(world.dice.between(1, 2_000));
       if (world.dice.chance(0.3)) return "after all";
-      throw context.signal.reason ?? new Boom("nobody stopped it");
+      throw thrown(world, context.signal.reason ?? new Boom("nobody stopped it"));
     },
   ],
   [
@@ -197,7 +218,7 @@ function enter(context: AttemptContext, world: HandlerWorld): Answer | Promise<A
     );
     context.onCleanup(() => {
       if (!machine.isDead) checker.cleanedUp(run);
-      if (dice.chance(0.1)) throw new Boom("in a cleanup hook");
+      if (dice.chance(0.1)) throw thrown(world, new Boom("in a cleanup hook"));
     });
   }
   return observe(world, run, () => behave(context, run, world));
@@ -214,6 +235,11 @@ function observe(
     trace.add(machine.name, `${short(run.job.id)} ${hasReturned ? "returns" : "throws"}`);
     checker.ended(run, hasReturned);
   };
+  const fail = (error: unknown): Answer => {
+    end(false);
+    if (isInstance(error, Returned)) return error.value as Answer;
+    throw error;
+  };
   try {
     const answer = behave();
     if (!(answer instanceof Promise)) {
@@ -225,13 +251,9 @@ function observe(
         end(true);
         return value;
       },
-      (error) => {
-        end(false);
-        throw error;
-      },
+      (error) => fail(error),
     );
   } catch (error) {
-    end(false);
-    throw error;
+    return fail(error);
   }
 }

@@ -21,6 +21,7 @@ export interface Surroundings {
   readonly checker: Checker;
   readonly trace: Trace;
   readonly handlerDice: Dice;
+  readonly hostileDice: Dice;
   readonly clockRate: number;
   enqueueChild(context: AttemptContext, machine: Machine): Promise<void>;
 }
@@ -95,9 +96,9 @@ export class Process {
   #work(engine: Engine, machine: Machine): void {
     const { plan } = this;
     if (!plan.works) return;
-    const { checker, trace, handlerDice: dice } = this.#world;
+    const { checker, trace, handlerDice: dice, hostileDice } = this.#world;
     const enqueueChild = (context: AttemptContext) => this.#world.enqueueChild(context, machine);
-    const world = { machine, checker, trace, dice, enqueueChild };
+    const world = { machine, checker, trace, dice, hostileDice, enqueueChild };
     this.worker = engine.work({
       queues: plan.queues,
       processors: plan.types.map((type) => simProcessor(type, world)),

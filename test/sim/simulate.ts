@@ -140,6 +140,7 @@ class World {
       checker: this.checker,
       trace: this.#trace,
       handlerDice: new Dice(subSeed(seed, "handlers")),
+      hostileDice: new Dice(subSeed(seed, "hostile values")),
       clockRate: mutation.clockRate ?? 1,
       enqueueChild: (context, machine) => this.#workload.enqueueChild(context, machine),
     };

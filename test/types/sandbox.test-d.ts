@@ -59,6 +59,7 @@ describe("sandboxed", () => {
       capture: false,
     });
     sandboxed(render, module, { jobs: 100, age: "1h", env: ["A"], flags: ["--import=tsx"], permissions: [] });
+    sandboxed(render, module, { isolation: "strict", debugSignal: true });
   });
 
   it("misuse is a compile error", () => {
@@ -72,6 +73,8 @@ describe("sandboxed", () => {
     sandboxed(render, module, { memory: 256 });
     // @ts-expect-error a bare number does not say its unit
     sandboxed(render, module, { load: 30 });
+    // @ts-expect-error no such isolation
+    sandboxed(render, module, { isolation: "none" });
     // @ts-expect-error no such kind
     sandboxed(render, module, { kind: "vm" });
     // @ts-expect-error no such option

@@ -126,6 +126,15 @@ export function isRated({ limitKey, options }: Pick<JobRow, "limitKey" | "option
   return limitKey !== null && options?.limit?.rate !== undefined;
 }
 
+/**
+ * Whether the start is committed before the handler is entered: an expired claim may mean that the job crashes its worker,
+ * a rate must not lose a start, and `onStall: "discard"` must not run a job again whose start was never written. The
+ * progress of an earlier attempt is cleared by the start, so that nobody reads it as that of the new one.
+ */
+export function startsCommitted(job: JobRow, { retry }: Pick<Policy, "retry">): boolean {
+  return job.expiredClaims > 0 || job.progress !== null || isRated(job) || retry.onStall === "discard";
+}
+
 /** A started attempt whose deadlines count from a later instant; null if that is too late for the committed start. */
 export function restarted(job: JobRow, startedAt: Instant, anchor: Instant): JobRow | null {
   const policy = job.policy as Policy;

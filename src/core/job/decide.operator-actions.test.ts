@@ -54,6 +54,14 @@ describe("4.6 manual retry", () => {
     expect(kept.image.totalAt).toBe(at("1h"));
   });
 
+  it("keepDeadline keeps the wait of a job that never started; one that has started has met it", () => {
+    const keep = { type: "retry", keepDeadline: true } as const;
+    const dropped = step(enqueued(said), { type: "drop", message: "full" }, at("1m"));
+    expect(decideOk(dropped, keep, at("2m")).image.waitAt).toBe(at("5m"));
+    expect(decideOk(dropped, again, at("2m")).image.waitAt).toBe(at("7m"));
+    expect(decideOk(discarded(said), keep, at("2m")).image.waitAt).toBeNull();
+  });
+
   it("a past expiresAt is dropped, one that is still to come stays", () => {
     const row = discarded({ enqueue: { expiresAt: new Date(at("10m")) } });
     const past = decideOk(row, again, at("10m"));

@@ -62,11 +62,18 @@ describe("4.1 the retry policy", () => {
 });
 
 describe("8.2 what an attempt leaves behind", () => {
-  it("the checkpoint is kept for the next attempt, the progress is not", () => {
+  it("the checkpoint and the progress are kept until the next attempt, which begins without progress", () => {
     const row: JobRow = { ...running(), progress: "0.5", checkpoint: '"page 7"' };
     const backs = [failEvent(), { type: "release" }, { type: "snooze", dueAt: at("1m") }] as const;
     for (const event of backs) {
-      expect(step(row, event, at("1s"))).toMatchObject({ progress: null, checkpoint: '"page 7"' });
+      const back = step(row, event, at("1s"));
+      expect(back).toMatchObject({ progress: "0.5", checkpoint: '"page 7"' });
+      const again = step(
+        step({ ...back, state: "available" }, RECLAIM, at("2m")),
+        startEvent({}, at("2m")),
+        at("2m"),
+      );
+      expect(again).toMatchObject({ progress: null, checkpoint: '"page 7"' });
     }
   });
 });
@@ -145,7 +152,7 @@ describe("4.3 crashes, stalls and expiredClaims", () => {
     });
   });
 
-  it("expiredClaims add up until an attempt has failed by itself", () => {
+  it("expiredClaims add up, and neither a failure, a stall nor a snooze forgets them", () => {
     let row = enqueued();
     for (let nth = 0; nth < 3; nth++) {
       row = step(step(row, RECLAIM, at("0s")), { type: "wake" }, at("10s"));
@@ -153,7 +160,12 @@ describe("4.3 crashes, stalls and expiredClaims", () => {
     expect(row.expiredClaims).toBe(3);
     const started = step(step(row, RECLAIM, at("10s")), startEvent({}, at("11s")), at("11s"));
     expect(started.expiredClaims).toBe(3);
-    expect(step(started, failEvent(), at("12s")).expiredClaims).toBe(0);
+    expect(step(started, failEvent(), at("12s")).expiredClaims).toBe(3);
+    expect(step(started, { type: "snooze", dueAt: at("1m") }, at("12s")).expiredClaims).toBe(3);
+    expect(step(started, { type: "wake", seenAt: null }, at("2m"))).toMatchObject({
+      state: "retryable",
+      expiredClaims: 3,
+    });
   });
 
   it("onStall discard forbids a second run after a crash, also when the sweep comes late", () => {

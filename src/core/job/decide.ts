@@ -43,6 +43,7 @@ import type { EventOf, JobEvent } from "./job-events.ts";
 import { ALLOWED, type JobEventName } from "./lifecycle.ts";
 import { extend, prioritise, retryByHand } from "./operator-rules.ts";
 import { LOCAL_WORKER, policyFor } from "./policy.ts";
+import { SHUTDOWN } from "./reasons.ts";
 import { isExcepted } from "./retry.ts";
 import { unblock } from "./step-rules.ts";
 import { claimEndsAt, claimWakeAt } from "./store-formulas.ts";
@@ -247,9 +248,9 @@ function start(job: JobRow, event: EventOf<"start">, now: Instant): Decision {
     pruneAt: null,
     deadLetter: false,
   };
-  return job.policy === policy
-    ? { ok: true, image, events: STARTED }
-    : { ok: true, image, documents: { policy }, events: STARTED };
+  if (job.policy === policy && job.progress === null) return { ok: true, image, events: STARTED };
+  // The progress of the attempt before is kept until here (SEMANTICS 8.2).
+  return { ok: true, image, documents: { policy, progress: null }, events: STARTED };
 }
 
 const COMPLETED: readonly LifecycleEvent[] = [{ name: "job.completed" }];
@@ -364,13 +365,14 @@ function takeBack(job: JobRow, policy: Policy, now: Instant, random: Random): De
     attempt: job.attempt,
     at: now,
   };
-  if (job.attempt >= policy.retry.attempts || isExcepted(policy.retry.except, record.type)) {
-    return settleFailure(job, record, now, random, { first: "job.visibility_timeout" });
+  const isForbidden = policy.retry.onStall === "discard";
+  if (isForbidden || job.attempt >= policy.retry.attempts || isExcepted(policy.retry.except, record.type)) {
+    return settleFailure(job, record, now, random, { first: "job.visibility_timeout", final: isForbidden });
   }
   return {
     ok: true,
     image: waitingImage(job, stateBack(job), { dueAt: now }),
-    documents: { errors: withError(job, record), policy, progress: null },
+    documents: { errors: withError(job, record), policy },
     fence: nextFence(job.fence, fenceSalt(random)),
     events: [{ name: "job.visibility_timeout", error: record }],
   };
@@ -401,8 +403,7 @@ function voided(decision: Decision, fence: number): Decision {
 /** A claim whose handler was never entered. It spends no attempt and adds an expired claim (SEMANTICS 4.3). */
 function wakeUnstarted(job: JobRow, now: Instant, random: Random): Decision {
   const fence = nextFence(job.fence, fenceSalt(random));
-  // The holder may have entered the handler in time, while its start is still on the way. It checks both limits
-  // itself.
+  // The holder may have entered in time, while its start is still on the way. It checks both limits itself.
   const endsAt = earlier(job.waitAt, job.totalAt);
   const decidedAt = endsAt === null ? null : endsAt + SWEEP_MARGIN;
   const isLeased = job.stallAt !== null && now < job.stallAt;
@@ -444,9 +445,8 @@ function snooze(job: JobRow, dueAt: Instant, now: Instant, random: Random): Deci
       dueAt,
       attempt: job.attempt - 1,
       returns: job.returns + 1,
-      expiredClaims: 0,
     }),
-    documents: job.policy ? { policy: job.policy, progress: null } : { progress: null },
+    ...(job.policy && { documents: { policy: job.policy } }),
     events: [{ name: "job.snoozed", dueAt }],
   };
 }
@@ -454,9 +454,9 @@ function snooze(job: JobRow, dueAt: Instant, now: Instant, random: Random): Deci
 /** Gives a job back. A started attempt is not spent. A claim that was not started was never counted. */
 function release(job: JobRow, event: EventOf<"release">, now: Instant, random: Random): Decision {
   const hasStarted = job.startedAt !== null;
-  // Past the hard deadline the verdict is a timeout.
-  if (hasStarted && job.hardAt !== null && now >= job.hardAt)
-    return expire(job, { type: "expire" }, now, random);
+  // Past the hard deadline the verdict is a timeout. At the deadline itself a shutdown comes first (SEMANTICS 3.3).
+  const isLate = job.hardAt !== null && now >= job.hardAt + (event.error?.type === SHUTDOWN.type ? 1 : 0);
+  if (hasStarted && isLate) return expire(job, { type: "expire" }, now, random);
   if (hasStarted && job.returns >= MOST_RETURNS) return tooManyReturns(job, now);
   const state = event.delay === undefined ? stateBack(job) : "scheduled";
   const record = event.error && { ...event.error, attempt: job.attempt, at: now };
@@ -470,7 +470,7 @@ function release(job: JobRow, event: EventOf<"release">, now: Instant, random: R
     ...((record || hasStarted) && {
       documents: {
         ...(record && { errors: withError(job, record) }),
-        ...(hasStarted && job.policy && { policy: job.policy, progress: null }),
+        ...(hasStarted && job.policy && { policy: job.policy }),
       },
     }),
     events: [{ name: "job.released", ...(record && { error: record }) }],

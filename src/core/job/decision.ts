@@ -188,7 +188,8 @@ export function finish(job: JobRow, state: Terminal, now: Instant, end: Finish):
     attempt: job.attempt,
     returns: job.returns,
     expiredClaims: job.expiredClaims,
-    waitAt: null,
+    // A manual retry may keep it, as it may keep `totalAt`. It is null once the job has started.
+    waitAt: job.waitAt,
     totalAt: job.totalAt,
     startedAt: job.state === "active" ? job.startedAt : null,
     softAt: job.softAt,
@@ -315,8 +316,8 @@ export function settleFailure(
   events.push({ name: "job.retrying", error: record, dueAt });
   return {
     ok: true,
-    image: waitingImage(job, "retryable", { dueAt, expiredClaims: 0 }),
-    documents: { errors, policy, progress: null },
+    image: waitingImage(job, "retryable", { dueAt }),
+    documents: { errors, policy },
     events,
   };
 }

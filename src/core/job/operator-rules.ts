@@ -154,6 +154,11 @@ export function prioritise(job: JobRow, priority: number): Decision {
   return { ok: true, image: { ...rereadImage(job), rank }, events: [] };
 }
 
+/** A job that has started has met its `wait`. A past `expiresAt` is dropped, also where it was the limit. */
+function keptWait({ waitAt, options }: JobRow, expiresAt: Instant | null): Instant | null {
+  return expiresAt === null && waitAt === options?.expiresAt ? null : waitAt;
+}
+
 /** Manual retry (SEMANTICS 4.6): attempts start again at 0, budgets count from now, policies are resolved again. */
 export function retryByHand(job: JobRow, keepDeadline: boolean, now: Instant, random: Random): Decision {
   const { expiresAt: expiredAt, inheritedFrom, anchoredAt, ...rest } = job.options ?? {};
@@ -166,7 +171,9 @@ export function retryByHand(job: JobRow, keepDeadline: boolean, now: Instant, ra
     ...(!keepDeadline && rest.total !== undefined && { anchoredAt: now }),
   };
   const totalAt = keepDeadline ? job.totalAt : options.total === undefined ? null : now + options.total;
-  const waitAt = earlier(options.wait === undefined ? null : now + options.wait, expiresAt);
+  const waitAt = keepDeadline
+    ? keptWait(job, expiresAt)
+    : earlier(options.wait === undefined ? null : now + options.wait, expiresAt);
   const image = waitingImage(job, job.options?.limit ? "pending" : "available", {
     dueAt: now,
     attempt: 0,

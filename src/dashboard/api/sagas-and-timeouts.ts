@@ -12,8 +12,8 @@ export interface Listed<Item> {
   readonly pagination?: { readonly next_cursor: string | null };
 }
 
-export const readSagas = (type: string | null, after: string | null, signal?: AbortSignal) =>
-  api.get<Listed<Saga>>("/admin/sagas", { type, after }, signal);
+export const readSagas = (type: string | null, cursor: string | null, signal?: AbortSignal) =>
+  api.get<Listed<Saga>>("/admin/sagas", { type, cursor, per_page: 50 }, signal);
 export const readSaga = (type: string, id: string, signal?: AbortSignal) =>
   api.get<{ readonly saga: Saga }>(`/admin/sagas/${part(type)}/${part(id)}`, {}, signal);
 
@@ -23,10 +23,10 @@ export interface TimeoutQuery {
   readonly from?: number;
   readonly to?: number;
   readonly isDead?: boolean;
-  readonly after?: string | null;
+  readonly cursor?: string | null;
 }
 
-export const readTimeouts = ({ destination, from, to, isDead, after }: TimeoutQuery, signal?: AbortSignal) =>
+export const readTimeouts = ({ destination, from, to, isDead, cursor }: TimeoutQuery, signal?: AbortSignal) =>
   api.get<Listed<Timeout>>(
     "/admin/timeouts",
     {
@@ -34,7 +34,8 @@ export const readTimeouts = ({ destination, from, to, isDead, after }: TimeoutQu
       from: from === undefined ? null : new Date(from).toISOString(),
       to: to === undefined ? null : new Date(to).toISOString(),
       dead: isDead,
-      after,
+      cursor,
+      per_page: 100,
     },
     signal,
   );

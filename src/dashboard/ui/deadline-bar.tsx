@@ -17,8 +17,15 @@ const LIMIT_AT = 82;
 const LETTERS = { over: "fired", near: "soft", late: "soft" } as const;
 
 /** The deadline timeline in one cell of a list. */
-export function DeadlineBar({ view }: { readonly view: DeadlineView | null }) {
-  if (!view) return <span class="t3">no limit</span>;
+export function DeadlineBar({
+  view,
+  none = "no limit",
+}: {
+  readonly view: DeadlineView | null;
+  /** What is said without a limit. */
+  readonly none?: string;
+}) {
+  if (!view) return <span class="t3">{none}</span>;
   const { name, used, look, hasGrace, text, tone } = view;
   const end = Math.min(100, Math.max(0, used) * LIMIT_AT);
   return (

@@ -8,14 +8,12 @@ interface PagerProps {
   readonly total?: number | undefined;
   readonly isExact?: boolean | undefined;
   readonly next: string | null | undefined;
-  /** The name of the cursor in the URL. */
-  readonly name?: string;
   readonly older?: string;
 }
 
 /** The foot of a list that is read by cursor. */
-export function Pager({ shown, total, isExact = true, next, name = "cursor", older = "Next" }: PagerProps) {
-  const isFirst = !query.value.has(name);
+export function Pager({ shown, total, isExact = true, next, older = "Next" }: PagerProps) {
+  const isFirst = !query.value.has("cursor");
   const count = isFirst && total !== undefined && total >= shown ? total : undefined;
   return (
     <div class="foot bare">
@@ -26,12 +24,12 @@ export function Pager({ shown, total, isExact = true, next, name = "cursor", old
       </span>
       <span class="push rowf">
         {!isFirst && (
-          <a class="btn small" href={hrefWith({ [name]: null })}>
+          <a class="btn small" href={hrefWith({ cursor: null })}>
             First page
           </a>
         )}
         {next && (
-          <a class="btn small" href={hrefWith({ [name]: next })}>
+          <a class="btn small" href={hrefWith({ cursor: next })}>
             {older}
             <Icon name="right" small />
           </a>

@@ -1,4 +1,5 @@
 import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
 import { useKeys } from "../state/keys.ts";
 import { go } from "../state/router.ts";
 
@@ -30,8 +31,13 @@ export function Tabs({
     { keys: "[", says: "Previous tab", run: () => step(-1) },
     { keys: "]", says: "Next tab", run: () => step(1) },
   ]);
+  const nav = useRef<HTMLElement>(null);
+  // The chosen one may lie beyond the edge of a narrow window.
+  useEffect(() => {
+    nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [current]);
   return (
-    <nav class="tabs" aria-label={label}>
+    <nav class="tabs" aria-label={label} ref={nav}>
       {tabs.map(({ id, title, href, count, isApart }) => (
         <>
           {isApart && <span class="sep" key={`${id}-sep`} />}

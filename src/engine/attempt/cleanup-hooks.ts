@@ -1,5 +1,6 @@
 import { errorInput } from "../../core/job/error-input.ts";
 import type { JobRow } from "../../core/job/job.ts";
+import { callSafely } from "../../core/user-values.ts";
 import type { AttemptParts } from "../context.ts";
 
 type Hook = () => void | Promise<void>;
@@ -22,14 +23,7 @@ export class CleanupHooks {
   }
 
   run(): void {
-    for (const hook of this.#hooks.splice(0)) {
-      try {
-        const running = hook();
-        if (running instanceof Promise) running.catch((error) => this.#failed(error));
-      } catch (error) {
-        this.#failed(error);
-      }
-    }
+    for (const hook of this.#hooks.splice(0)) callSafely(hook, (error) => this.#failed(error));
   }
 
   #failed(error: unknown): void {

@@ -2,6 +2,7 @@ import { errorInput } from "../../core/job/error-input.ts";
 import type { JobEvent } from "../../core/job/job-events.ts";
 import { type AbortReason, Discard, Snooze, snoozedUntil, TimeoutError } from "../../core/job/reasons.ts";
 import { type Schema, toJsonText, validate } from "../../core/schema.ts";
+import { isInstance } from "../../core/user-values.ts";
 import { SandboxKilled } from "../../ports/sandbox.ts";
 import type { AttemptParts } from "../context.ts";
 
@@ -26,19 +27,20 @@ export function verdictOfReturn(
 
 /** The verdict of a thrown error. After our own timeout signal it is that timeout, with the error as its cause. */
 export function verdictOfThrow(error: unknown, signalled: boolean): Extract<JobEvent, { type: "fail" }> {
-  const cause = signalled && error instanceof TimeoutError && error.cause !== undefined ? error.cause : error;
+  const cause =
+    signalled && isInstance(error, TimeoutError) && error.cause !== undefined ? error.cause : error;
   const input = errorInput(cause);
   return {
     type: "fail",
-    error: cause instanceof SandboxKilled ? { ...input, details: cause.details } : input,
+    error: isInstance(cause, SandboxKilled) ? { ...input, details: cause.details } : input,
     signalled,
-    discard: error instanceof Discard,
+    discard: isInstance(error, Discard),
   };
 }
 
 /** The TimeoutError that an error thrown after our signal stands for, or the error itself (SEMANTICS 3.5). */
 export function classified(reason: AbortReason | undefined, error: unknown): unknown {
-  if (!(reason instanceof TimeoutError) || error instanceof TimeoutError) return error;
+  if (!(reason instanceof TimeoutError) || isInstance(error, TimeoutError)) return error;
   const { kind, limit, elapsed, deadline } = reason;
   return new TimeoutError(kind, limit, elapsed, deadline, error);
 }

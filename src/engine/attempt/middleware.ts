@@ -40,9 +40,3 @@ export function runPipeline(
   };
   return enter(0);
 }
-
-/** Also true for query builders, which have `then` and do their work when they are awaited. */
-export function isThenable(value: unknown): value is PromiseLike<unknown> {
-  if (value instanceof Promise) return true;
-  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
-}

@@ -5,13 +5,14 @@ import type { EventOf } from "../../core/job/job-events.ts";
 import { BUILT_IN_GRACE } from "../../core/job/policy.ts";
 import { type AbortReason, SHUTDOWN, StopError, TimeoutError } from "../../core/job/reasons.ts";
 import type { Json } from "../../core/schema.ts";
-import type { Instant } from "../../core/time.ts";
+import { earlier, type Instant } from "../../core/time.ts";
+import { isInstance, isThenable } from "../../core/user-values.ts";
 import { type SandboxRunner, SandboxUnavailable } from "../../ports/sandbox.ts";
 import type { AttemptParts } from "../context.ts";
 import { AttemptScope, type ScopedAttempt } from "./attempt-scope.ts";
 import { CleanupHooks } from "./cleanup-hooks.ts";
 import { classified, verdictOfReturn, verdictOfThrow } from "./handler-verdict.ts";
-import { isThenable, runPipeline } from "./middleware.ts";
+import { runPipeline } from "./middleware.ts";
 import type { Handler, Middleware, Processor } from "./processor.ts";
 import { SandboxedRun } from "./sandboxed-run.ts";
 
@@ -36,6 +37,8 @@ export interface RunHost {
   stuck(attempt: RunningAttempt): void;
   unstuck(attempt: RunningAttempt): void;
   watch(attempt: RunningAttempt): void;
+  /** When running attempts are aborted for shutdown, and until when this one must stop then; null if none is due. */
+  shutdownOf(attempt: RunningAttempt): { readonly at: Instant; readonly deadline: Instant } | null;
 }
 
 /** Takes what an attempt reports before its verdict. */
@@ -221,14 +224,21 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
   /** The state of our own signal decides the verdict, not the class of the error (SEMANTICS 3.5). */
   #fail(error: unknown): void {
     if (this.#reason instanceof StopError && this.#reason.kind === "shutdown") this.release();
-    else if (error instanceof SandboxUnavailable && !this.#isTimedOut)
+    else if (isInstance(error, SandboxUnavailable) && !this.#isTimedOut)
       this.#settle({ type: "release", delay: error.delay });
     else this.#settle(verdictOfThrow(error, this.#isTimedOut));
   }
 
   /** Gives the one verdict. Nothing that the handler does later changes it. */
   #settle(verdict: Verdict): void {
-    if (!this.#isLost) this.submit(verdict);
+    try {
+      if (!this.#isLost) this.submit(verdict);
+    } catch (error) {
+      this.parts.logger.error(
+        { job: this.row.id, verdict: verdict.type, error },
+        "the verdict could not be written; the sweep will end the attempt",
+      );
+    }
     this.#over();
   }
 
@@ -256,6 +266,7 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
 
   tick(now: Instant): void {
     if (this.#isOver || this.#isForced) return;
+    this.#shutDownFirst(now);
     const { softAt, hardAt } = this.row;
     const stallAt = this.#stallAt;
     if (stallAt !== null && this.#isStalled(now, stallAt)) {
@@ -266,6 +277,14 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
     if (this.#isTimedOut && hardAt !== null && now >= hardAt) this.#force(now, hardAt);
     else if (this.#stopAt !== undefined && now >= this.#stopAt) this.#over();
     this.#schedule();
+  }
+
+  /** At one instant a shutdown comes before total, stalled and execution, whichever timer fires first (SEMANTICS 3.3). */
+  #shutDownFirst(now: Instant): void {
+    const shutdown = this.#reason === undefined ? this.host.shutdownOf(this) : null;
+    if (!shutdown || now < shutdown.at) return;
+    const timerAt = earlier(this.row.softAt, this.#stallAt);
+    if (timerAt === null || shutdown.at <= timerAt) this.shutDown(shutdown.deadline);
   }
 
   /** Whether the stall comes before the soft deadline. At one instant, total > stalled > execution (SEMANTICS 3.3). */

@@ -142,7 +142,7 @@ export class CommitQueue {
         later.push(write);
         continue;
       }
-      const unit = write.unit();
+      const unit = this.#unitOf(write);
       if (unit === null) continue;
       ids.add(write.id);
       writes.push(write);
@@ -151,6 +151,28 @@ export class CommitQueue {
     this.#queue =
       later.length === 0 && index >= this.#queue.length ? [] : later.concat(this.#queue.slice(index));
     return { writes, units };
+  }
+
+  /** Null if the write is withdrawn or cannot be built. It must not stop the writes of other jobs. */
+  #unitOf(write: Write): Unit | null {
+    try {
+      return write.unit();
+    } catch (error) {
+      this.#context.logger.error(
+        { job: write.id, error },
+        "a write could not be built; the sweep will end the job",
+      );
+      this.#done(write, { ok: false, because: "gone", at: null });
+      return null;
+    }
+  }
+
+  #done(write: Write, outcome: Outcome): void {
+    try {
+      write.done(outcome);
+    } catch (error) {
+      this.#context.logger.error({ job: write.id, error }, "a write was committed but not announced");
+    }
   }
 
   /**
@@ -196,7 +218,8 @@ export class CommitQueue {
     }
     for (let index = 0; index < writes.length; index++) {
       const outcome = outcomes[index] as Outcome;
-      (writes[index] as Write).done(isFirst ? outcome : recognised(outcome, units[index] as Unit));
+      const seen = isFirst ? outcome : recognised(outcome, units[index] as Unit);
+      this.#done(writes[index] as Write, seen);
     }
     this.#onCommitted?.();
     return true;
@@ -216,7 +239,7 @@ export class CommitQueue {
         { job: write.id },
         "giving up on this write: the store accepts all others; the sweep will end the job at its deadline",
       );
-      write.done({ ok: false, because: "gone", at: null });
+      this.#done(write, { ok: false, because: "gone", at: null });
     }
   }
 

@@ -57,7 +57,8 @@ export function unitOf({ recorder }: Pick<EngineContext, "recorder">, job: Decid
   const recorded = recorder.isOn
     ? recorder.recorded(announcedRow(row, decision), decision, job.at, job.start)
     : undefined;
-  const effects = joined(recorded, joined(job.effects, effectsOf(row, decision)));
+  const logged = image.state === "completed" ? undefined : timeoutLines(row, decision, job.at);
+  const effects = joined(recorded, joined(logged, joined(job.effects, effectsOf(row, decision))));
   if (effects) unit.effects = effects;
   if (job.when) unit.when = job.when;
   return unit;
@@ -73,6 +74,25 @@ export function removalOf({ id, fence, rev }: JobRow, effects?: readonly Effect[
 export function announcedRow(row: JobRow, decision: Decided): JobRow {
   const { image } = decision;
   return image.state === "active" && image.startedAt !== row.startedAt ? applied(row, decision) : row;
+}
+
+const TIMEOUTS: ReadonlySet<string> = new Set([
+  "job.timeout",
+  "job.total_timeout",
+  "job.stalled",
+  "job.ttl_expired",
+]);
+
+/** The lines in the job's log that say which limit ended the attempt or the job (SEMANTICS 3.9). */
+function timeoutLines(
+  { id, attempt }: JobRow,
+  { events, drop }: Decided,
+  at: Instant,
+): readonly Effect[] | undefined {
+  if (drop || !events.some(({ name }) => TIMEOUTS.has(name))) return undefined;
+  return events.flatMap(({ name, error }) =>
+    error && TIMEOUTS.has(name) ? [{ log: { at, attempt, message: error.message }, job: id }] : [],
+  );
 }
 
 function joined(

@@ -225,7 +225,8 @@ export class Dispatcher {
     if (delivery === undefined) await this.#failed(leased, thrown);
     else if (delivery === "done") this.#sent(row);
     else if (delivery === "sent") await this.#remove(leased);
-    else await this.#postpone(leased, delivery.again);
+    else if ("again" in delivery) await this.#postpone(leased, delivery.again);
+    else await this.#hold(leased, delivery.notBefore);
   }
 
   /** A sent timeout is never released. If it cannot be removed, it is sent again when its lease ends. */
@@ -245,6 +246,13 @@ export class Dispatcher {
     this.#counters.add("postponed");
     await this.#settler.release({ id: leased.row.id, owner: leased.owner, dueAt }, leased);
     this.wakeAt(dueAt);
+  }
+
+  /** The lease ends at that instant instead of a release with another due time, which would change the order. */
+  async #hold(leased: LeasedDelivery, leaseUntil: Instant): Promise<void> {
+    this.#counters.add("postponed");
+    await this.#settler.hold({ id: leased.row.id, owner: leased.owner, leaseUntil }, leased);
+    this.wakeAt(leaseUntil);
   }
 
   async #failed(leased: LeasedDelivery, error: unknown): Promise<void> {

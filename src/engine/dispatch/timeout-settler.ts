@@ -1,12 +1,18 @@
 import { backoff } from "../../core/pace.ts";
 import type { Instant } from "../../core/time.ts";
 import { rest, type System } from "../../ports/system.ts";
-import type { LeaseAnswer, LeasedTimeout, ReleasedTimeout, TimeoutStore } from "../../ports/timeouts.ts";
+import type {
+  ExtendedLease,
+  LeaseAnswer,
+  LeasedTimeout,
+  ReleasedTimeout,
+  TimeoutStore,
+} from "../../ports/timeouts.ts";
 import { Batcher } from "../runtime/batcher.ts";
 
 interface SettlerDeps {
   readonly system: Pick<System, "after">;
-  readonly timeouts: Pick<TimeoutStore, "remove" | "release">;
+  readonly timeouts: Pick<TimeoutStore, "remove" | "release" | "extend">;
   readonly clock: { now(): Instant; upper(): Instant };
   storeFailed(error: unknown, during: string): void;
 }
@@ -62,15 +68,22 @@ function settleQueue<Item extends LeasedTimeout>(
 export class Settler {
   readonly #removes: SettleQueue<LeasedTimeout>;
   readonly #releases: SettleQueue<ReleasedTimeout>;
+  readonly #holds: SettleQueue<ExtendedLease>;
 
   constructor(deps: SettlerDeps) {
     const { timeouts } = deps;
     this.#removes = settleQueue(deps, "remove", (items, options) => timeouts.remove(items, options));
     this.#releases = settleQueue(deps, "release", (items, options) => timeouts.release(items, options));
+    this.#holds = settleQueue(deps, "extend", (items, options) => timeouts.extend(items, options));
   }
 
   remove(item: LeasedTimeout, lease: Lease): Promise<SettleAnswer> {
     return this.#removes.add({ item, lease });
+  }
+
+  /** Lets the lease end at another instant. */
+  hold(item: ExtendedLease, lease: Lease): Promise<SettleAnswer> {
+    return this.#holds.add({ item, lease });
   }
 
   release(item: ReleasedTimeout, lease: Lease): Promise<SettleAnswer> {

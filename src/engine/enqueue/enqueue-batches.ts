@@ -1,7 +1,6 @@
-import { CurfewError } from "../../core/errors.ts";
 import { waitingWake } from "../../core/job/deadlines.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
-import { fenceSalt, type JobId } from "../../core/job/job.ts";
+import { fenceSalt } from "../../core/job/job.ts";
 import { backoff } from "../../core/pace.ts";
 import type { Random } from "../../core/random.ts";
 import { BATCH_LIMIT, type Effect, type EnqueueCallOptions, type Enqueued } from "../../ports/store.ts";
@@ -12,25 +11,8 @@ import { admission } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
 import { Batcher } from "../runtime/batcher.ts";
 import { Backpressure } from "./backpressure.ts";
+import { EnqueueFailedError } from "./enqueue-failed-error.ts";
 import { QueueFullError } from "./queue-full-error.ts";
-
-/**
- * The store did not confirm an enqueue, so the jobs may be stored or not. It is safe to enqueue them again with these
- * ids: a stored job is returned as a duplicate.
- */
-export class EnqueueFailedError extends CurfewError {
-  override readonly name = "EnqueueFailedError";
-  readonly ids: readonly JobId[];
-
-  constructor(jobs: readonly NewJob[], cause: unknown) {
-    const ids = jobs.map(({ id }) => id);
-    const named = ids.length === 1 ? `job ${ids[0]}` : `${ids.length} jobs from ${ids[0]} on`;
-    super("store_failed", `enqueue: the store did not confirm ${named}; enqueue again with the same id`, {
-      cause,
-    });
-    this.ids = ids;
-  }
-}
 
 /** An enqueue of this many jobs or more gets its own store call. */
 const BULK = 100;

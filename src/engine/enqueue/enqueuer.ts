@@ -19,10 +19,11 @@ import { checkTx } from "../commit/check-tx.ts";
 import type { EngineContext } from "../context.ts";
 import { JobHandle } from "../operations/job-handle.ts";
 import { sha256 } from "../runtime/sha256.ts";
+import { DuplicateJobError } from "./duplicate-job-error.ts";
 import { foundOr, type Intake } from "./enqueue-batches.ts";
 import { QueueFullError } from "./queue-full-error.ts";
 import { traced } from "./trace-enqueue.ts";
-import { DuplicateJobError, type UniqueJobs } from "./unique-jobs.ts";
+import type { UniqueJobs } from "./unique-jobs.ts";
 
 /** Checks enqueues and passes them to the intake, or to the caller's transaction. */
 export class Enqueuer {

@@ -21,22 +21,9 @@ import type { DecidedJob } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
 import { rowsById } from "../operations/find-jobs.ts";
 import { Batcher } from "../runtime/batcher.ts";
-import { EnqueueFailedError, foundOr, type Intake } from "./enqueue-batches.ts";
+import { foundOr, type Intake } from "./enqueue-batches.ts";
+import { EnqueueFailedError } from "./enqueue-failed-error.ts";
 import { UNIQUE } from "./unique-keys.ts";
-
-/** The unique key is taken, and the rule says `reject`. `existing` is the job that holds the key. */
-export class DuplicateJobError extends CurfewError {
-  override readonly name = "DuplicateJobError";
-  readonly existing: JobId;
-
-  constructor(type: string, existing: JobId) {
-    super(
-      "duplicate_job",
-      `enqueue: job ${existing} of type ${type} has the same unique key; use that job, or onConflict "ignore" or "replace"`,
-    );
-    this.existing = existing;
-  }
-}
 
 interface Waiting {
   readonly unique: UniqueJob;

@@ -2,6 +2,7 @@ import { refuse } from "../../core/errors.ts";
 import { LIFECYCLE_EVENTS, type LifecycleEvent, type LifecycleEventName } from "../../core/job/decision.ts";
 import type { ErrorRecord, JobId, JobRow } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
+import { callSafely } from "../../core/user-values.ts";
 import type { Logger } from "../../ports/log.ts";
 import type { CronSkipped, CronTriggered } from "./cron-events.ts";
 import type { SagaEventDetail, SagaEventName } from "./saga-events.ts";
@@ -214,12 +215,10 @@ export class EventBus {
   emit(event: EngineEvent): void {
     for (const key of [event.name, "*"] as const) {
       for (const listener of this.#listeners.get(key) ?? []) {
-        try {
-          const returned: unknown = listener(event as never);
-          if (returned instanceof Promise) returned.catch((error) => this.#threw(event.name, error));
-        } catch (error) {
-          this.#threw(event.name, error);
-        }
+        callSafely(
+          () => listener(event as never),
+          (error) => this.#threw(event.name, error),
+        );
       }
     }
   }

@@ -8,6 +8,7 @@ import { isTerminal } from "../../core/job/lifecycle.ts";
 import { keysOf } from "../../core/option-keys.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
+import { callSafely } from "../../core/user-values.ts";
 import type { Unit } from "../../ports/store.ts";
 import { announce } from "../commit/announce.ts";
 import { commitJobs } from "../commit/commit.ts";
@@ -126,10 +127,21 @@ export class Bulk {
     return this.#act("retry", query, { state: "discarded" }, options, keys, decided);
   }
 
-  /** Deletes ended jobs with their logs. Live jobs are skipped: cancel them first. */
+  /** Deletes ended jobs with their logs. Live jobs are counted as skipped: cancel them first. */
   async delete(query: JobQuery, options: BulkOptions = {}): Promise<BulkResult> {
     const decided: Decide = (row) => (isTerminal(row.state) ? "delete" : null);
-    return this.#act("delete", query, { isLive: false }, options, OPTION_KEYS, decided);
+    const result = await this.#act("delete", query, { isLive: false }, options, OPTION_KEYS, decided);
+    const live = await this.#countLive(query, options.signal);
+    return { ...result, matched: result.matched + live, skipped: result.skipped + live };
+  }
+
+  /** The jobs of a query that wait or run. Counted, not read: there may be millions. */
+  async #countLive(query: JobQuery, signal: AbortSignal | undefined): Promise<number> {
+    const parsed = parseQuery(query, "query");
+    const { isLive, deadLetter } = parsed.filter;
+    if (signal?.aborted || isLive !== undefined || deadLetter) return 0;
+    const filter = { ...parsed.filter, isLive: true } as ParsedQuery["filter"];
+    return countJobs(this.#context.store, { ...parsed, filter }, signal);
   }
 
   /** Changes the priority of waiting jobs. */
@@ -383,11 +395,10 @@ class BulkRun {
   }
 
   #reportProgress(): void {
-    try {
-      this.#options.onProgress?.(this.#progress());
-    } catch (error) {
-      this.#context.logger.error({ error }, "onProgress of a bulk action threw");
-    }
+    callSafely(
+      () => this.#options.onProgress?.(this.#progress()),
+      (error) => this.#context.logger.error({ error }, "onProgress of a bulk action threw"),
+    );
   }
 
   #result(cursor: string | null, isComplete: boolean): BulkResult {

@@ -3,7 +3,7 @@ import { CurfewError, checkCount, refuse, refuseUnknownKeys } from "../../core/e
 import { checkpointOf, type SavedCheckpoint } from "../../core/job/checkpoint.ts";
 import { rereadImage } from "../../core/job/decision.ts";
 import type { Explanation } from "../../core/job/explain.ts";
-import type { ErrorRecord, JobId, JobRow } from "../../core/job/job.ts";
+import type { JobId, JobRow } from "../../core/job/job.ts";
 import type { JobDefinition } from "../../core/job/job-definition.ts";
 import { progressOf } from "../../core/job/job-progress.ts";
 import { type Job, jobView } from "../../core/job/job-view.ts";
@@ -15,28 +15,15 @@ import { type Duration, formatDuration, parseDuration } from "../../core/time.ts
 import { LOG_LIMIT } from "../../ports/store.ts";
 import type { Timer } from "../../ports/system.ts";
 import type { LogLine } from "../attempt/attempt-notes.ts";
-import { commitJobs } from "../commit/commit.ts";
+import { commitJobs, STALE_TRIES } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { writeCheckpoint } from "./checkpoints.ts";
+import { JobFailedError } from "./job-failed-error.ts";
 import { JobRows } from "./job-rows.ts";
 import { type ExtendOptions, type RetryByHandOptions, unknownJob } from "./operate-job.ts";
 import { why } from "./why.ts";
 
 const POLL = 1_000;
-
-/** The job ended without a result; `record` is its last error. */
-export class JobFailedError extends CurfewError {
-  override readonly name = "JobFailedError";
-  readonly record: ErrorRecord | undefined;
-  readonly state: JobRow["state"];
-
-  constructor(row: Pick<JobRow, "id" | "state" | "errors">) {
-    const record = row.errors?.at(-1);
-    super("job_failed", `job ${row.id} was ${row.state}${record ? `: ${record.message}` : ""}`);
-    this.record = record;
-    this.state = row.state;
-  }
-}
 
 export interface JobProgress {
   readonly state: JobRow["state"];
@@ -188,7 +175,7 @@ export class JobHandle<Result = unknown> {
           reject(
             new CurfewError(
               "result_gone",
-              `result: there is no job ${this.id}; the id is wrong, or it ended and its retention is over: set a longer retention, or ask before it ends`,
+              `result: job ${this.id} is not in the store: it ended and its retention is over ("0s" deletes it at once), or the id is wrong; set a longer retention, or call result() before it ends`,
             ),
           );
         else if (row.state === "completed")
@@ -242,10 +229,13 @@ class ResultWait {
     if (this.#isLooking || this.#isClosed) return;
     this.#isLooking = true;
     try {
-      const [row] = await this.#context.store.jobs.load([this.#id]);
-      if (!row) this.#end(null);
-      else if (isTerminal(row.state)) this.#end(row);
-      else await this.#markAwaited(row);
+      // A claim or a start may change the row before the mark. Then the job may end within milliseconds: ask again at once.
+      for (let tries = 0; tries < STALE_TRIES && !this.#isClosed; tries++) {
+        const [row] = await this.#context.store.jobs.load([this.#id]);
+        if (!row) this.#end(null);
+        else if (isTerminal(row.state)) this.#end(row);
+        else if (await this.#isMarked(row)) break;
+      }
     } catch (error) {
       this.#context.storeFailed(error, "load");
     }
@@ -255,13 +245,18 @@ class ResultWait {
       this.#poll = this.#context.system.after(POLL, () => void this.#look(), { keepAlive: true });
   }
 
-  /** A job with retention 0 would be deleted when it settles: the mark keeps it for a minute (SEMANTICS 9). */
-  async #markAwaited(row: JobRow): Promise<void> {
+  /**
+   * A job with retention 0 would be deleted when it settles: the mark keeps it for a minute (SEMANTICS 9). False if the
+   * row changed before the mark.
+   */
+  async #isMarked(row: JobRow): Promise<boolean> {
     const retention = row.policy?.retention ?? row.options?.retention;
-    if (row.options?.awaited || !retention || !Object.values(retention).includes(0)) return;
+    if (row.options?.awaited || !retention || !Object.values(retention).includes(0)) return true;
     const documents = { options: { ...row.options, awaited: true as const } };
     const decision = { ok: true, image: rereadImage(row), documents, events: [] } as const;
-    await commitJobs(this.#context, [{ row, decision, at: this.#context.clock.now(), by: "outsider" }]);
+    const at = this.#context.clock.now();
+    const [outcome] = await commitJobs(this.#context, [{ row, decision, at, by: "outsider" }]);
+    return outcome?.ok === true;
   }
 
   #end(row: JobRow | null | "closed"): void {

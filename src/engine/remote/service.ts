@@ -107,7 +107,7 @@ export class Service {
   readonly #commits: CommitQueue;
   /**
    * Starts wait neither for verdicts nor for the disk. If a crash of the machine loses a start, its claim expires and the
-   * fence refuses the worker's report.
+   * fence refuses the worker's report. A start with `onStall: "discard"` waits for the disk.
    */
   readonly #starts: CommitQueue;
   readonly #rowCache = new RowCache();
@@ -277,7 +277,8 @@ export class Service {
       const start = { type: "start", policy, kind, upper: clock.upper(), anchor: clock.anchor() } as const;
       const decision = decide(row, start, at, random);
       if (!decision.ok) return this.#giveBack(row);
-      const outcome = await this.#starts.commit({ row, decision, at, by: "holder" });
+      const queue = policy.retry.onStall === "discard" ? this.#commits : this.#starts;
+      const outcome = await queue.commit({ row, decision, at, by: "holder" });
       if (outcome.ok) return decision.image.state === "active" ? this.#handOut(row, decision) : null;
       if (outcome.because !== "stale") return null;
       const [again] = await store.jobs.load([row.id]);

@@ -1,4 +1,5 @@
 import { CurfewError } from "../../core/errors.ts";
+import { describeError, isInstance, tagOf } from "../../core/user-values.ts";
 import type { Logger } from "../../ports/log.ts";
 
 /**
@@ -12,14 +13,32 @@ export function consoleLogger(write: (line: string) => void = console.error): Lo
 }
 
 const LONGEST = 1_000;
+/** An error may be its own cause. */
+const DEEPEST_CAUSE = 5;
 
 function formatFields(fields: object): string {
-  const text = JSON.stringify(fields, (_key, value) => (value instanceof Error ? formatError(value) : value));
+  const text = JSON.stringify(
+    Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, printable(value)])),
+  );
   return text === "{}" ? "" : ` ${text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text}`;
 }
 
-function formatError(error: Error): string {
-  const code = error instanceof CurfewError ? ` (${error.code})` : "";
-  const cause = error.cause instanceof Error ? `, because ${formatError(error.cause)}` : "";
-  return `${error.name}${code}: ${error.message}${cause}`;
+/** A value that JSON can show: an error as its text, and a value that cannot be read as its kind. */
+function printable(value: unknown): unknown {
+  const error = formatError(value, 0);
+  if (error !== undefined) return error;
+  try {
+    const text = JSON.stringify(value, (_key, inner) => formatError(inner, 0) ?? inner);
+    return text === undefined ? undefined : JSON.parse(text);
+  } catch {
+    return tagOf(value);
+  }
+}
+
+function formatError(value: unknown, depth: number): string | undefined {
+  const error = describeError(value);
+  if (!error) return undefined;
+  const code = isInstance(value, CurfewError) ? ` (${value.code})` : "";
+  const cause = depth < DEEPEST_CAUSE ? formatError(error.cause, depth + 1) : undefined;
+  return `${error.name}${code}: ${error.message}${cause === undefined ? "" : `, because ${cause}`}`;
 }

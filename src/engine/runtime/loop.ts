@@ -11,6 +11,8 @@ interface LoopOptions {
   /** Whether the loop keeps the process alive while it rests. An open worker does; an engine without workers does not. */
   readonly keepAlive?: boolean;
   readonly onError: (error: unknown, loop: string) => void;
+  /** Called after the first failed round, and after the first good round that follows. */
+  readonly onFailing?: () => void;
 }
 
 interface StoreLoopDeps extends Pick<LoopOptions, "system" | "logger"> {
@@ -91,12 +93,16 @@ export class Loop {
   async #guardedRound(): Promise<number | null> {
     try {
       const rest = await this.#options.round();
-      this.#failures = 0;
+      if (this.#failures > 0) {
+        this.#failures = 0;
+        this.#options.onFailing?.();
+      }
       return rest;
     } catch (error) {
       this.#failures += 1;
       this.#isWoken = false;
       this.#options.onError(error, this.#options.name);
+      if (this.#failures === 1) this.#options.onFailing?.();
       return backoff(this.#failures, BACKOFF);
     }
   }

@@ -1,6 +1,8 @@
 import { CurfewError, refuse } from "../../core/errors.ts";
 import { type AnySaga, planOf, type SagaPlan } from "../../core/saga/saga.ts";
+import type { Instant } from "../../core/time.ts";
 import type { TimeoutRow } from "../../core/timeout/timeout.ts";
+import { isInstance } from "../../core/user-values.ts";
 import type { Delivery, DeliveryLease, Destination } from "../dispatch/destination.ts";
 import type { Chains } from "../runtime/serial-by-key.ts";
 import { announceFailure } from "./announce-saga.ts";
@@ -20,6 +22,8 @@ export class SagaDestination implements Destination {
   readonly #context: StepContext;
   readonly #plan: SagaPlan;
   readonly #chains: Chains;
+  /** Sagas whose events wait in the store, and until when. Later events must not overtake them. */
+  readonly #held = new Map<string, Instant>();
 
   constructor(context: StepContext, plan: SagaPlan, chains: Chains) {
     this.#context = context;
@@ -32,8 +36,19 @@ export class SagaDestination implements Destination {
   async deliver(row: TimeoutRow, lease: DeliveryLease): Promise<Delivery> {
     const key = row.saga?.[1] ?? row.id;
     // A saga with a full mailbox must not take all slots while its messages wait for each other.
-    if (this.#chains.length(key) >= CHAIN_LIMIT) return { again: this.#context.clock.now() + CHAIN_PAUSE };
+    const notBefore = this.#heldUntil(key);
+    if (notBefore !== null) return { notBefore };
     return this.#chains.run(key, () => this.#deliver(row, lease));
+  }
+
+  #heldUntil(key: string): Instant | null {
+    const now = this.#context.clock.now();
+    const heldUntil = this.#held.get(key);
+    if (heldUntil !== undefined && heldUntil > now) return heldUntil;
+    this.#held.delete(key);
+    if (this.#chains.length(key) < CHAIN_LIMIT) return null;
+    this.#held.set(key, now + CHAIN_PAUSE);
+    return now + CHAIN_PAUSE;
   }
 
   async #deliver(row: TimeoutRow, lease: DeliveryLease): Promise<Delivery> {
@@ -47,7 +62,7 @@ export class SagaDestination implements Destination {
         { error, saga: saga.type, id: saga.id, [event.kind]: event.name },
         "a saga handler failed; its event is tried again",
       );
-      const isTooNew = error instanceof CurfewError && error.code === "newer_state";
+      const isTooNew = isInstance(error, CurfewError) && error.code === "newer_state";
       if (isTooNew) return { again: clock.now() + NEWER_PAUSE };
       throw error;
     }

@@ -37,10 +37,19 @@ export class DeadlineWatch {
     const now = this.#context.clock.now();
     let nextAt = Number.POSITIVE_INFINITY;
     for (const attempt of this.#attempts()) {
-      if (attempt.nextAt <= now) attempt.tick(now);
+      if (attempt.nextAt <= now) this.#tick(attempt, now);
       if (attempt.nextAt < nextAt) nextAt = attempt.nextAt;
     }
     if (nextAt !== Number.POSITIVE_INFINITY) this.until(nextAt);
+  }
+
+  /** One attempt that throws must not keep the others from their deadlines. */
+  #tick(attempt: Watched, now: number): void {
+    try {
+      attempt.tick(now);
+    } catch (error) {
+      this.#context.logger.error({ error }, "a deadline could not be applied; the sweep will");
+    }
   }
 
   close(): void {

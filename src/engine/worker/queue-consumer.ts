@@ -21,11 +21,15 @@ export interface ConsumerDeps {
   readonly canClaim: boolean;
   /** A worker that closes enters no more jobs and releases those that it prefetched. */
   readonly isClosing: boolean;
+  /** The loop began to fail, or works again. */
+  readinessChanged(): void;
   /** Starts the loop monitor. */
   busy(): void;
   /** False if the event loop was blocked since then: an answer that arrives now may be old. */
   isFresh(since: number): boolean;
   enter(consumer: QueueConsumer, prefetched: Prefetched): void;
+  /** `enter` threw, and may not have freed the slot. */
+  entryThrew(consumer: QueueConsumer, prefetched: Prefetched, error: unknown): void;
   readonly sandboxes: {
     /** Whether a sandbox is free for the job. If not, calls `again` once one is. */
     admits(row: JobRow, again: () => void): boolean;
@@ -85,6 +89,7 @@ export class QueueConsumer {
       logger,
       round: () => this.#claim(),
       onError: (error) => storeFailed(error, "claim"),
+      onFailing: () => host.readinessChanged(),
     });
   }
 
@@ -183,8 +188,11 @@ export class QueueConsumer {
   pump(): void {
     if (this.#isPumping || this.#isPausing) return;
     this.#isPumping = true;
-    this.#fill();
-    this.#isPumping = false;
+    try {
+      this.#fill();
+    } finally {
+      this.#isPumping = false;
+    }
     if (!this.#isDry && this.#wanted > 0) this.loop.wake();
   }
 
@@ -208,9 +216,13 @@ export class QueueConsumer {
       this.#entered += prefetched.row.payload.length;
       this.#next += 1;
       this.#running += 1;
-      if (this.#host.sandboxes.admits(prefetched.row, () => this.#again(prefetched)))
-        this.#host.enter(this, prefetched);
-      else this.#waiting.set(prefetched, now + this.#sandboxWait(prefetched.row));
+      try {
+        if (this.#host.sandboxes.admits(prefetched.row, () => this.#again(prefetched)))
+          this.#host.enter(this, prefetched);
+        else this.#waiting.set(prefetched, now + this.#sandboxWait(prefetched.row));
+      } catch (error) {
+        this.#host.entryThrew(this, prefetched, error);
+      }
     }
     if (this.#next > 0 && this.#next === this.#prefetched.length) {
       this.#prefetched = [];

@@ -13,16 +13,15 @@ interface StuckAttempt {
  */
 export class StuckHandlers {
   readonly #context: AttemptParts;
-  readonly #worker: string;
   readonly #limit: number;
   /** By attempt, with the instant of its verdict. */
   readonly #attempts = new Map<StuckAttempt, Instant>();
-  #isFullAnnounced = false;
+  readonly #onChange: () => void;
 
-  constructor(context: AttemptParts, worker: string, limit: number) {
+  constructor(context: AttemptParts, limit: number, onChange: () => void) {
     this.#context = context;
-    this.#worker = worker;
     this.#limit = limit;
+    this.#onChange = onChange;
   }
 
   get size(): number {
@@ -55,23 +54,6 @@ export class StuckHandlers {
   #announce(attempt: StuckAttempt, name: "job.stuck" | "job.unstuck"): void {
     const { bus, clock } = this.#context;
     if (bus.wants(name)) bus.emit(bus.detail(attempt.row, name, clock.now()));
-    if (this.isFull !== this.#isFullAnnounced) this.#announceReadiness();
-  }
-
-  #announceReadiness(): void {
-    const { bus, clock, logger } = this.#context;
-    this.#isFullAnnounced = this.isFull;
-    logger.warn(
-      { worker: this.#worker, stuck: this.size },
-      this.isFull
-        ? "the worker claims no more jobs: too many handlers run past their hard deadline"
-        : "the worker claims jobs again",
-    );
-    bus.emit({
-      name: this.isFull ? "worker.unready" : "worker.ready",
-      at: clock.now(),
-      worker: this.#worker,
-      reason: `${this.size} of at most ${this.#limit} handlers are stuck past their hard deadline`,
-    });
+    this.#onChange();
   }
 }

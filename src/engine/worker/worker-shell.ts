@@ -1,7 +1,7 @@
 import { refuseUnknownKeys } from "../../core/errors.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { jittered } from "../../core/pace.ts";
-import { type Duration, parseDuration } from "../../core/time.ts";
+import { type Duration, type Instant, parseDuration } from "../../core/time.ts";
 import type { SandboxRunner } from "../../ports/sandbox.ts";
 import { within } from "../../ports/system.ts";
 import type { Middleware, Processor } from "../attempt/processor.ts";
@@ -61,9 +61,15 @@ export interface ShellDeps<Parts extends AttemptParts> {
 
 const DEFAULT_DRAIN = 25_000;
 const SHUTDOWN_GRACE = 5_000;
-const UNKNOWN_TYPE_DELAY = 5_000;
+/** How long a job that this worker cannot enter waits, so that another worker claims it first. */
+export const UNKNOWN_TYPE_DELAY = 5_000;
 /** A warning about a blocked event loop names at most this many jobs. */
 const MOST_NAMED = 100;
+
+/** How long a handler may go on after the signal of a shutdown. */
+function graceOf({ policy }: RunningAttempt): number {
+  return Math.min(policy.grace ?? SHUTDOWN_GRACE, SHUTDOWN_GRACE);
+}
 
 /**
  * What the local and the remote worker share: running attempts, the loop monitor, stuck handlers and the shutdown. A
@@ -96,6 +102,10 @@ export abstract class WorkerShell<
   readonly #endedInGap: One[] = [];
   #onIdle: (() => void)[] = [];
   #isClosing = false;
+  /** Whether `worker.unready` was announced last. */
+  #isUnready = false;
+  /** When the drain of a close ends. */
+  #shutdownAt: Instant | null = null;
   #closed: Promise<void> | undefined;
   #drainedAt: number | undefined;
 
@@ -111,7 +121,8 @@ export abstract class WorkerShell<
       this.processors.set(processor.definition.type, processor);
     this.slots = checkQueues(options.queues, options.processors);
     this.concurrency = this.slots.reduce((sum, [, concurrency]) => sum + concurrency, 0);
-    this.stuckHandlers = new StuckHandlers(parts, id, checkMaxStuck(options.maxStuck ?? this.concurrency));
+    const maxStuck = checkMaxStuck(options.maxStuck ?? this.concurrency);
+    this.stuckHandlers = new StuckHandlers(parts, maxStuck, () => this.readinessChanged());
     this.sandboxes = new Sandboxes(parts, id, this.processors.values(), this.concurrency);
     this.deadlines = new DeadlineWatch(parts, () => this.attempts());
     this.#loopMonitor = new LoopMonitor(
@@ -142,14 +153,7 @@ export abstract class WorkerShell<
 
   /** For readiness checks. A worker that is not ready takes no jobs or releases them, and says why. */
   status(): WorkerStatus {
-    const failing = [...this.consumers.values()].find((consumer) => consumer.loop.isFailing);
-    const reason = this.#isClosing
-      ? "closing"
-      : this.stuckHandlers.isFull
-        ? `${this.stuckHandlers.size} handlers are stuck past their hard deadline`
-        : failing
-          ? this.failureOf(failing)
-          : this.problem;
+    const reason = this.#isClosing ? "closing" : (this.#outage ?? this.problem);
     return {
       ready: reason === null,
       reason,
@@ -157,6 +161,26 @@ export abstract class WorkerShell<
       held: this.prefetchedCount,
       stuck: this.stuckHandlers.size,
     };
+  }
+
+  /** Why the worker gets no jobs; null if it does. A broken sandbox has events of its own. */
+  get #outage(): string | null {
+    const { isFull, size } = this.stuckHandlers;
+    if (isFull) return `${size} handlers are stuck past their hard deadline`;
+    const failing = [...this.consumers.values()].find((consumer) => consumer.loop.isFailing);
+    return failing ? this.failureOf(failing) : null;
+  }
+
+  /** Announces once that the worker gets no jobs, and once that it does again. */
+  readinessChanged(): void {
+    const reason = this.#outage;
+    if (this.#isClosing || (reason !== null) === this.#isUnready) return;
+    this.#isUnready = reason !== null;
+    const { bus, clock, logger } = this.parts;
+    const text = reason === null ? "the worker claims jobs again" : "the worker claims no more jobs";
+    logger.warn({ worker: this.id, ...(reason !== null && { reason }) }, text);
+    const name = reason === null ? "worker.ready" : "worker.unready";
+    bus.emit({ name, at: clock.now(), worker: this.id, reason: reason ?? text });
   }
 
   protected get problem(): string | null {
@@ -277,6 +301,7 @@ export abstract class WorkerShell<
 
   async #close(drain: number): Promise<void> {
     this.#isClosing = true;
+    this.#shutdownAt = this.parts.clock.now() + drain;
     // Do not wait for a running claim or fetch: a store that hangs must not delay close(). `#finish` releases its jobs.
     const stopped = Promise.all([...this.consumers.values()].map((consumer) => consumer.loop.stop()));
     this.#giveBackAll();
@@ -285,12 +310,16 @@ export abstract class WorkerShell<
     this.#drainedAt = this.parts.system.monotonic();
     if (!isIdle) {
       const running = [...this.attempts()];
-      const graceOf = ({ policy }: One) => Math.min(policy.grace ?? SHUTDOWN_GRACE, SHUTDOWN_GRACE);
       for (const attempt of running) attempt.shutDown(this.parts.clock.now() + graceOf(attempt));
       await this.#idleWithin(Math.max(0, ...running.map(graceOf)));
       for (const attempt of [...this.attempts()]) attempt.release();
     }
     await this.#finish(stopped);
+  }
+
+  shutdownOf(attempt: One): { readonly at: Instant; readonly deadline: Instant } | null {
+    const at = this.#shutdownAt;
+    return at === null ? null : { at, deadline: at + graceOf(attempt) };
   }
 
   #giveBackAll(): void {

@@ -1,4 +1,4 @@
-import { CLAIM_LEASE, isRated } from "../../core/job/deadlines.ts";
+import { CLAIM_LEASE, startsCommitted } from "../../core/job/deadlines.ts";
 import { decide } from "../../core/job/decide.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import type { JobEvent } from "../../core/job/job-events.ts";
@@ -19,7 +19,7 @@ import { warnOfHolds } from "./warn-of-holds.ts";
 import type { WorkOptions } from "./work-options.ts";
 import { WorkerBeat } from "./worker-beat.ts";
 import { WorkerReporter } from "./worker-report.ts";
-import { WorkerShell } from "./worker-shell.ts";
+import { UNKNOWN_TYPE_DELAY, WorkerShell } from "./worker-shell.ts";
 
 const UNFLUSHED_ROOM = 600;
 const MARK_AFTER = 400;
@@ -109,7 +109,7 @@ export class Worker
       return;
     }
     const policy = row.policy ?? this.#policies.of(processor, row);
-    const isMarked = row.expiredClaims > 0 || isRated(row) || this.#expiresBeforeMark(row);
+    const isMarked = startsCommitted(row, policy) || this.#expiresBeforeMark(row);
     // A start that is committed first counts from the entry that is expected.
     const delay = isMarked ? this.#startTakes : 0;
     const event: JobEvent = {
@@ -127,6 +127,20 @@ export class Worker
       this.free(consumer);
     } else if (isMarked) this.#enterMarked(consumer, processor, row, decision, now);
     else this.#run(consumer, new Attempt(this, processor, row, decision), row.waitAt);
+  }
+
+  /**
+   * Handlers and middleware cannot cause this: what they throw fails their attempt. The job is released and comes back
+   * after a delay, so that it neither holds its slot nor stops its queue.
+   */
+  entryThrew(consumer: QueueConsumer, { row }: Prefetched, error: unknown): void {
+    this.parts.logger.error({ job: row.id, error }, "a job could not be entered; it was released");
+    const entered = [...this.attempts()].find((one) => one.row.id === row.id && one.row.fence === row.fence);
+    if (entered) entered.giveBackUnentered();
+    else {
+      this.release(row, Math.round(jittered(UNKNOWN_TYPE_DELAY, this.parts.random)));
+      this.free(consumer);
+    }
   }
 
   /** Far from the store, the sweep could take a job whose handler runs for one that waited too long. */
@@ -166,8 +180,7 @@ export class Worker
   }
 
   /**
-   * Commits the start before the handler is entered. This is for a job whose claim has expired before, perhaps because it
-   * crashed its worker (SEMANTICS 4.3), and for a job whose start counts against a rate, which a crash must not lose.
+   * Commits the start before the handler is entered: see `startsCommitted` (SEMANTICS 4.3).
    */
   #enterMarked(
     consumer: QueueConsumer,

@@ -4,7 +4,7 @@ import type { JobRow } from "../../core/job/job.ts";
 import { type Job, jobView } from "../../core/job/job-view.ts";
 import { type Duration, formatDuration, type Instant, parseDuration } from "../../core/time.ts";
 import { stepsOf } from "../../core/workflow/plan.ts";
-import type { WorkflowFailure, WorkflowRecord, WorkflowState } from "../../core/workflow/workflow-record.ts";
+import type { WorkflowRecord } from "../../core/workflow/workflow-record.ts";
 import { BATCH_LIMIT, type Store } from "../../ports/store.ts";
 import { changeRecord, type RecordChange } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
@@ -12,28 +12,11 @@ import { auditEffects } from "../events/audit-log.ts";
 import { announceWorkflow, workflowEvents } from "./announce-workflow.ts";
 import { countSteps } from "./close-workflow.ts";
 import type { WorkflowCleanup } from "./workflow-cleanup.ts";
+import { WorkflowFailedError } from "./workflow-failed-error.ts";
 import { loadPlan, RESULTS, WORKFLOWS } from "./workflow-records.ts";
 import { summaryOf, type WorkflowSummary, type WorkflowView } from "./workflow-view.ts";
 
 const POLL = 1_000;
-
-export class WorkflowFailedError extends CurfewError {
-  override readonly name = "WorkflowFailedError";
-  readonly state: WorkflowState;
-  readonly failure: WorkflowFailure | null;
-
-  constructor(id: string, { state, failure }: Pick<WorkflowRecord, "state" | "failure">) {
-    const step = failure?.type === undefined ? "" : `: step ${failure.type} (job ${failure.job})`;
-    const why = failure?.message === undefined ? "" : `: ${failure.message}`;
-    const late = failure?.reason === "timeout" ? " at its timeout" : "";
-    super(
-      "workflow_failed",
-      `workflow ${id} ${state === "cancelled" ? "was" : "has"} ${state}${late}${step}${why}`,
-    );
-    this.state = state;
-    this.failure = failure;
-  }
-}
 
 /** A workflow that was started, or named by its id. */
 export class WorkflowHandle<Result = unknown> {

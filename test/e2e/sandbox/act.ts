@@ -1,8 +1,10 @@
 /** The module inside the sandboxes of the tests. */
 import { execFileSync, spawn } from "node:child_process";
-import { closeSync, writeSync } from "node:fs";
+import { closeSync, readdirSync, readFileSync, writeSync } from "node:fs";
+import { Socket } from "node:net";
 import type { JobDefinition } from "../../../src/core/job/job-definition.ts";
 import { Discard, snooze } from "../../../src/core/job/reasons.ts";
+import type { Json } from "../../../src/core/schema.ts";
 import { type AttemptContext, processor } from "../../../src/engine/attempt/processor.ts";
 import { act } from "./act-job.ts";
 
@@ -12,6 +14,37 @@ const wait = (delay: number) => new Promise<void>((resolve) => setTimeout(resolv
 
 function spin(): never {
   for (let turns = 0; ; turns++) if (turns < 0) throw new Error("never");
+}
+
+/** Writes all of it to the pipe of the sandbox, past curfew and without ever reading. */
+function write(text: string): void {
+  let rest = Buffer.from(text);
+  while (rest.length > 0) {
+    try {
+      rest = rest.subarray(writeSync(3, rest));
+    } catch {
+      // The pipe is full.
+    }
+  }
+}
+
+/** The key of the running attempt, read from a message of curfew. */
+function stealKey(beat: () => void): string {
+  const { write: real } = Socket.prototype;
+  let key = "";
+  Socket.prototype.write = ((text: string) => {
+    key = JSON.parse(text).key;
+    return true;
+  }) as typeof real;
+  beat();
+  Socket.prototype.write = real;
+  return key;
+}
+
+/** An enqueue that is refused: the answer is longer than the question. */
+function question(key: string, number: number): string {
+  const report = { say: "enqueue", key, number, definition: { type: "" }, payload: "1", options: {} };
+  return `${JSON.stringify(report)}\n`;
 }
 
 let talk: (() => void) | undefined;
@@ -64,6 +97,10 @@ const ACTS: { readonly [name: string]: (context: Context, argument: never) => un
   grandchild: ({ log }) => {
     const child = spawn("sleep", ["60"], { stdio: "ignore" });
     log(`grandchild ${child.pid}`);
+    return spin();
+  },
+  leaveGroup: () => {
+    spawn("sleep", ["60"], { stdio: "ignore", detached: true }).unref();
     return spin();
   },
   exit: (_, code) => process.exit(code),
@@ -198,6 +235,52 @@ const ACTS: { readonly [name: string]: (context: Context, argument: never) => un
   sleepUntil: async ({ remaining }, offset: never) => {
     await wait(Math.max(0, remaining() + (offset as number)));
     return "ended";
+  },
+  signal: async (_, pid) => {
+    process.kill(pid, "SIGUSR1");
+    await wait(300);
+  },
+  neverRead: ({ beat }) => {
+    const key = stealKey(beat);
+    for (let number = 0; ; number++) write(question(key, number));
+  },
+  nestDeeply: async ({ beat }) => {
+    const state = "[".repeat(1_900_000) + "]".repeat(1_900_000);
+    const message = `{"say":"checkpoint","key":"${stealKey(beat)}","number":0,"state":${state}}\n`;
+    write(message);
+    await wait(10_000);
+  },
+  nestTooDeeply: async ({ checkpoint }) => {
+    let state: Json = 1;
+    for (let level = 0; level < 200; level++) state = [state];
+    return checkpoint(state).catch((error) => error.message);
+  },
+  /**
+   * Every way to reach another process that needs no program to be installed, and one that needs `unshare`. Each leaves
+   * the machine as it was if it succeeds, also as root: what is unmounted is so in a namespace of its own only.
+   */
+  reachProcess: (_, pid) => {
+    const reached: string[] = [];
+    const attempt = (name: string, way: () => unknown) => {
+      try {
+        way();
+        reached.push(name);
+      } catch {
+        // It was refused, as it should be.
+      }
+    };
+    for (const file of ["environ", "cmdline", "maps", "mem"])
+      attempt(file, () => readFileSync(`/proc/${pid}/${file}`).at(0));
+    for (const folder of ["fd", "root"]) attempt(folder, () => readdirSync(`/proc/${pid}/${folder}`));
+    for (const signal of [0, "SIGUSR1"] as const)
+      attempt(`signal ${signal}`, () => process.kill(pid, signal));
+    const uncovered = `umount -l /proc && cat /proc/${pid}/environ`;
+    attempt("unshare", () =>
+      execFileSync("unshare", ["--user", "--map-root-user", "--mount", "sh", "-c", uncovered], {
+        stdio: "ignore",
+      }),
+    );
+    return reached;
   },
   readSecret: async () => (await import("node:fs/promises")).readFile("/etc/passwd", "utf8"),
 };

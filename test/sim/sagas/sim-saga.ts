@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { SagaContext } from "../../../src/core/saga/saga.ts";
 import { defineSaga } from "../../../src/core/saga/saga-definition.ts";
 import type { Duration } from "../../../src/core/time.ts";
+import { HOSTILE_THROWS } from "../../hostile-values.ts";
 import type { Dice } from "../dice.ts";
 import type { Machine } from "../machine.ts";
 
@@ -37,6 +38,12 @@ const ATTEMPT = 2_000;
 
 const Scripted = z.custom<Script>();
 
+/** An error, or for some scripts a value that throws when it is read. */
+function thrownBy({ n }: Script): unknown {
+  const hostile = HOSTILE_THROWS[n % (3 * HOSTILE_THROWS.length)];
+  return hostile ? hostile[1]() : new Error(`fails as told: ${n}`);
+}
+
 /** The saga of one process: its handlers do what the script of their event says. */
 export function simSaga(machine: Machine, watch: HandlerWatch, retention: Duration) {
   const run = async (state: SimState, script: Script, saga: SagaContext): Promise<SimState> => {
@@ -46,7 +53,7 @@ export function simSaga(machine: Machine, watch: HandlerWatch, retention: Durati
     for (const key of script.revokes) saga.revoke(key);
     await machine.sleep(1 + (script.n % 7) * 3);
     if (before < script.hangs) await machine.sleep(ATTEMPT * 2);
-    if (before < script.hangs + script.fails) throw new Error(`fails as told: ${script.n}`);
+    if (before < script.hangs + script.fails) throw thrownBy(script);
     const next = { ...state, history: [...state.history, script.n] };
     return script.completes ? saga.complete(next) : next;
   };

@@ -151,6 +151,7 @@ function timeColumns(onForm: (cron: Cron, name: CronFormName) => void): Column<C
     {
       id: "next",
       title: "Next",
+      class: "nowrap",
       render: ({ next_run_at, timezone, enabled }) =>
         next_run_at === null ? (
           <span class="t3">{enabled ? "never again" : "when it is resumed"}</span>

@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { EVENT_GROUPS, EVENT_NAMES } from "../../api/event-names.ts";
 import type { WireEvent } from "../../api/wire.ts";
 import { useKeys } from "../../state/keys.ts";
 import { href, hrefWith, query } from "../../state/router.ts";
@@ -10,7 +11,6 @@ import { FilterBar } from "../../ui/filter-bar.tsx";
 import { clockText, countText, durationText, exactText, plural, shortId } from "../../ui/format.ts";
 import { JsonTree } from "../../ui/json-tree.tsx";
 import { Commands } from "../../ui/shown.tsx";
-import { EVENT_GROUPS, EVENT_NAMES } from "./event-names.ts";
 import { type Line, MOST_LINES, type Tail, useTail } from "./tail.ts";
 
 /** What happens, as it happens. */

@@ -1,10 +1,10 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type ApiError, api } from "../../api/client.ts";
+import { EVENT_NAMES } from "../../api/event-names.ts";
 import type { Events, WireEvent } from "../../api/wire.ts";
 import { serverNow } from "../../state/clock.ts";
 import { openLine } from "../../state/live.ts";
 import { every } from "../../system.ts";
-import { EVENT_NAMES } from "./event-names.ts";
 
 /** What the list shows: an event, or that the line was cut for a while. */
 export type Line =

@@ -21,12 +21,29 @@ function IdLink({ id, to }: { readonly id: string; readonly to: string }) {
   );
 }
 
+/** What happens to it after an attempt and after its end. A job that ends at once does not note the rules of its worker. */
+function rulesOf(
+  job: Job,
+  { fields, fixed }: Explanation,
+): (readonly [name: string, value: string | undefined])[] {
+  if (!fixed && endedAt(job) !== null && job.attempt > 0) return [];
+  const field = (name: string) => fields.find((one) => one.field === name)?.value;
+  const attempts =
+    field("attempts") === "1" ? "none: 1 attempt" : `${field("attempts")} attempts, ${field("backoff")}`;
+  const except = field("except") === "nothing" ? undefined : field("except");
+  const isKept = job.state !== "discarded" && job.state !== "cancelled" && field("retention") !== undefined;
+  return [
+    ["Retries", field("backoff") && attempts],
+    ["Except", except],
+    ["On timeout", field("mode") === "discard" ? "discarded at once" : "fails, then retries"],
+    ["In the end", field("onExhausted") === "dead-letter" ? "becomes a dead letter" : "is discarded"],
+    ["Kept", isKept ? `${field("retention")} after it completes` : undefined],
+  ];
+}
+
 export function JobFacts({ job, events, explanation }: FactsProps) {
-  const field = (name: string) => explanation?.fields.find((one) => one.field === name)?.value;
   const worker = runsOf(job, events).at(-1)?.worker;
   const end = endedAt(job);
-  const said = (name: string, value: string | undefined) =>
-    value && value !== "nothing" ? ([name, value] as const) : ([name, undefined] as const);
   return (
     <Card title="Job">
       <div class="body">
@@ -74,11 +91,7 @@ export function JobFacts({ job, events, explanation }: FactsProps) {
                 </span>
               ),
             ],
-            ["Retries", field("backoff") && `${field("attempts")} attempts, ${field("backoff")}`],
-            said("Except", field("except")),
-            ["On timeout", field("mode") === "discard" ? "discarded at once" : "fails, then retries"],
-            ["In the end", field("onExhausted") === "dead-letter" ? "becomes a dead letter" : "is discarded"],
-            ["Kept", field("retention") && `${field("retention")} after it completes`],
+            ...(explanation ? rulesOf(job, explanation) : []),
           ]}
         />
       </div>

@@ -1,12 +1,9 @@
 import { useEffect, useRef } from "preact/hooks";
 import { part } from "../../api/client.ts";
+import { JOB_EVENT_NAMES } from "../../api/event-names.ts";
 import { openLine } from "../../state/live.ts";
 import { after } from "../../system.ts";
 
-const NAMES = [
-  "enqueued scheduled started progress completed failed timeout total_timeout stalled retrying retried",
-  "discarded cancelled extended expired released snoozed stuck",
-].flatMap((text) => text.split(" ").map((name) => `job.${name}`));
 /** A handler may report progress many times a second; the page reads at most this often. */
 const AT_MOST_EVERY = 500;
 
@@ -17,7 +14,7 @@ export function useJobEvents(id: string, onEvent: () => void): void {
   useEffect(() => {
     let cancel: (() => void) | undefined;
     const close = openLine(`/jobs/${part(id)}/events`, {
-      names: NAMES,
+      names: JOB_EVENT_NAMES,
       onEvent: () => {
         cancel ??= after(AT_MOST_EVERY, () => {
           cancel = undefined;

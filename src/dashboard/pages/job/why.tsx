@@ -3,6 +3,7 @@ import { useResource } from "../../api/resource.ts";
 import type { Job } from "../../api/wire.ts";
 import { href } from "../../state/router.ts";
 import { Card } from "../../ui/card.tsx";
+import type { MarkName } from "../../ui/drawings.ts";
 import { Mark } from "../../ui/icon.tsx";
 
 /** What `GET /jobs/:id/why` says. */
@@ -24,6 +25,12 @@ const TITLES: Readonly<Partial<Record<Job["state"], string>>> = {
   cancelled: "Why did it end?",
 };
 
+/** What is as it should be is no warning. */
+const LOOKS: Readonly<Partial<Record<Job["state"], { readonly mark: MarkName; readonly tone: string }>>> = {
+  completed: { mark: "done", tone: "done" },
+  scheduled: { mark: "info", tone: "wait" },
+};
+
 /** The engine's own answer in sentences: the first reason is the one to act on, so its action stands below. */
 export function Why({ id, job }: { readonly id: string; readonly job: Job }) {
   const reply = useResource(`why ${id}`, (signal) => api.get<WhyReply>(`/jobs/${part(id)}/why`, {}, signal), {
@@ -32,12 +39,13 @@ export function Why({ id, job }: { readonly id: string; readonly job: Job }) {
   const reasons = reply.data?.reasons ?? [];
   const [first] = reasons;
   if (!first) return null;
+  const { mark, tone } = LOOKS[job.state] ?? { mark: "grace", tone: "soft" };
   return (
     <Card title={TITLES[job.state] ?? "Why is it not running?"}>
       <ul class="why">
         {reasons.map(({ code, sentence, who }, index) => (
-          <li key={`${index} ${code}`} class={index === 0 ? "is-soft" : "is-wait"}>
-            <Mark name={index === 0 ? "grace" : "info"} />
+          <li key={`${index} ${code}`} class={index === 0 ? `is-${tone}` : "is-wait"}>
+            <Mark name={index === 0 ? mark : "info"} />
             <span class="anywhere">
               {sentence} {who && <Who kind={who.kind} id={who.id} job={id} />}
             </span>

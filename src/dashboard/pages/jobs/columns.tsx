@@ -36,7 +36,9 @@ function lastWord(job: Job) {
 /** The limit moves with the clock; the rest of the row does not. */
 function Limit({ job }: { readonly job: Job }) {
   const isOver = (job.discarded_at ?? job.cancelled_at ?? job.completed_at) !== undefined;
-  return <DeadlineBar view={closestLimit(job, isOver ? now.peek() : now.value)} />;
+  return (
+    <DeadlineBar view={closestLimit(job, isOver ? now.peek() : now.value)} none={isOver ? "–" : "no limit"} />
+  );
 }
 
 function Sorted() {

@@ -217,7 +217,7 @@ function failures({ history, now }: Seen): Concern[] {
       tone: "soft",
       title: `${Math.round((failed / processed) * 100)} % of attempts failed in the last hour`,
       text: `${plural(failed, "attempt")} of ${processed}.`,
-      since: "in 1 h",
+      since: "",
       action: "Show discarded",
       to: "jobs?state=discarded&last=1h",
     },

@@ -133,9 +133,8 @@ function NoticeCard() {
   const said = notice();
   if (!said?.text) return null;
   return (
-    <Card title={said.label}>
+    <Card title={said.label} note={said.text}>
       <div class="notice">
-        <p>{said.text}</p>
         {said.links && (
           <ul>
             {said.links.map(({ text, to }) => (

@@ -6,6 +6,7 @@ import { now, serverNow } from "../../state/clock.ts";
 import { figures, pulse } from "../../state/live.ts";
 import { LimitLetter, type LimitName } from "../../ui/badge.tsx";
 import { countText, durationText, plural, rateText } from "../../ui/format.ts";
+import { fromFirstJob } from "../../ui/history.ts";
 import { Plot } from "../../ui/plot.tsx";
 import { Bars } from "../../ui/sparkline.tsx";
 import { RANGES, type Range } from "./ranges.ts";
@@ -13,7 +14,7 @@ import { RANGES, type Range } from "./ranges.ts";
 /** What jobs did over time. The stretch that is still being counted is left out of rates: it would look like a drop. */
 export function Plots({ history, range }: { readonly history: Resource<History>; readonly range: Range }) {
   const data = history.data?.data;
-  const series = useMemo(() => seriesOf(data ?? []), [data]);
+  const series = useMemo(() => seriesOf(fromFirstJob(data ?? [])), [data]);
   const { says } = RANGES[range];
   const isStale = history.error !== undefined;
   const { times } = series;

@@ -18,6 +18,7 @@ import { Button, LinkButton } from "../../ui/button.tsx";
 import { Callout } from "../../ui/callout.tsx";
 import { Card, Facts, PageHead } from "../../ui/card.tsx";
 import { countText, durationText, percentText, plural, rateText } from "../../ui/format.ts";
+import { fromFirstJob } from "../../ui/history.ts";
 import { Meter } from "../../ui/meter.tsx";
 import { Plot } from "../../ui/plot.tsx";
 import { Shown } from "../../ui/shown.tsx";
@@ -141,7 +142,8 @@ function States({ queue }: { readonly queue: Queue }) {
   );
 }
 
-function Plots({ queue, points }: { readonly queue: Queue; readonly points: readonly HistoryPoint[] }) {
+function Plots({ queue, points: all }: { readonly queue: Queue; readonly points: readonly HistoryPoint[] }) {
+  const points = fromFirstJob(all);
   const times = points.map(({ timestamp }) => Date.parse(timestamp));
   const { jobs, waits } = linesOf(queue, points);
   const perSecond = points.map(({ processed, span_ms }) => (processed * 1_000) / Math.max(1, span_ms));
@@ -157,6 +159,7 @@ function Plots({ queue, points }: { readonly queue: Queue; readonly points: read
         times={times}
         lines={[{ name: "jobs", values: jobs, latest: countText(jobs.at(-1) ?? 0) }]}
         format={countText}
+        of="counts"
         empty="No job waited or ran in the last hour."
       />
       <Plot
@@ -165,6 +168,7 @@ function Plots({ queue, points }: { readonly queue: Queue; readonly points: read
         times={times}
         lines={[{ name: "wait", values: waits, latest: durationText(waits.at(-1) ?? 0) }]}
         format={durationText}
+        of="durations"
         empty="No job started in the last hour."
       />
       <Plot

@@ -25,16 +25,16 @@ export const sagaHref = (type: string, id: string) =>
 /** State that waits for messages and timeouts. */
 export function Page() {
   const type = query.value.get("type");
-  const after = query.value.get("after");
-  const sagas = useResource(`sagas ${type} ${after}`, (signal) => readSagas(type, after, signal), {
-    live: after === null ? 6_000 : false,
+  const cursor = query.value.get("cursor");
+  const sagas = useResource(`sagas ${type} ${cursor}`, (signal) => readSagas(type, cursor, signal), {
+    live: cursor === null ? 6_000 : false,
   });
   const types = [...new Set(sagas.data?.items.map((saga) => saga.type) ?? [])];
   return (
     <>
       <PageHead title="Sagas" below="Each keeps a state and waits for messages and timeouts." />
       <FilterBar
-        drops={["after"]}
+        drops={["cursor"]}
         filters={[{ name: "type", label: "type", options: types.map((one) => [one, one]), isFree: true }]}
       />
       <Shown of={sagas} what="The list" offers="sagas">
@@ -68,7 +68,7 @@ function List({ page, isFiltered }: { readonly page: Listed<Saga>; readonly isFi
         idOf={({ type, id }) => JSON.stringify([type, id])}
         hrefOf={({ type, id }) => sagaHref(type, id)}
       />
-      <Pager shown={items.length} next={page.pagination?.next_cursor} name="after" />
+      <Pager shown={items.length} next={page.pagination?.next_cursor} />
     </>
   );
 }

@@ -28,15 +28,15 @@ interface Read {
 
 async function readAll(asked: TimeoutQuery, signal: AbortSignal): Promise<Result<Read>> {
   const items: Timeout[] = [];
-  let after: string | null = null;
+  let cursor: string | null = null;
   do {
-    const result: Result<Listed<Timeout>> = await readTimeouts({ ...asked, after }, signal);
+    const result: Result<Listed<Timeout>> = await readTimeouts({ ...asked, cursor }, signal);
     if (!result.ok) return result;
     items.push(...result.data.items);
-    after = result.data.pagination?.next_cursor ?? null;
-  } while (after !== null && items.length < MOST_READ);
+    cursor = result.data.pagination?.next_cursor ?? null;
+  } while (cursor !== null && items.length < MOST_READ);
   items.sort((a, b) => Date.parse(a.due_at) - Date.parse(b.due_at));
-  return { ok: true, data: { items, isComplete: after === null } };
+  return { ok: true, data: { items, isComplete: cursor === null } };
 }
 
 function useTimeouts(destination: string | null, from: number, to: number) {

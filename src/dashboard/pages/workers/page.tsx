@@ -66,7 +66,11 @@ function summaryOf({ summary, items }: Workers): string {
   const { total, running, stale } = summary;
   const jobs = items.reduce((sum, { active_jobs }) => sum + active_jobs, 0);
   const silent = stale > 0 ? ` ${plural(stale, "is", "are")} silent.` : "";
-  return `${plural(total, "worker")}, ${running} of them take jobs, ${plural(jobs, "job runs", "jobs run")}.${silent}`;
+  const takers =
+    running === total
+      ? plural(total, "worker takes jobs", "workers take jobs")
+      : `${running} of ${plural(total, "worker")} ${running === 1 ? "takes" : "take"} jobs`;
+  return `${takers}, ${plural(jobs, "job runs", "jobs run")}.${silent}`;
 }
 
 function fitting(workers: readonly Worker[]): Worker[] {

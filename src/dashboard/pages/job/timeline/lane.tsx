@@ -6,6 +6,8 @@ import type { Label, Segment, TimelineMark, TimelineModel } from "./model.ts";
 import type { Scale } from "./scale.ts";
 
 const LANE = 74;
+/** What the marks at both ends of a bar take, in per cent. */
+const ROOM = 4;
 const BAR = { top: 34, height: 24 };
 
 const STEPS: Readonly<Record<string, (index: number, last: number) => number>> = {
@@ -140,9 +142,9 @@ function SegmentBar({
   const shown =
     text === undefined
       ? ""
-      : width > text.length * LETTER + 1
+      : width > text.length * LETTER + ROOM
         ? text
-        : width > short.length * LETTER + 1
+        : width > short.length * LETTER + ROOM
           ? short
           : "";
   return (

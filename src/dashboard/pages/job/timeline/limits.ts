@@ -17,6 +17,8 @@ export interface Limits {
   /** When the job may start, or is tried again. */
   readonly dueAt: number;
   readonly rules: Readonly<Record<LimitName, Rule>>;
+  /** False: the job ended in the write that would have noted what its worker decided: attempt, grace and heartbeat. */
+  readonly isRecorded: boolean;
   /** Whether beats come from the worker itself. */
   readonly isBeatenByWorker: boolean;
 }
@@ -28,16 +30,25 @@ export interface Rule {
   readonly others: string;
 }
 
+const UNRECORDED: Rule = {
+  value: "–",
+  by: "definition",
+  others: "which a job that ends at once does not note",
+};
+const OF_WORKER: ReadonlySet<LimitName> = new Set(["attempt", "grace", "heartbeat"]);
 const NAMES: readonly LimitName[] = ["wait", "attempt", "grace", "heartbeat", "total"];
 
 export function limitsOf(job: Job, explanation: Explanation): Limits {
   const { instants } = explanation;
   const createdAt = Date.parse(job.created_at);
-  const rules = Object.fromEntries(NAMES.map((name) => [name, ruleOf(explanation, name)])) as Limits["rules"];
+  const isGone = job.state === "completed" || job.state === "discarded" || job.state === "cancelled";
+  const isRecorded = explanation.fixed || !isGone || job.attempt === 0;
+  const rule = (name: LimitName) =>
+    isRecorded || !OF_WORKER.has(name) ? ruleOf(explanation, name) : UNRECORDED;
+  const rules = Object.fromEntries(NAMES.map((name) => [name, rule(name)])) as Limits["rules"];
   const read = (name: LimitName) => readLimit(rules[name].value) ?? null;
   const wait = read("wait") ?? job.enqueue_ttl_ms ?? null;
   const expiresAt = job.expires_at ? Date.parse(job.expires_at) : null;
-  const isGone = job.state === "completed" || job.state === "discarded" || job.state === "cancelled";
   return {
     wait,
     attempt: read("attempt"),
@@ -51,6 +62,7 @@ export function limitsOf(job: Job, explanation: Explanation): Limits {
     stallAt: isGone ? null : instants.stall,
     dueAt: instants.due,
     rules,
+    isRecorded,
     isBeatenByWorker: rules.heartbeat.by === "built-in",
   };
 }

@@ -32,6 +32,8 @@ export interface LimitRow {
 
 const NONE: Pick<LimitRow, "brackets" | "beats" | "silences"> = { brackets: [], beats: [], silences: [] };
 
+const NOT_RECORDED: LimitRow["left"] = ["", "not recorded"];
+
 /** Always all five, in the order of a job's life. */
 export function limitRows(model: TimelineModel): LimitRow[] {
   return [waitRow(model), attemptRow(model), graceRow(model), heartbeatRow(model), totalRow(model)].map(
@@ -61,6 +63,7 @@ function waitRow({ limits, runs, createdAt, endedAt, now, next, job }: TimelineM
 function attemptRow(model: TimelineModel): LimitRow {
   const { limits, runs, shown, running, now, next, prediction, job, endedAt } = model;
   const { attempt } = limits;
+  if (!limits.isRecorded) return { name: "attempt", ...NONE, left: NOT_RECORDED };
   if (attempt === null) return { name: "attempt", ...NONE, left: ["", "never"] };
   const brackets: Bracket[] = shown.map((run) => {
     const hasFired = run.softAt !== null;
@@ -116,6 +119,7 @@ function attemptLeft({ limits, runs, running, now, endedAt }: TimelineModel): Li
 
 function graceRow({ limits, runs, shown, running, endedAt, now, next }: TimelineModel): LimitRow {
   const { grace, softAt, hardAt, rules } = limits;
+  if (!limits.isRecorded) return { name: "grace", ...NONE, left: NOT_RECORDED };
   const isOpen = rules.grace.value === "unbounded";
   const brackets: Bracket[] = shown.flatMap((run): Bracket[] => {
     if (run.softAt === null || run.to === null) return [];
@@ -163,6 +167,7 @@ const ranFor = (runs: readonly Run[], now: number) => now - (runs[0]?.from ?? no
 
 function heartbeatRow({ limits, runs, shown, running, now, endedAt, scale }: TimelineModel): LimitRow {
   const { heartbeat, stallAt, isBeatenByWorker } = limits;
+  if (!limits.isRecorded) return { name: "heartbeat", ...NONE, left: NOT_RECORDED };
   if (heartbeat === null) return { name: "heartbeat", ...NONE, left: ["", "never"] };
   const silences = shown.flatMap((run) => {
     if (run.to === null || run.end !== "failed" || isBeatenByWorker) return [];

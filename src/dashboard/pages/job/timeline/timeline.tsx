@@ -71,9 +71,16 @@ function Head({ model }: { readonly model: TimelineModel }) {
 function Axis({ model: { scale, now, endedAt } }: { readonly model: TimelineModel }) {
   const nowAt = scale.x(now);
   const isLong = scale.until - scale.from > 36 * 3_600_000;
-  const isFine = scale.ticks.length > 1 && (scale.ticks[1] as number) - (scale.ticks[0] as number) < 60_000;
+  const [first = 0, second = Number.POSITIVE_INFINITY] = scale.ticks;
+  const isFine = second - first < 60_000;
   const text = (at: number) =>
-    isLong ? `${dayText(at).slice(0, 3)} ${shortClockText(at)}` : isFine ? clockText(at) : shortClockText(at);
+    isLong
+      ? `${dayText(at).slice(0, 3)} ${shortClockText(at)}`
+      : at % 1_000 !== 0
+        ? `.${String(at % 1_000).padStart(3, "0")}`
+        : isFine
+          ? clockText(at)
+          : shortClockText(at);
   const gap = isLong || isFine ? 6 : 4;
   const near = (x: number) =>
     (endedAt === null && Math.abs(x - nowAt) < gap + 4) ||

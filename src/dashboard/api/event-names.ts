@@ -62,10 +62,16 @@ export const EVENT_NAMES = [
   "workflow.cancelled",
 ] as const;
 
+/** What may happen to a job. */
+export const JOB_EVENT_NAMES: readonly string[] = EVENT_NAMES.filter((name) => name.startsWith("job."));
+
+/** One for each first part of a name. */
 export const EVENT_GROUPS = [
   "job.*",
   "worker.*",
+  "sandbox.*",
   "queue.*",
+  "limit.*",
   "cron.*",
   "workflow.*",
   "saga.*",

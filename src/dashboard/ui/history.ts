@@ -1,0 +1,12 @@
+import type { History } from "../api/wire.ts";
+
+/** A plot keeps at least this many points, so that it does not jump about. */
+const LEAST = 10;
+
+/** Without what lies before the first job: the plots of a store that is minutes old would be empty but for their edge. */
+export function fromFirstJob<Point extends History["data"][number]>(
+  points: readonly Point[],
+): readonly Point[] {
+  const first = points.findIndex(({ enqueued, processed }) => enqueued > 0 || processed > 0);
+  return first <= 0 ? points : points.slice(Math.max(0, Math.min(first - 1, points.length - LEAST)));
+}
