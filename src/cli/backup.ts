@@ -5,6 +5,7 @@ import { CommandFailed } from "./exit.ts";
 import { confirm } from "./output/confirm.ts";
 import { createOutput } from "./output/output.ts";
 import { relativeTime } from "./output/times.ts";
+import { refuseBarePath } from "./target.ts";
 
 export interface BackupOptions {
   readonly store: string;
@@ -18,6 +19,7 @@ export interface RestoreOptions extends BackupOptions {
 export async function backup(file: string, { store, json }: BackupOptions): Promise<void> {
   const output = createOutput(json === true);
   const path = pathOf(store, "pg_dump backs up PostgreSQL");
+  if (existsSync(file)) throw new CommandFailed("usage", `${file} exists already; name another file`);
   const { bytes } = await output.during(`copying ${path}`, () => backupSqlite(path, file));
   output.answer({ store, file, bytes }, () => `${file}: ${sizeText(bytes)}, a copy of ${path}.`);
 }
@@ -39,6 +41,7 @@ export async function restore(file: string, { store, json, yes }: RestoreOptions
 }
 
 function pathOf(store: string, other: string): string {
+  refuseBarePath(store);
   const path = store.startsWith("sqlite:") ? store.slice("sqlite:".length) : "";
   if (path !== "") return path;
   throw new CommandFailed(

@@ -17,12 +17,16 @@ export interface FilterOptions {
 }
 
 /** The filters that every list of jobs takes. */
-export function withFilters(command: Command, leave: readonly "state"[] = []): Command {
+export function withFilters(
+  command: Command,
+  leave: readonly "state"[] = [],
+  states: readonly string[] = JOB_STATES,
+): Command {
   command
     .option("--queue <name>", "only jobs of this queue")
     .option("--type <type>", "only jobs of this type");
   if (!leave.includes("state"))
-    command.addOption(new Option("--state <state>", "only jobs in this state").choices(JOB_STATES));
+    command.addOption(new Option("--state <state>", "only jobs in this state").choices(states));
   return command
     .option(
       "--since <time>",
@@ -41,13 +45,24 @@ export function withErrorFilters(command: Command): Command {
 /** An instant for the wire: as written, or a duration before now. */
 export function instantOption(text: string, now: number, option: string): string {
   if (isDurationText(text)) return new Date(now - parseDuration(text, option, { zero: true })).toISOString();
-  return new Date(parseInstant(text, option)).toISOString();
+  return writtenInstant(text, option);
+}
+
+function writtenInstant(text: string, option: string): string {
+  try {
+    return new Date(parseInstant(text, option)).toISOString();
+  } catch (error) {
+    const fix = "write 15m, 2h, 1d or 2026-01-31T10:00:00Z";
+    throw new CommandFailed("usage", `${option}: ${JSON.stringify(text)} is not a time; ${fix}`, {
+      cause: error,
+    });
+  }
 }
 
 /** An instant for the wire: as written, or a duration after now. */
 export function futureOption(text: string, now: number, option: string): string {
   if (isDurationText(text)) return new Date(now + parseDuration(text, option, { zero: true })).toISOString();
-  return new Date(parseInstant(text, option)).toISOString();
+  return writtenInstant(text, option);
 }
 
 /** The filter for the wire, with the given options only. */

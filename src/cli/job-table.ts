@@ -3,8 +3,14 @@ import { type Column, tableText } from "./output/table.ts";
 import { relativeText } from "./output/times.ts";
 import type { Fields } from "./target.ts";
 
-/** When something happens to a job next, or when it ended. */
+/** The state for people: on the wire a job that only its limit holds is `available`. */
+export function shownState({ state, held_by }: Fields): string {
+  return held_by === undefined ? String(state) : "held";
+}
+
+/** When something happens to a job next, what holds it, or when it ended. */
 function whenText(job: Fields, now: number): string {
+  if (job.held_by !== undefined) return printable(`by limit ${job.held_by}`);
   const { scheduled_at, next_attempt_at, cancelled_at, discarded_at, completed_at, started_at, state } = job;
   const ended = cancelled_at ?? discarded_at ?? completed_at;
   if (ended !== undefined) return `ended ${relativeText(ended, now)}`;
@@ -15,13 +21,18 @@ function whenText(job: Fields, now: number): string {
 
 const columns = (now: number): Column<Fields>[] => [
   { title: "ID", show: ({ id }) => String(id) },
-  { title: "STATE", show: ({ state }) => paintState(String(state)) },
-  { title: "TYPE", show: ({ type }) => printable(String(type)), shrinkTo: 12 },
-  { title: "QUEUE", show: ({ queue }) => printable(String(queue)), shrinkTo: 8 },
-  { title: "ATTEMPT", show: ({ attempt, max_attempts }) => `${attempt}/${max_attempts}`, align: "right" },
-  { title: "CREATED", show: ({ created_at }) => relativeText(created_at, now) },
-  { title: "", show: (job) => whenText(job, now) },
-  { title: "ERROR", show: ({ error }) => printable(errorText(error)), shrinkTo: 10 },
+  { title: "STATE", show: (job) => paintState(shownState(job)) },
+  { title: "TYPE", show: ({ type }) => printable(String(type)), shrinkTo: 10 },
+  { title: "QUEUE", show: ({ queue }) => printable(String(queue)), shrinkTo: 8, drop: 3 },
+  {
+    title: "ATTEMPT",
+    show: ({ attempt, max_attempts }) => `${attempt}/${max_attempts}`,
+    align: "right",
+    drop: 4,
+  },
+  { title: "CREATED", show: ({ created_at }) => relativeText(created_at, now), drop: 5 },
+  { title: "", show: (job) => whenText(job, now), shrinkTo: 10, drop: 1 },
+  { title: "ERROR", show: ({ error }) => printable(errorText(error)), shrinkTo: 10, drop: 2 },
 ];
 
 export function errorText(error: unknown): string {
@@ -30,7 +41,7 @@ export function errorText(error: unknown): string {
   return [code, message].filter((part) => typeof part === "string").join(": ");
 }
 
-export function jobTable(jobs: readonly Fields[], now: number): string {
+export function jobTable(jobs: readonly Fields[], now: number, width?: number): string {
   const hasErrors = jobs.some(({ error }) => error !== undefined);
-  return tableText(hasErrors ? columns(now) : columns(now).slice(0, -1), jobs);
+  return tableText(hasErrors ? columns(now) : columns(now).slice(0, -1), jobs, width);
 }

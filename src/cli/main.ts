@@ -11,4 +11,7 @@ try {
 const { run } = await import("./program.ts");
 const code = await run(process.argv);
 // Exit even if a handler or a timer of a user's module is still running.
-process.stdout.write("", () => process.exit(code));
+// After a failed write, the listener of the error chooses the code.
+process.stdout.write("", (error) => {
+  if (!error) process.exit(code);
+});

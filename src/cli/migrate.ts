@@ -11,7 +11,7 @@ import {
 import { createLogOutput, type LogOutputOptions } from "./output/log.ts";
 import { createOutput } from "./output/output.ts";
 import { dim } from "./output/paint.ts";
-import { unopened } from "./target.ts";
+import { refuseBarePath, unopened } from "./target.ts";
 
 export interface MigrateOptions extends LogOutputOptions {
   readonly store: string;
@@ -40,6 +40,7 @@ export async function migrate({
 }
 
 function checkSchemaOption(address: string, schema: string | undefined): void {
+  refuseBarePath(address);
   if (schema !== undefined && !/^postgres(ql)?:/.test(address))
     throw refuse("invalid_option", "--schema", schema, "only PostgreSQL has schemas: leave it out");
   if (address === "memory:")

@@ -1,5 +1,6 @@
 import { nearestName } from "../core/nearest-name.ts";
 import { CommandFailed } from "./exit.ts";
+import { printable } from "./output/paint.ts";
 import { type Fields, Refusal, type Target } from "./target.ts";
 
 const LOOKED_AT = 200;
@@ -18,6 +19,37 @@ export async function onJob<Value>(
     const hint = near === undefined ? "" : `; did you mean ${near}?`;
     throw new CommandFailed("failed", `there is no job ${JSON.stringify(id)}${hint}`, { cause: error });
   }
+}
+
+const SHORTEST_PREFIX = 8;
+const MOST_CANDIDATES = 10;
+const PREFIX = /^[0-9a-f][0-9a-f-]*$/;
+const ID_LENGTH = 36;
+
+/** The id that is meant: as written, or that of the only job whose id begins so. */
+export async function meantJob(target: Target, written: string): Promise<string> {
+  const id = written.toLowerCase();
+  if (id.length < SHORTEST_PREFIX || id.length >= ID_LENGTH || !PREFIX.test(id)) return written;
+  const query = { search: id, per_page: MOST_CANDIDATES };
+  const { items, matched_by, pagination } = await target.get("/ojs/v1/admin/jobs", query);
+  const [first, ...others] = items as readonly Fields[];
+  if (matched_by !== "id" || first === undefined) return written;
+  const hasMore = (pagination as Fields).has_more === true;
+  if (others.length === 0 && !hasMore) return String(first.id);
+  const candidates = [first, ...others].map((job) => `\n  ${job.id}  ${printable(String(job.type))}`);
+  throw new CommandFailed(
+    "failed",
+    `several jobs have ids that begin with ${id}; name one of them:${candidates.join("")}${hasMore ? "\n  …" : ""}`,
+  );
+}
+
+/** As onJob, and the beginning of an id is enough. For questions only: an action needs the whole id. */
+export async function onMeantJob<Value>(
+  target: Target,
+  written: string,
+  ask: (path: string) => Promise<Value>,
+): Promise<Value> {
+  return onJob(target, await meantJob(target, written), ask);
 }
 
 /** Matches the first or last characters of an id, which is what people copy, or allows a few typing mistakes. */

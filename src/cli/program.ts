@@ -1,6 +1,7 @@
-import { Command, CommanderError } from "commander";
-import { CurfewError, ERRORS } from "../core/errors.ts";
-import { CommandFailed, EXITS } from "./exit.ts";
+import { Command } from "commander";
+import { commandWords } from "./command-words.ts";
+import { EXITS } from "./exit.ts";
+import { endAtFailedWrite, reportError } from "./report-error.ts";
 import { packageVersion } from "./version.ts";
 
 /** A command, or a noun with commands below it. Its module is loaded when the command line names it. */
@@ -207,57 +208,49 @@ const ENTRIES: readonly Entry[] = [
   },
 ];
 
+const NOTES = `
+Most commands take --store <address> or --url <url>, or CURFEW_STORE and CURFEW_URL.
+A noun alone lists: curfew queues is curfew queues ls.
+With --json an error is one line on standard error: {"error":{"code","message"}}. The code is failed, usage,
+unreachable, refused or interrupted.`;
+
 /** The program. Only the commands that `words` names are loaded; the others have a name and a summary. */
 export async function createProgram(words: readonly string[] | "all"): Promise<Command> {
   const program = new Command("curfew")
     .description("Background jobs that end on time.")
     .version(packageVersion())
-    .showHelpAfterError("(see curfew --help)")
-    .addHelpText(
-      "after",
-      "\nMost commands take --store <address> or --url <url>, or CURFEW_STORE and CURFEW_URL.",
-    );
+    .addHelpText("after", NOTES);
+  const isJson = words !== "all" && words.includes("--json");
+  // Under --json the error is printed once, as JSON.
+  if (isJson) program.configureOutput({ outputError: () => {} });
   for (const { name, summary, group, isHidden = false, load } of ENTRIES) {
     const command = program.command(name, { hidden: isHidden }).summary(summary).helpGroup(group);
-    if (words === "all" || words.includes(name)) (await load())(command);
+    if (words === "all" || words.some((word) => word === name || (word === "list" && name === "ls")))
+      (await load())(command);
   }
-  throwInsteadOfExit(program);
+  prepare(program, "curfew", isJson);
   return program;
 }
 
-function throwInsteadOfExit(command: Command): void {
-  command.exitOverride();
-  for (const each of command.commands) throwInsteadOfExit(each);
+/** Usage errors are thrown, and name the help of their own command. */
+function prepare(command: Command, path: string, isJson: boolean): void {
+  command.exitOverride().showHelpAfterError(isJson ? false : `(see ${path} --help)`);
+  for (const each of command.commands) {
+    if (each.name() === "ls") each.alias("list");
+    prepare(each, `${path} ${each.name()}`, isJson);
+  }
 }
 
-/** Runs one command and returns its exit code. A failure is one line; only a bug in curfew prints a stack. */
+/** Runs one command and returns its exit code. */
 export async function run(argv: readonly string[]): Promise<number> {
-  // `curfew ls | head` closes the pipe early; that is not a failure.
-  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code === "EPIPE") process.exit(EXITS.ok.code);
-    throw error;
-  });
+  const words = argv.slice(2);
+  const style = { isJson: words.includes("--json") };
+  endAtFailedWrite(style);
   try {
-    const program = await createProgram(argv.slice(2));
-    await program.parseAsync(argv);
+    const program = await createProgram(words);
+    await program.parseAsync(commandWords(program, words), { from: "user" });
     return EXITS.ok.code;
   } catch (error) {
-    return codeOf(error);
+    return reportError(error, style);
   }
-}
-
-function codeOf(error: unknown): number {
-  // Commander has printed the message. Help is not a failure.
-  if (error instanceof CommanderError) return error.exitCode === 0 ? EXITS.ok.code : EXITS.usage.code;
-  if (error instanceof CommandFailed) {
-    if (error.message !== "") process.stderr.write(`curfew: ${error.message}\n`);
-    return EXITS[error.exit].code;
-  }
-  if (!(error instanceof CurfewError)) {
-    console.error(error);
-    return EXITS.failed.code;
-  }
-  process.stderr.write(`curfew: ${error.message}\n`);
-  if (error.code === "store_failed" || error.code === "server_failed") return EXITS.unreachable.code;
-  return ERRORS[error.code].kind === "programmer" ? EXITS.usage.code : EXITS.failed.code;
 }

@@ -13,6 +13,7 @@ import { onStop } from "./on-stop.ts";
 import { createLogOutput, type LogOutput } from "./output/log.ts";
 import type { LogLevel } from "./output/log-levels.ts";
 import { dim, paint } from "./output/paint.ts";
+import { refuseBarePath } from "./target.ts";
 
 export interface ServeOptions {
   readonly store: string;
@@ -36,6 +37,7 @@ const DEMO_STORES = "the demo runs only on an embedded store: sqlite:<file> or m
 /** Serves until SIGTERM or SIGINT. Then running jobs may finish within `drain`. */
 export async function serve(options: ServeOptions): Promise<void> {
   parseDuration(options.drain, "drain", { zero: true });
+  refuseBarePath(options.store);
   if (options.demo && !/^(?:sqlite:|memory:)/.test(options.store))
     throw refuse("invalid_option", "demo: store", hidePassword(options.store), DEMO_STORES);
   const output = createLogOutput(options);

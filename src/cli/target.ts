@@ -72,6 +72,7 @@ async function storeRoutes(address: string): Promise<Routes> {
       "usage",
       "--store: memory: exists only inside its own process; pass --url with the server of that process",
     );
+  refuseBarePath(address);
   refuseMissingFile(address);
   const { hidePassword, openEngine } = await import("../open.ts");
   const { createServer } = await import("../server/app.ts");
@@ -96,13 +97,30 @@ async function storeRoutes(address: string): Promise<Routes> {
   };
 }
 
+/** A path without `sqlite:` is the most likely mistake. */
+export function refuseBarePath(address: string): void {
+  if (address === "" || address === "memory" || address.includes(":")) return;
+  const said = JSON.stringify(address);
+  throw new CommandFailed("usage", `--store: ${said} is not an address; did you mean sqlite:${address}?`);
+}
+
 /** Without this check a mistyped path would create an empty database, and every list would be empty. */
 function refuseMissingFile(address: string): void {
   if (!address.startsWith("sqlite:")) return;
   const path = address.slice("sqlite:".length);
   if (path === "" || existsSync(path)) return;
   const fix = "check the path, or make a new store with curfew migrate";
-  throw new CommandFailed("unreachable", `--store: there is no file ${JSON.stringify(path)}; ${fix}`);
+  throw new MissingFile("unreachable", `--store: there is no file ${JSON.stringify(path)}; ${fix}`, path);
+}
+
+/** The SQLite file of a store does not exist. */
+export class MissingFile extends CommandFailed {
+  readonly path: string;
+
+  constructor(exit: Exit, message: string, path: string) {
+    super(exit, message);
+    this.path = path;
+  }
 }
 
 export function unopened(name: string, error: unknown): Error {

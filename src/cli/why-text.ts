@@ -53,6 +53,24 @@ export function inCommands(text: string, job: string): string {
   );
 }
 
+/** The command that the advice names first; null if it names none. */
+function commandOf({ name, target, text }: Fields, job: string): string | null {
+  const look = typeof target === "string" ? LOOK[String(name)]?.(target) : undefined;
+  const named = COMMANDS.flatMap(([pattern]) => [...String(text).matchAll(pattern)])
+    .sort((a, b) => a.index - b.index)
+    .map(([said]) => inCommands(said, job));
+  return named[0] ?? look ?? null;
+}
+
+/** The answer with the command beside the text of each action. */
+export function withCommands(why: Fields): Fields {
+  const reasons = (why.reasons as readonly Fields[]).map((reason) => {
+    const action = reason.action as Fields;
+    return { ...reason, action: { ...action, command: commandOf(action, String(why.job_id)) } };
+  });
+  return { ...why, reasons };
+}
+
 /** A command to look further, for advice that names none. */
 const LOOK: Readonly<Record<string, (target: string) => string>> = {
   "look-at-job": (id) => `curfew why ${word(id)}`,
@@ -60,6 +78,9 @@ const LOOK: Readonly<Record<string, (target: string) => string>> = {
   "look-at-worker": () => "curfew workers ls",
   "start-worker": (queue) => `curfew work <module> --queues ${word(queue)}`,
 };
+
+/** The reasons that only a job has which waits for nothing but its limit. */
+const HELD: ReadonlySet<unknown> = new Set(["limit_full", "limit_strict", "rate_full", "limit_admitting"]);
 
 export function whyText(why: Fields, now: number): string {
   const reasons = why.reasons as readonly Fields[];
@@ -75,5 +96,6 @@ export function whyText(why: Fields, now: number): string {
       ...(look === undefined ? [] : [`     ${dim(look)}`]),
     ];
   });
-  return [`Job ${job} is ${paintState(String(why.state))}.`, ...lines].join("\n");
+  const isHeld = why.state === "pending" && reasons.some(({ code }) => HELD.has(code));
+  return [`Job ${job} is ${paintState(isHeld ? "held" : String(why.state))}.`, ...lines].join("\n");
 }

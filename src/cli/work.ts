@@ -9,6 +9,7 @@ import { onStop } from "./on-stop.ts";
 import { createLogOutput, type LogOutput } from "./output/log.ts";
 import type { LogLevel } from "./output/log-levels.ts";
 import { dim, paint } from "./output/paint.ts";
+import { refuseBarePath } from "./target.ts";
 import type { WorkedQueue } from "./worked-queues.ts";
 
 export interface WorkCommandOptions {
@@ -28,6 +29,7 @@ const CONCURRENCY = 10;
 /** Runs jobs until SIGTERM or SIGINT. Then running jobs may finish within `drain`. */
 export async function work(module: string, options: WorkCommandOptions): Promise<void> {
   parseDuration(options.drain, "--drain", { zero: true });
+  refuseBarePath(options.store);
   if (options.store === "memory:")
     throw new CommandFailed(
       "usage",

@@ -111,6 +111,11 @@ function stateOf(row: JobRow): JobState {
   return waitsForLimit(row) ? "available" : row.state;
 }
 
+/** The limit that holds a job which is `available` on the wire. */
+function heldText(row: JobRow): string {
+  return waitsForLimit(row) ? `,"held_by":${JSON.stringify(row.limitKey)}` : "";
+}
+
 const DEFAULT_ATTEMPTS = 3;
 
 function maxAttempts(row: JobRow): number {
@@ -130,6 +135,7 @@ export function jobText(row: JobRow, more = ""): string {
   return (
     `{"specversion":"1.0","id":"${row.id}","type":"${row.type}","queue":"${row.queue}","state":"${stateOf(row)}"` +
     `,"priority":${row.priority},"attempt":${row.attempt},"max_attempts":${maxAttempts(row)}` +
+    heldText(row) +
     timesText(row, fields) +
     limitsText(row) +
     (row.attempt > 0 || row.errors || row.checkpoint !== null ? tracesText(row) : "") +

@@ -63,6 +63,41 @@ describe("a question", () => {
     expect(stdout).toContain("curfew queues resume reports");
   });
 
+  it("takes the beginning of an id, and lists the candidates if several jobs have it", async () => {
+    const id = stage.jobs.waiting;
+    const [shown, why, many] = await Promise.all([
+      curfew(["show", id.slice(0, 35), "--store", stage.store]),
+      curfew(["why", id.slice(0, 35).toUpperCase(), "--url", stage.url]),
+      curfew(["explain", id.slice(0, 8), "--url", stage.url]),
+    ]);
+    expect(shown.stdout).toContain(id);
+    expect(why.stdout).toContain(`Job ${id} is available.`);
+    expect(many).toMatchObject({ code: 1, stdout: "" });
+    expect(many.stderr).toContain(`begin with ${id.slice(0, 8)}; name one of them:\n`);
+    expect(many.stderr).toContain(`\n  ${id}  report.build\n`);
+  });
+
+  it("about a queue that nobody knows says so, and names the one that was meant", async () => {
+    const [listed, paused, resumed] = await Promise.all([
+      curfew(["ls", "--queue", "reprots", "--url", stage.url]),
+      curfew(["queues", "pause", "greting", "--url", stage.url]),
+      curfew(["queues", "resume", "payments", "--url", stage.url]),
+    ]);
+    expect(listed).toMatchObject({
+      code: 0,
+      stdout: "No jobs.\n",
+      stderr: "no such queue: no job or worker knows reprots; did you mean reports?\n",
+    });
+    expect(paused).toMatchObject({ code: 0, stdout: "Queue greting is paused.\n" });
+    expect(paused.stderr).toBe("no job or worker knows queue greting; did you mean greetings?\n");
+    expect(resumed).toMatchObject({ code: 0, stdout: "Queue payments was not paused.\n", stderr: "" });
+  });
+
+  it("logs of a job that wrote nothing says so on standard error", async () => {
+    const ended = await curfew(["logs", stage.jobs.waiting, "--url", stage.url]);
+    expect(ended).toMatchObject({ code: 0, stdout: "", stderr: "No log lines.\n" });
+  });
+
   it("logs prints the lines of a job, and with --follow ends when the job has ended", async () => {
     const [plain, followed] = await Promise.all([
       curfew(["logs", stage.jobs.done, "--url", stage.url, "--json"]),

@@ -53,7 +53,7 @@ describe("curfew backup and restore", () => {
     writeFileSync(at("taken.db"), "taken");
     writeFileSync(at("text.db"), "hello ".repeat(200));
     const attempts: readonly (readonly [readonly string[], number, RegExp])[] = [
-      [["backup", at("taken.db"), "--store", store], 2, /does not exist yet/],
+      [["backup", at("taken.db"), "--store", store], 2, /taken\.db exists already; name another file/],
       [["backup", at("x.db"), "--store", `sqlite:${at("no.db")}`], 3, /there is no such file/],
       [["backup", at("x.db"), "--store", "postgres://localhost/app"], 2, /pg_dump/],
       [["backup", at("no/x.db"), "--store", store], 3, /there is no folder/],

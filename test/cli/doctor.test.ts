@@ -20,7 +20,12 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 interface Report {
   readonly is_ok: boolean;
-  readonly findings: readonly { readonly code: string; readonly level: string; readonly sentence: string }[];
+  readonly findings: readonly {
+    readonly code: string;
+    readonly level: string;
+    readonly sentence: string;
+    readonly action: string;
+  }[];
   readonly passed: readonly { readonly code: string }[];
 }
 
@@ -100,13 +105,14 @@ describe("curfew doctor", () => {
   });
 
   it.each([
-    ["a server that is down", ["--url", "http://127.0.0.1:9"]],
-    ["a database that is down", ["--store", "postgres://127.0.0.1:9/x"]],
-    ["a file that is missing", ["--store", "sqlite:/no/such.db"]],
-  ])("reports %s as a finding and ends with 3", async (_name, flags) => {
+    ["a server that is down", ["--url", "http://127.0.0.1:9"], /that the store or server runs/],
+    ["a database that is down", ["--store", "postgres://127.0.0.1:9/x"], /that the store or server runs/],
+    ["a file that is missing", ["--store", "sqlite:/no/such.db"], /^Check the path, or make a new store/],
+  ])("reports %s as a finding and ends with 3", async (_name, flags, advice) => {
     const report = await examine(flags);
     expect(report).toMatchObject({ code: 3, is_ok: false });
     expect(codesOf(report)).toEqual(["store_unreachable"]);
+    expect(report.findings[0]?.action).toMatch(advice);
   });
 
   it("is refused to a key that may only read", async () => {

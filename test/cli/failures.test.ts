@@ -1,9 +1,13 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { closeSync, existsSync, openSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import type { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { EXITS } from "../../src/cli/exit.ts";
 import { createDatabase } from "../postgres.ts";
 import { RunningCommand, server } from "../server/command.ts";
 import { answer, curfew, openStage, type Stage } from "./stage.ts";
@@ -30,6 +34,12 @@ describe("exit codes", () => {
     ],
     ["a count of nothing", ["ls", "--limit", "0"], 2, /Write a whole number from 1/],
     ["an address that is not a URL", ["ls", "--url", "localhost"], 2, /--url: "localhost" is not a URL/],
+    [
+      "a path without its kind",
+      ["ls", "--store", "/tmp/shop.db"],
+      2,
+      /"\/tmp\/shop\.db" is not an address; did you mean sqlite:\/tmp\/shop\.db\?/,
+    ],
     ["a store of an unknown kind", ["ls", "--store", "mysql://h"], 2, /write "memory:", "sqlite:path"/],
     [
       "a file that is not there",
@@ -46,7 +56,9 @@ describe("exit codes", () => {
     ],
   ])("%s", async (_name, flags, code, says) => {
     const ended = await curfew([...flags, "--json"]);
-    expect(ended.stderr).toMatch(says);
+    const { error } = JSON.parse(ended.stderr) as { error: { code: keyof typeof EXITS; message: string } };
+    expect(error.message).toMatch(says);
+    expect(EXITS[error.code].code).toBe(code);
     expect(ended).toMatchObject({ code, stdout: "" });
     expect(ended.stderr).not.toMatch(/^\s+at /m);
   });
@@ -111,6 +123,23 @@ describe("a target", () => {
     expect(await answer(["ls", "--store", database.url])).toMatchObject({ items: [{ id: job.id }] });
     expect(await answer(["why", String(job.id), "--store", database.url])).toMatchObject({
       state: "available",
+    });
+  });
+});
+
+describe("output that cannot be written", () => {
+  it.skipIf(!existsSync("/dev/full"))("ends a command with 1 and one line", async () => {
+    const full = openSync("/dev/full", "w");
+    const child = spawn(process.execPath, [MAIN, "stats", "--store", stage.store], {
+      env: { PATH: process.env.PATH, NO_COLOR: "1" },
+      stdio: ["ignore", full, "pipe"],
+    });
+    closeSync(full);
+    const stderr = text(child.stderr as Readable);
+    const [code] = await once(child, "close");
+    expect({ code, stderr: await stderr }).toEqual({
+      code: 1,
+      stderr: "curfew: cannot write the output: no space left on the device\n",
     });
   });
 });

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { describe, expect, it } from "vitest";
+import { commandWords } from "../../src/cli/command-words.ts";
 import { pageOf } from "../../src/cli/declare.ts";
 import { EXITS } from "../../src/cli/exit.ts";
 import { createProgram } from "../../src/cli/program.ts";
@@ -54,6 +55,42 @@ describe("a command that nobody named", () => {
     const other = light.commands.find((command) => command.name() === "cron");
     expect(named?.commands.length).toBeGreaterThan(0);
     expect(other?.commands).toEqual([]);
+  });
+});
+
+describe("the words of a command line", () => {
+  it.each([
+    ["queues", "queues ls"],
+    ["queues --url http://h", "queues ls --url http://h"],
+    ["queues --help", "queues --help"],
+    ["queues pause mail", "queues pause mail"],
+    ["maintenance", "maintenance"],
+    ["ls", "ls"],
+    ["help queues ls", "queues ls --help"],
+    ["help lst", "lst"],
+    ["help", "help"],
+  ])("%s means %s", (said, meant) => {
+    expect(commandWords(program, said.split(" "))).toEqual(meant.split(" "));
+  });
+
+  it.each([
+    ["ls --bogus", "(see curfew ls --help)"],
+    ["queues limit mail --bogus", "(see curfew queues limit --help)"],
+    ["queues lsst", "(see curfew queues --help)"],
+  ])("that are wrong, as in %s, end with %s", async (said, hint) => {
+    let text = "";
+    const fresh = await createProgram("all");
+    const catching = (command: Command) => {
+      command.configureOutput({
+        writeErr: (part) => {
+          text += part;
+        },
+      });
+      command.commands.forEach(catching);
+    };
+    catching(fresh);
+    await expect(fresh.parseAsync(said.split(" "), { from: "user" })).rejects.toThrow("error:");
+    expect(text.trim().split("\n").at(-1)).toBe(hint);
   });
 });
 

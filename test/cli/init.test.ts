@@ -123,7 +123,9 @@ describe("curfew init", () => {
     expect(readFileSync(join(folder, "package.json"), "utf8")).toBe(manifest);
     expect(readFileSync(join(folder, "jobs.ts"), "utf8")).toBe("// mine\n");
     expect(readFileSync(join(folder, "jobs.test.ts"), "utf8")).toContain('from "vitest"');
-    expect((await answer(["init", folder])).written).toEqual([]);
+    const again = await curfew(["init", folder]);
+    expect(again.stdout).toContain("Nothing was written: all files exist.");
+    expect(again.stdout).not.toContain("Next:");
   });
 
   it("refuses a store that does not fit into source code, and a folder that is a file", async () => {

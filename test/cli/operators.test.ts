@@ -160,6 +160,24 @@ describe.each(["sqlite", "server", "postgres"])("on %s", (name) => {
     expect(stdout).toMatch(/^TYPE +VERDICT +TIMEOUT[\s\S]*\nquick +unknown[\s\S]*\nquick: /);
   });
 
+  it("a job that only its limit holds is held everywhere, and activate names the limit", async () => {
+    const id = place(name).limitedId;
+    const [listed, shown, why, refused] = await Promise.all([
+      run("ls", "--state", "held"),
+      run("show", id),
+      run("why", id),
+      run("activate", id),
+    ]);
+    expect(listed.stdout).toMatch(new RegExp(`^${id} +held .* by limit bank 1$`, "m"));
+    expect(listed.stdout.trim().split("\n")).toHaveLength(2);
+    expect(shown.stdout).toMatch(/^state +held by limit bank 1$/m);
+    expect(why.stdout).toContain(`Job ${id} is held.`);
+    expect(refused).toMatchObject({ code: 1, stdout: "" });
+    expect(refused.stderr).toContain(
+      `job ${id} is held by its limit "bank 1"; run curfew limits set 'bank 1' --concurrency <count> to let more of them run`,
+    );
+  });
+
   it("a limit is listed, set and reset, and why names the command for it", async () => {
     const why = await run("why", place(name).limitedId);
     expect(why.stdout).toContain("run curfew limits set 'bank 1' --concurrency <count>");
@@ -169,6 +187,7 @@ describe.each(["sqlite", "server", "postgres"])("on %s", (name) => {
       rate: { limit: 100, period: "PT60S" },
     });
     const { stdout } = await run("limits", "ls");
+    expect(stdout).toMatch(/^KEY +AT ONCE +RATE +IN USE +WAITS/);
     expect(stdout).toMatch(/bank 1 +5 +100 per 1m .*set by an operator/);
     expect(await ask("limits", "reset", "bank 1")).toMatchObject({ concurrency: 1, rate: null });
     expect((await run("limits", "set", "bank 1")).stderr).toContain(
@@ -203,5 +222,7 @@ describe.each(["sqlite", "server", "postgres"])("on %s", (name) => {
     expect(items.map(({ reason }) => reason)).toContain("later");
     const { stdout } = await run("audit", "--action", String(items[0]?.action));
     expect(stdout).toMatch(/^WHEN +WHO +ACTION/);
+    const limits = await run("audit", "--action", "limit.put");
+    expect(limits.stdout).toMatch(/ limit\.put +bank 1\n/);
   });
 });

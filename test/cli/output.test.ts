@@ -1,4 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { adviceText } from "../../src/cli/commands/advise.ts";
+import { queueTable } from "../../src/cli/commands/queues.ts";
+import { instantOption } from "../../src/cli/filters.ts";
+import { jobTable } from "../../src/cli/job-table.ts";
 import { printable } from "../../src/cli/output/paint.ts";
 import { Progress } from "../../src/cli/output/progress.ts";
 import { tableText } from "../../src/cli/output/table.ts";
@@ -27,6 +31,15 @@ describe("relative times", () => {
   });
 });
 
+describe("a time on the command line", () => {
+  it("is a duration or an instant, and anything else is refused in the words of the command line", () => {
+    expect(instantOption("1h", 7_200_000, "--since")).toBe("1970-01-01T01:00:00.000Z");
+    expect(() => instantOption("bogus", 0, "--since")).toThrow(
+      '--since: "bogus" is not a time; write 15m, 2h, 1d or 2026-01-31T10:00:00Z',
+    );
+  });
+});
+
 describe("a table", () => {
   const rows = [{ id: "a", text: "a sentence that is much too long for this terminal" }];
   const columns = [
@@ -39,8 +52,50 @@ describe("a table", () => {
     expect(lines).toEqual(["ID  TEXT", "a   a sentence that…"]);
   });
 
+  it.each([60, 80, 120])("of jobs or queues fits %i columns: the least important are left out", (width) => {
+    const job = {
+      id: "0198f7e2-7b1c-7000-8000-000000000001",
+      state: "discarded",
+      type: "invoice.render.monthly",
+      queue: "invoices-of-the-month",
+      attempt: 3,
+      max_attempts: 3,
+      created_at: "1970-01-01T00:00:00.000Z",
+      discarded_at: "1970-01-01T00:01:00.000Z",
+      error: { code: "handler_error", message: "the printer is out of paper" },
+    };
+    const counts = { available: 12_345, scheduled: 12, retryable: 3, pending: 4, active: 5, completed: 99 };
+    const queue = {
+      name: "invoices-of-the-month",
+      paused: false,
+      counts,
+      dead_letters: 7,
+      latency_ms: { p95: 1_500 },
+      unattended: true,
+    };
+    const [jobs, queues] = [jobTable([job], 3_600_000, width), queueTable([queue], width)];
+    for (const line of `${jobs}\n${queues}`.split("\n")) expect(line.length).toBeLessThanOrEqual(width);
+    expect(jobs).toContain(job.id);
+    expect(jobs).toMatch(/^ID +STATE +TYPE/);
+    expect(queues).toMatch(/^QUEUE +STATE +READY/);
+    expect(queues).toContain("no worker takes it");
+  });
+
   it("is not cut where there is no terminal", () => {
     expect(tableText(columns, rows, Number.POSITIVE_INFINITY)).toContain("for this terminal");
+  });
+});
+
+describe("advice", () => {
+  it("that is the same for several types is said once", () => {
+    const text = "Not enough runs: 3 of 20.";
+    const row = { verdict: "unknown", timeout_ms: null, suggested_timeout_ms: null, run: null };
+    const more = { ...row, near_misses: 0, timeouts: { execution: 0 }, text };
+    const said = adviceText([
+      { ...more, type: "a" },
+      { ...more, type: "b" },
+    ]);
+    expect(said.split("\n\n")[1]).toBe(`a, b: ${text}`);
   });
 });
 

@@ -112,6 +112,18 @@ describe("the screen of top", () => {
     expect(head).toBe("curfew top  no answer for 9s: server is down");
   });
 
+  it("printed once, fits a terminal of 60 columns", () => {
+    const id = "0198f7e2-7b1c-7000-8000-000000000001";
+    const wide = {
+      ...DATA,
+      queues: [queue("invoices-of-the-month", 12_345, { unattended: true })],
+      workers: DATA.workers.map((worker) => ({ ...worker, id })),
+      running: [running(id, "invoice.render.monthly", 5_000)],
+      failed: DATA.failed.map((job) => ({ ...job, id, type: "invoice.render.monthly" })),
+    };
+    for (const line of onceText(wide, START, 60).split("\n")) expect(line.length).toBeLessThanOrEqual(60);
+  });
+
   it("prints nothing from the outside that could control the terminal", () => {
     const text = screenLines(DATA, pressAll(["4"]).state, { ...options, columns: 160 }).join("\n");
     expect(text).toContain("no  [31mpaper");

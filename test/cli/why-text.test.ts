@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { inCommands, whyText } from "../../src/cli/why-text.ts";
+import { inCommands, whyText, withCommands } from "../../src/cli/why-text.ts";
 
 const WHY = join(import.meta.dirname, "../../src/core/job/why");
 
@@ -61,6 +61,28 @@ describe("the advice of why on the command line", () => {
       .map((call) => call.replaceAll(/\$\{[^}]*\}/g, "x-1"));
     expect(asGiven.length).toBeGreaterThan(10);
     expect(asGiven.filter((call) => /engine\.|handle\./.test(inCommands(call, "j-9")))).toEqual([]);
+  });
+
+  it("has the command beside the text, for programs", () => {
+    const action = (name: string, target: string | null, text: string) => ({
+      action: { name, target, text },
+    });
+    const why = {
+      job_id: "j-9",
+      reasons: [
+        action("raise-limit", "k", 'Wait, or call engine.limits.put("k", …) to let more of them run.'),
+        action("extend", "j-9", 'Call engine.extend("j-9", …) if it needs longer, or engine.cancel("j-9").'),
+        action("start-worker", "mail", 'Start a worker that takes queue "mail".'),
+        action("wait", null, "Nothing needs to be done."),
+      ],
+    };
+    const { reasons } = withCommands(why) as { reasons: { action: { command: string | null } }[] };
+    expect(reasons.map((reason) => reason.action.command)).toEqual([
+      "curfew limits set k --concurrency <count>",
+      "curfew extend j-9 --attempt <duration>",
+      "curfew work <module> --queues mail",
+      null,
+    ]);
   });
 
   it("quotes a name that a shell would split", () => {

@@ -65,9 +65,12 @@ const COLUMNS: readonly Column<Fields>[] = [
   { title: "TIMEOUTS", show: ({ timeouts }) => String((timeouts as Fields).execution), align: "right" },
 ];
 
-function adviceText(rows: readonly Fields[]): string {
-  const texts = rows.map(({ type, text }) =>
-    wrapText(`${printable(String(type))}: ${printable(String(text))}`, "", "  "),
-  );
+export function adviceText(rows: readonly Fields[]): string {
+  // Types with the same advice share a line.
+  const byText = Map.groupBy(rows, ({ text }) => String(text));
+  const texts = [...byText].map(([text, same]) => {
+    const types = same.map(({ type }) => printable(String(type))).join(", ");
+    return wrapText(`${types}: ${printable(text)}`, "", "  ");
+  });
   return [tableText(COLUMNS, rows), "", ...texts].join("\n");
 }

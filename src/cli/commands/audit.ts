@@ -18,9 +18,15 @@ const columns = (now: number): Column<Fields>[] => [
   { title: "WHEN", show: ({ at }) => relativeText(at, now) },
   { title: "WHO", show: ({ actor }) => printable(String(actor)), shrinkTo: 8 },
   { title: "ACTION", show: ({ action }) => printable(String(action)) },
-  { title: "ON", show: ({ job_id, queue }) => printable(String(job_id ?? queue ?? "")), shrinkTo: 12 },
+  { title: "ON", show: (entry) => printable(targetOf(entry)), shrinkTo: 12 },
   { title: "REASON", show: ({ reason }) => printable(String(reason ?? "")), shrinkTo: 10 },
 ];
+
+/** What was acted on. Only jobs and queues have fields of their own. */
+function targetOf({ job_id, queue, details }: Fields): string {
+  const { key, cron } = (details ?? {}) as Fields;
+  return String(job_id ?? queue ?? key ?? cron ?? "");
+}
 
 export function register(command: Command): void {
   command.description("List what operators did, the newest first.");

@@ -6,7 +6,7 @@ import type { Output } from "../output/output.ts";
 import { dim, type Format, paint, printable } from "../output/paint.ts";
 import { wrapText } from "../output/wrap.ts";
 import { act } from "../run-command.ts";
-import type { Fields } from "../target.ts";
+import { type Fields, MissingFile } from "../target.ts";
 
 interface DoctorOptions {
   readonly strict?: boolean;
@@ -50,7 +50,8 @@ async function unreachable(error: CommandFailed): Promise<Fields> {
     import("../../server/process-facts.ts"),
   ]);
   const here = await processFacts(process.cwd());
-  const facts = { openProblem: error.message, process: here, store: null, work: null };
+  const missingFile = error instanceof MissingFile ? error.path : undefined;
+  const facts = { openProblem: error.message, missingFile, process: here, store: null, work: null };
   return { is_ok: false, ...examine(facts) };
 }
 

@@ -3,7 +3,7 @@ import { parseDuration } from "../../core/time.ts";
 import { wholeNumber, withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
 import { errorText } from "../job-table.ts";
-import { onJob } from "../not-found.ts";
+import { meantJob, onJob } from "../not-found.ts";
 import { dim, paint, paintState, printable } from "../output/paint.ts";
 import { rest } from "../rest.ts";
 import { act, type TargetContext } from "../run-command.ts";
@@ -16,7 +16,9 @@ const RECONNECT = 1_000;
 const ENDED: ReadonlySet<unknown> = new Set(["completed", "discarded", "cancelled"]);
 
 export function declareLogs(command: Command): void {
-  command.description("Print the log lines that the attempts of a job wrote.").argument("<id>", "its id");
+  command
+    .description("Print the log lines that the attempts of a job wrote.")
+    .argument("<id>", "its id, or at least its first 8 characters");
   withTarget(command).option("-f, --follow", "print new lines until the job ends");
   withPage(command, {
     examples: [
@@ -27,14 +29,18 @@ export function declareLogs(command: Command): void {
   });
   act<{ readonly follow?: boolean }>(command, async (context, { follow }, [id]) => {
     const { target, output, signal } = context;
+    const meant = await meantJob(target, id as string);
     for (let printed = 0; ; ) {
       // Read the state before the log, so that the log of an ended job is complete.
-      const { job } = await onJob(target, id as string, (path) => target.get(path));
-      const { lines } = await onJob(target, id as string, (path) => target.get(`${path}/logs`));
+      const { job } = await onJob(target, meant, (path) => target.get(path));
+      const { lines } = await onJob(target, meant, (path) => target.get(`${path}/logs`));
       const all = lines as readonly Fields[];
       for (const line of all.slice(printed)) output.line(line, () => logText(line));
       printed = Math.max(printed, all.length);
-      if (!follow || ENDED.has((job as Fields).state)) return;
+      if (!follow || ENDED.has((job as Fields).state)) {
+        if (printed === 0) output.note("No log lines.");
+        return;
+      }
       await rest(LOOK_EVERY, signal);
       signal.throwIfAborted();
     }

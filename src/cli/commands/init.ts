@@ -35,6 +35,7 @@ function resultText({ folder, written, kept, scripts }: Initialised): string {
     ...written.map((path) => `wrote  ${path}`),
     ...kept.map((path) => dim(`kept   ${path}, which exists`)),
   ];
+  if (written.length === 0) return [...lines, "", "Nothing was written: all files exist."].join("\n");
   const next = [
     ...enter,
     "npm install",

@@ -1,21 +1,25 @@
 import type { Command } from "commander";
+import { JOB_STATES } from "../../core/job/job.ts";
 import { BULK_JSON, type BulkOptions, type BulkVerb, bulk, withBulkOptions } from "../bulk.ts";
 import { countNumber, withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
 import { actionFilter, type FilterOptions, filterFields, withErrorFilters, withFilters } from "../filters.ts";
-import { errorText, jobTable } from "../job-table.ts";
-import { onJob } from "../not-found.ts";
+import { errorText, jobTable, shownState } from "../job-table.ts";
+import { lookUpQueue } from "../known-queues.ts";
+import { onJob, onMeantJob } from "../not-found.ts";
 import { dim, paint, paintState, printable } from "../output/paint.ts";
 import { fieldsText, tableText } from "../output/table.ts";
 import { relativeText, relativeTime } from "../output/times.ts";
 import { act, type TargetContext } from "../run-command.ts";
 import type { Fields, Query } from "../target.ts";
-import { whyText } from "../why-text.ts";
+import { inCommands, whyText, withCommands } from "../why-text.ts";
 import { declareEnqueue, declareExtend } from "./change-job.ts";
 import { declareLogs, declareTail, declareWait } from "./follow.ts";
 
 const ID = "0198f7e2-7b1c-7000-8000-000000000001";
 const PAGE = 200;
+/** Bounds a search that drops most of what it reads. */
+const MOST_PAGES = 1_000;
 
 const VERBS: Readonly<Record<string, (command: Command) => void>> = {
   ls: declareList,
@@ -50,38 +54,55 @@ interface ListOptions extends FilterOptions {
 
 function declareList(command: Command): void {
   command.description("List jobs, the newest first.");
-  withFilters(withTarget(command))
+  withFilters(withTarget(command), [], [...JOB_STATES, "held"])
     .option("--limit <count>", "at most this many", countNumber, 50)
     .option("--oldest", "the oldest first");
   withPage(command, {
     examples: [
       ["ls", "the newest 50 jobs"],
       ["ls --state discarded --since 1h", "what failed for good among the jobs of the last hour"],
+      ["ls --state held", "jobs that only wait for their limit"],
       ["ls --queue payments --json", "for a program"],
     ],
-    json: '{"items":[job],"has_more"}; a job as in docs/openapi.json',
+    json: '{"items":[job],"has_more"}; a job as in docs/openapi.json; a held job is available and has "held_by", its limit',
+    more: [
+      "A job is held while only its limit keeps it waiting. It is pending while it waits for steps before it, or for",
+      "curfew activate.",
+    ].join("\n"),
   });
   act<ListOptions>(command, list);
 }
 
 async function list({ target, output }: TargetContext, options: ListOptions): Promise<void> {
-  const filter = filterFields(options, target.now()) as Query;
+  const isHeld = options.state === "held";
+  // The store knows held jobs as pending ones.
+  const state = isHeld ? "pending" : options.state;
+  const wanted = { ...options, ...(state !== undefined && { state }) };
+  const filter = filterFields(wanted, target.now()) as Query;
   const items: Fields[] = [];
   let cursor: unknown = null;
+  let pages = 0;
   do {
     const page = await target.get("/ojs/v1/admin/jobs", {
       ...filter,
-      per_page: Math.max(1, Math.min(PAGE, options.limit - items.length)),
+      per_page: isHeld ? PAGE : Math.max(1, Math.min(PAGE, options.limit - items.length)),
       ...(options.oldest && { order: "asc" }),
       ...(cursor !== null && { cursor: String(cursor) }),
     });
-    items.push(...(page.items as Fields[]));
+    const found = page.items as Fields[];
+    items.push(...(isHeld ? found.filter(({ held_by }) => held_by !== undefined) : found));
     cursor = (page.pagination as Fields).next_cursor;
-  } while (cursor !== null && items.length < options.limit);
-  const hasMore = cursor !== null;
+    pages += 1;
+  } while (cursor !== null && items.length < options.limit && pages < MOST_PAGES);
+  const hasMore = cursor !== null || items.length > options.limit;
+  items.splice(options.limit);
   output.answer({ items, has_more: hasMore }, () =>
     items.length === 0 ? "No jobs." : jobTable(items, target.now()),
   );
+  if (items.length === 0 && options.queue !== undefined) {
+    const { isKnown, hint } = await lookUpQueue(target, options.queue);
+    if (!isKnown) output.note(`no such queue: no job or worker knows ${printable(options.queue + hint)}`);
+  }
   if (hasMore && items.length > 0)
     output.note(dim(`There are more; pass --limit ${options.limit * 4}, or a filter.`, process.stderr));
 }
@@ -89,10 +110,10 @@ async function list({ target, output }: TargetContext, options: ListOptions): Pr
 function declareShow(command: Command): void {
   command
     .description("Show one job: its state, limits, errors, payload and result.")
-    .argument("<id>", "its id");
+    .argument("<id>", "its id, or at least its first 8 characters");
   withPage(withTarget(command), {
     examples: [[`show ${ID}`, "everything about it"]],
-    json: "the job as in docs/openapi.json",
+    json: 'the job as in docs/openapi.json; a held job is available and has "held_by", the key of its limit',
   });
   act(command, show);
 }
@@ -121,14 +142,19 @@ async function show(
   _options: object,
   [id]: readonly string[],
 ): Promise<void> {
-  const { job } = await onJob(target, id as string, (path) => target.get(path));
+  const { job } = await onMeantJob(target, id as string, (path) => target.get(path));
   output.answer(job, () => jobText(job as Fields, target.now()));
+}
+
+function stateText(job: Fields): string {
+  const held = job.held_by === undefined ? "" : ` by limit ${printable(String(job.held_by))}`;
+  return paintState(shownState(job)) + held + (job.dead_letter ? " (dead letter)" : "");
 }
 
 function jobText(job: Fields, now: number): string {
   const fields: [string, string][] = [
     ["id", String(job.id)],
-    ["state", paintState(String(job.state)) + (job.dead_letter ? " (dead letter)" : "")],
+    ["state", stateText(job)],
     ["type", printable(String(job.type))],
     ["queue", printable(String(job.queue))],
     ["priority", String(job.priority)],
@@ -154,27 +180,27 @@ function jobText(job: Fields, now: number): string {
 function declareWhy(command: Command): void {
   command
     .description("Say why a job does not run, does not end, or ended as it did.")
-    .argument("<id>", "its id");
+    .argument("<id>", "its id, or at least its first 8 characters");
   withPage(withTarget(command), {
     examples: [[`why ${ID}`, "act on the first reason"]],
-    json: '{"job_id","state","asked_at","reasons":[{"code","sentence","since","until","who","link","action"}]}',
+    json: '{"job_id","state","asked_at","reasons":[{"code","sentence","since","until","who","link","action":{"name","target","text","command"}}]}',
   });
   act(command, async ({ target, output }, _options, [id]) => {
-    const why = await onJob(target, id as string, (path) => target.get(`${path}/why`));
-    output.answer(why, () => whyText(why, target.now()));
+    const why = await onMeantJob(target, id as string, (path) => target.get(`${path}/why`));
+    output.answer(withCommands(why), () => whyText(why, target.now()));
   });
 }
 
 function declareExplain(command: Command): void {
   command
     .description("Say for every limit of a job which source set it, and when it ends the job.")
-    .argument("<id>", "its id");
+    .argument("<id>", "its id, or at least its first 8 characters");
   withPage(withTarget(command), {
     examples: [[`explain ${ID}`, "where its timeouts and retries come from"]],
     json: '{"fields":[{"field","value","source","lost"}],"instants":{name: epoch milliseconds or null},"fixed","warnings"}',
   });
   act(command, async ({ target, output }, _options, [id]) => {
-    const { explanation } = await onJob(target, id as string, (path) => target.get(`${path}/explain`));
+    const { explanation } = await onMeantJob(target, id as string, (path) => target.get(`${path}/explain`));
     output.answer(explanation, () => explanationText(explanation as Fields, target.now()));
   });
 }
@@ -235,8 +261,13 @@ function declareActivate(command: Command): void {
     json: "the job as in docs/openapi.json",
   });
   act(command, async ({ target, output }, _options, [id]) => {
-    const { job } = await onJob(target, id as string, (path) => target.send("POST", `${path}/activate`, {}));
-    output.answer(job, () => `Job ${id} is ${paintState(String((job as Fields).state))}.`);
+    const { job } = await onJob(target, id as string, (path) =>
+      target.send("POST", `${path}/activate`, {}),
+    ).catch((error: unknown) => {
+      if (!(error instanceof CommandFailed)) throw error;
+      throw new CommandFailed(error.exit, inCommands(error.message, id as string), { cause: error });
+    });
+    output.answer(job, () => `Job ${id} is ${stateText(job as Fields)}.`);
   });
 }
 

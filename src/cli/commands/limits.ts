@@ -22,7 +22,7 @@ const columns = (now: number): Column<Fields>[] => [
   { title: "KEY", show: ({ key }) => printable(String(key)), shrinkTo: 12 },
   { title: "AT ONCE", show: ({ concurrency }) => String(concurrency ?? "-"), align: "right" },
   { title: "RATE", show: ({ rate }) => rateText(rate as Fields | null) },
-  { title: "RUNS", show: ({ active }) => String(active), align: "right" },
+  { title: "IN USE", show: ({ active }) => String(active), align: "right" },
   { title: "WAITS", show: ({ waiting }) => String(waiting), align: "right" },
   { title: "NEXT", show: ({ next_at }) => relativeText(next_at, now) },
   { title: "", show: ({ override }) => (override === undefined ? "" : "set by an operator") },

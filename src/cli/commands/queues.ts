@@ -2,6 +2,7 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import { withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
 import { instantOption } from "../filters.ts";
+import { lookUpQueue } from "../known-queues.ts";
 import { offered } from "../not-found.ts";
 import { confirm } from "../output/confirm.ts";
 import { paint, paintState, printable } from "../output/paint.ts";
@@ -27,6 +28,7 @@ function declareList(command: Command): void {
   command.description("List queues with the numbers of waiting and running jobs.");
   withPage(withTarget(command), {
     examples: [["queues ls", "all queues; one that no live worker takes is marked"]],
+    more: "HELD counts jobs that wait for their limit, for steps before them, or for curfew activate.",
     json: '{"items":[{"name","paused","depth","counts","throughput","latency_ms"?,"configuration","unattended"}]}',
   });
   act(command, list);
@@ -41,15 +43,19 @@ const COLUMNS: readonly Column<Fields>[] = [
   { title: "QUEUE", show: ({ name }) => printable(String(name)), shrinkTo: 12 },
   { title: "STATE", show: ({ paused }) => paintState(paused ? "paused" : "active") },
   { title: "READY", show: count("available"), align: "right" },
-  { title: "LATER", show: count("scheduled"), align: "right" },
-  { title: "RETRY", show: count("retryable"), align: "right" },
-  { title: "HELD", show: count("pending"), align: "right" },
+  { title: "LATER", show: count("scheduled"), align: "right", drop: 3 },
+  { title: "RETRY", show: count("retryable"), align: "right", drop: 2 },
+  { title: "HELD", show: count("pending"), align: "right", drop: 1 },
   { title: "RUNS", show: count("active"), align: "right" },
-  { title: "DONE 24H", show: count("completed"), align: "right" },
-  { title: "DEAD 24H", show: ({ dead_letters }) => String(dead_letters), align: "right" },
-  { title: "P95", show: ({ latency_ms }) => p95Text(latency_ms), align: "right" },
+  { title: "DONE 24H", show: count("completed"), align: "right", drop: 5 },
+  { title: "DEAD 24H", show: ({ dead_letters }) => String(dead_letters), align: "right", drop: 4 },
+  { title: "P95", show: ({ latency_ms }) => p95Text(latency_ms), align: "right", drop: 6 },
   { title: "", show: ({ unattended }) => (unattended ? paint("yellow", "no worker takes it") : "") },
 ];
+
+export function queueTable(queues: readonly Fields[], width?: number): string {
+  return tableText(COLUMNS, queues, width);
+}
 
 function p95Text(latency: unknown): string {
   return latency === undefined ? "-" : spanText(Number((latency as Fields).p95));
@@ -65,7 +71,7 @@ async function list({ target, output }: TargetContext): Promise<void> {
     ...queue,
     unattended: unattended.has(queue.name),
   }));
-  output.answer({ items }, () => (items.length === 0 ? "No queues." : tableText(COLUMNS, items)));
+  output.answer({ items }, () => (items.length === 0 ? "No queues." : queueTable(items)));
 }
 
 const PAUSES = {
@@ -82,9 +88,13 @@ function declarePause(command: Command, action: keyof typeof PAUSES): void {
     json: '{"name","paused","status","paused_at"?}',
   });
   act<{ readonly reason?: string }>(command, async ({ target, output }, { reason }, [queue]) => {
+    const name = printable(queue as string);
+    const { isKnown, isPaused, hint } = await lookUpQueue(target, queue as string);
+    if (!isKnown) output.note(`no job or worker knows queue ${name}${printable(hint)}`);
     const path = `${PATH}/${encodeURIComponent(queue as string)}/${action}`;
     const reply = await target.send("POST", path, reason === undefined ? {} : { reason });
-    output.answer(reply.queue, () => `Queue ${printable(queue as string)} ${done}.`);
+    const wasRunning = action === "resume" && (isPaused === false || !isKnown);
+    output.answer(reply.queue, () => `Queue ${name} ${wasRunning ? "was not paused" : done}.`);
   });
 }
 

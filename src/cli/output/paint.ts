@@ -27,6 +27,7 @@ const STATES: Readonly<Record<string, Format>> = {
   stale: "red",
   paused: "yellow",
   quiet: "yellow",
+  held: "yellow",
   retryable: "yellow",
   cancelled: "dim",
 };

@@ -8,6 +8,8 @@ export interface Column<Row> {
   readonly align?: "right";
   /** The least width to which this column may shrink when the table is too wide; absent: it never shrinks. */
   readonly shrinkTo?: number;
+  /** Left out where the terminal is too narrow, the highest number first; absent: it is always there. */
+  readonly drop?: number;
 }
 
 const GAP = 2;
@@ -22,14 +24,13 @@ const lengthOf = (text: string) => stripVTControlCharacters(text).length;
 
 /** Rows under titles, at most as wide as the terminal. */
 export function tableText<Row>(
-  columns: readonly Column<Row>[],
+  wanted: readonly Column<Row>[],
   rows: readonly Row[],
   width = terminalWidth(),
 ): string {
+  const columns = fitting(wanted, rows, width);
   const cells = rows.map((row) => columns.map(({ show }) => show(row)));
-  const widths = columns.map(({ title }, index) =>
-    Math.max(title.length, ...cells.map((line) => lengthOf(line[index] as string))),
-  );
+  const widths = columns.map((column) => widthOf(column, rows));
   shrink(columns, widths, width);
   const line = (texts: readonly string[]) =>
     texts
@@ -38,6 +39,30 @@ export function tableText<Row>(
       .trimEnd();
   const titles = dim(line(columns.map(({ title }) => title)));
   return [titles, ...cells.map(line)].join("\n");
+}
+
+function widthOf<Row>({ title, show }: Column<Row>, rows: readonly Row[]): number {
+  return rows.reduce((most, row) => Math.max(most, lengthOf(show(row))), title.length);
+}
+
+/** The columns that fit after they have shrunk. */
+function fitting<Row>(columns: readonly Column<Row>[], rows: readonly Row[], width: number) {
+  if (width === UNBOUNDED) return columns;
+  const least = (column: Column<Row>) =>
+    Math.min(
+      widthOf(column, rows),
+      Math.max(column.shrinkTo ?? Number.POSITIVE_INFINITY, column.title.length),
+    );
+  const order = columns
+    .filter(({ drop }) => drop !== undefined)
+    .sort((a, b) => Number(b.drop) - Number(a.drop));
+  let kept = columns;
+  const needed = () => kept.reduce((sum, column) => sum + least(column) + GAP, -GAP);
+  for (const column of order) {
+    if (needed() <= width) break;
+    kept = kept.filter((each) => each !== column);
+  }
+  return kept;
 }
 
 /** Shrinks columns, the last one first, until the table fits. */

@@ -1,8 +1,9 @@
 import { stripVTControlCharacters } from "node:util";
 import { errorText } from "../job-table.ts";
 import { dim, paint, paintState, printable } from "../output/paint.ts";
-import { type Column, tableText } from "../output/table.ts";
+import { type Column, tableText, terminalWidth } from "../output/table.ts";
 import { relativeText, spanText } from "../output/times.ts";
+import { wrapText } from "../output/wrap.ts";
 import type { Fields } from "../target.ts";
 import type { TopData } from "./data.ts";
 import { ORDERS, PANES, type Pane, rowsOf, selectedIndex, type TopAction, type TopState } from "./state.ts";
@@ -40,22 +41,23 @@ const COLUMNS: Readonly<Record<Pane, (now: number) => readonly Column<Fields>[]>
     { title: "QUEUE", show: ({ name }) => printable(String(name)), shrinkTo: 12 },
     { title: "STATE", show: ({ paused }) => paintState(paused ? "paused" : "active") },
     { title: "READY", show: count("available"), align: "right" },
-    { title: "LATER", show: count("scheduled"), align: "right" },
-    { title: "RETRY", show: count("retryable"), align: "right" },
+    { title: "LATER", show: count("scheduled"), align: "right", drop: 3 },
+    { title: "RETRY", show: count("retryable"), align: "right", drop: 2 },
     { title: "RUNS", show: count("active"), align: "right" },
-    { title: "OLDEST WAIT", show: ({ oldest_wait_ms }) => wait(oldest_wait_ms), align: "right" },
+    { title: "OLDEST WAIT", show: ({ oldest_wait_ms }) => wait(oldest_wait_ms), align: "right", drop: 1 },
     {
       title: "PER MINUTE",
       show: ({ throughput }) => String((throughput as Fields).processed_per_minute ?? 0),
       align: "right",
+      drop: 4,
     },
     { title: "", show: ({ unattended }) => (unattended ? paint("yellow", "no worker takes it") : "") },
   ],
   workers: (now) => [
-    { title: "WORKER", show: ({ id }) => printable(String(id)) },
+    { title: "WORKER", show: ({ id }) => printable(String(id)), shrinkTo: 14 },
     { title: "STATE", show: ({ state }) => paintState(String(state)) },
     { title: "RUNS", show: ({ active_jobs }) => String(active_jobs), align: "right" },
-    { title: "LAST BEAT", show: ({ last_heartbeat_at }) => relativeText(last_heartbeat_at, now) },
+    { title: "LAST BEAT", show: ({ last_heartbeat_at }) => relativeText(last_heartbeat_at, now), drop: 1 },
     {
       title: "QUEUES",
       show: ({ queues }) => printable((queues as readonly string[]).join(", ")),
@@ -65,17 +67,27 @@ const COLUMNS: Readonly<Record<Pane, (now: number) => readonly Column<Fields>[]>
   running: (now) => [
     { title: "DEADLINE", show: (job) => deadlineText(job, now) },
     { title: "TYPE", show: ({ type }) => printable(String(type)), shrinkTo: 12 },
-    { title: "QUEUE", show: ({ queue }) => printable(String(queue)), shrinkTo: 8 },
-    { title: "TRY", show: ({ attempt, max_attempts }) => `${attempt}/${max_attempts}`, align: "right" },
-    { title: "RUNS FOR", show: ({ started_at }) => sinceText(started_at, now), align: "right" },
+    { title: "QUEUE", show: ({ queue }) => printable(String(queue)), shrinkTo: 8, drop: 1 },
+    {
+      title: "TRY",
+      show: ({ attempt, max_attempts }) => `${attempt}/${max_attempts}`,
+      align: "right",
+      drop: 3,
+    },
+    { title: "RUNS FOR", show: ({ started_at }) => sinceText(started_at, now), align: "right", drop: 2 },
     { title: "ID", show: ({ id }) => String(id), shrinkTo: 14 },
   ],
   failed: (now) => [
     { title: "FAILED", show: ({ discarded_at }) => relativeText(discarded_at, now) },
     { title: "TYPE", show: ({ type }) => printable(String(type)), shrinkTo: 12 },
-    { title: "QUEUE", show: ({ queue }) => printable(String(queue)), shrinkTo: 8 },
-    { title: "TRY", show: ({ attempt, max_attempts }) => `${attempt}/${max_attempts}`, align: "right" },
-    { title: "ERROR", show: ({ error }) => paint("red", printable(errorText(error))), shrinkTo: 20 },
+    { title: "QUEUE", show: ({ queue }) => printable(String(queue)), shrinkTo: 8, drop: 1 },
+    {
+      title: "TRY",
+      show: ({ attempt, max_attempts }) => `${attempt}/${max_attempts}`,
+      align: "right",
+      drop: 3,
+    },
+    { title: "ERROR", show: ({ error }) => paint("red", printable(errorText(error))), shrinkTo: 16 },
     { title: "ID", show: ({ id }) => String(id), shrinkTo: 14 },
   ],
 };
@@ -230,13 +242,13 @@ export function screenLines(data: TopData, state: TopState, options: ScreenOptio
 }
 
 /** Everything as plain text, for a file or a program that reads no JSON. */
-export function onceText(data: TopData, state: TopState): string {
+export function onceText(data: TopData, state: TopState, width = terminalWidth()): string {
   const panes = PANES.map((pane) => {
     const rows = rowsOf(data, state, pane);
     const title = paint("bold", `${pane.toUpperCase()} ${rows.length}`);
     return rows.length === 0
       ? `${title}\n${dim(NOTHING[pane])}`
-      : `${title}\n${tableText(COLUMNS[pane](data.at), rows)}`;
+      : `${title}\n${tableText(COLUMNS[pane](data.at), rows, width)}`;
   });
-  return [summaryText(data), ...panes].join("\n\n");
+  return [wrapText(summaryText(data), "", "", width), ...panes].join("\n\n");
 }

@@ -139,7 +139,18 @@ const TABLE: readonly Row[] = [
     /2 copies of @opentelemetry\/api/,
   ],
   ["maintenance_on", "warning", withWork({ maintenanceSince: NOW - 3_600_000 }), /on for 1h/],
-  ["queue_paused", "note", withWork({ paused: [{ queue: "mail", since: NOW - 60_000 }] }), /"mail" for 1m/],
+  [
+    "queue_paused",
+    "note",
+    withWork({ paused: [{ queue: "mail", since: NOW - 60_000, waiting: 0 }] }),
+    /"mail" for 1m\.$/,
+  ],
+  [
+    "queue_paused",
+    "warning",
+    withWork({ paused: [{ queue: "mail", since: NOW - 60_000, waiting: 3 }] }),
+    /"mail" for 1m, with 3 ready jobs/,
+  ],
   [
     "queue_without_worker",
     "error",
@@ -179,7 +190,7 @@ describe("the rules of the doctor", () => {
   it("name errors before warnings and notes", () => {
     const facts = withWork({
       maintenanceSince: NOW,
-      paused: [{ queue: "mail", since: NOW }],
+      paused: [{ queue: "mail", since: NOW, waiting: 0 }],
       unattended: [{ queue: "mail", waiting: 1, hasMore: true, didYouMean: null }],
     });
     expect(examine(facts).findings.map(({ level }) => level)).toEqual(["error", "warning", "note"]);

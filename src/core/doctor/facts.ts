@@ -100,7 +100,8 @@ export interface WorkFacts {
   readonly now: Instant;
   readonly workers: readonly WorkerFacts[];
   readonly unattended: readonly UnattendedFacts[];
-  readonly paused: readonly { readonly queue: string; readonly since: Instant }[];
+  /** With the number of ready jobs, counted up to 1,000. */
+  readonly paused: readonly { readonly queue: string; readonly since: Instant; readonly waiting: number }[];
   readonly maintenanceSince: Instant | null;
 }
 
@@ -108,6 +109,8 @@ export interface WorkFacts {
 export interface DoctorFacts {
   /** Why the store cannot be opened; null if it is open. */
   readonly openProblem: string | null;
+  /** The SQLite file that does not exist, if that is the problem. */
+  readonly missingFile?: string | undefined;
   readonly process: ProcessFacts | null;
   readonly store: StoreFacts | null;
   readonly work: WorkFacts | null;

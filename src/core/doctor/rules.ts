@@ -104,14 +104,19 @@ function diskProblem({ diskFree, diskSize, file }: SqliteFacts): Problem | strin
 export const DOCTOR_RULES = {
   store_unreachable: {
     level: "error",
-    look: ({ openProblem, store }) =>
-      openProblem === null
-        ? store && `the ${store.name} store answers in ${store.answerTime} ms`
-        : {
-            sentence: `There is no answer: ${openProblem}.`,
-            action:
-              "Check the address, that the store or server runs, and that this machine and this role may reach it.",
-          },
+    look: ({ openProblem, missingFile, store }) => {
+      if (openProblem === null) return store && `the ${store.name} store answers in ${store.answerTime} ms`;
+      if (missingFile !== undefined)
+        return {
+          sentence: `There is no file ${missingFile}.`,
+          action: "Check the path, or make a new store with curfew migrate.",
+        };
+      return {
+        sentence: `There is no answer: ${openProblem}.`,
+        action:
+          "Check the address, that the store or server runs, and that this machine and this role may reach it.",
+      };
+    },
   },
   store_slow: {
     level: "warning",
@@ -324,14 +329,21 @@ export const DOCTOR_RULES = {
   },
   queue_paused: {
     level: "note",
-    look: ofWork(({ paused, now }) =>
-      paused.length === 0
-        ? null
-        : {
-            sentence: `Paused queues: ${listText(paused.map(({ queue, since }) => `"${queue}" for ${roughly(now - since)}`))}.`,
-            action: "Run curfew queues resume <queue> where the pause is over.",
-          },
-    ),
+    look: ofWork(({ paused, now }) => {
+      if (paused.length === 0) return null;
+      const isWaiting = paused.some(({ waiting }) => waiting > 0);
+      const queues = paused
+        .toSorted((a, b) => b.waiting - a.waiting)
+        .map(({ queue, since, waiting }) => {
+          const jobs = waiting === 0 ? "" : `, with ${counted(waiting, "ready job")}`;
+          return `"${queue}" for ${roughly(now - since)}${jobs}`;
+        });
+      return {
+        ...(isWaiting && { level: "warning" as const }),
+        sentence: `Paused queues: ${listText(queues)}.`,
+        action: "Run curfew queues resume <queue> where the pause is over.",
+      };
+    }),
   },
   queue_without_worker: {
     level: "error",

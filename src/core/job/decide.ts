@@ -25,6 +25,7 @@ import {
   timeoutError,
   totalError,
   waitingImage,
+  waitsForLimit,
   withError,
 } from "./decision.ts";
 import {
@@ -72,10 +73,11 @@ export function decide(job: JobRow, event: JobEvent, now: Instant, random: Rando
 }
 
 const RULES: { readonly [Name in JobEventName]: Rule<Name> } = {
-  activate: (job, _event, now) =>
-    job.options?.step?.waitsFor
-      ? { ok: false, because: "not_reached" }
-      : { ok: true, image: waitingImage(job, activated(job, now)), events: [] },
+  activate: (job, _event, now) => {
+    if (job.options?.step?.waitsFor) return { ok: false, because: "not_reached" };
+    if (waitsForLimit(job)) return { ok: false, because: "waits_for_limit" };
+    return { ok: true, image: waitingImage(job, activated(job, now)), events: [] };
+  },
   wake: (job, event, now, random) =>
     job.state === "active" ? wakeActive(job, event.seenAt ?? null, now, random) : wakeWaiting(job, now),
   claim: (job, event, now) => claim(job, event, now),

@@ -67,7 +67,9 @@ export type Rejection =
   /** It is a step of a workflow and not ready. */
   | "not_reached"
   /** It is a step of a workflow that has not ended. */
-  | "in_workflow";
+  | "in_workflow"
+  /** Only its limit holds it. */
+  | "waits_for_limit";
 
 export type Decision =
   | {

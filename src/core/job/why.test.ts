@@ -106,8 +106,30 @@ describe("the first reason", () => {
   it("for a job at a limit with room says that it is admitted next", () => {
     const limit = { key: "k", concurrency: 2 };
     const row = enqueued({ settings: { limit } as never });
-    const facts = { limit: { limit: { concurrency: 2 }, slots: NO_SLOTS, countedUpTo: 3, ahead: 0 } };
+    const facts = {
+      limit: { limit: { concurrency: 2 }, slots: NO_SLOTS, countedUpTo: 3, admitted: [], ahead: 0 },
+    };
     expect(codes(row, facts)).toEqual(["limit_admitting"]);
+  });
+
+  it("for a job at a full limit names the jobs that hold it, also if they only wait", () => {
+    const row = enqueued({ settings: { limit: { key: "k", concurrency: 1 } } as never });
+    const holder = enqueued();
+    const slots = { ...NO_SLOTS, available: 1 };
+    const facts = {
+      limit: { limit: { concurrency: 1 }, slots, countedUpTo: 2, admitted: [holder], ahead: 3 },
+    };
+    const [first, ...others] = whyJob(factsOf(row, facts)).reasons;
+    expect(first).toMatchObject({ code: "limit_full", who: { kind: "job", id: holder.id } });
+    expect(first?.sentence).toContain(`wait for a worker: job ${holder.id} (test.job).`);
+    expect(others.map(({ code }) => code)).toEqual(["limit_ahead"]);
+    expect(codes(row, { ...facts, workers: [] })).toEqual(["no_worker", "limit_full"]);
+  });
+
+  it("is alone while the queue is paused or has no worker: those before it do not matter then", () => {
+    expect(codes(enqueued(), { ahead: 5, pausedAt: T0 })).toEqual(["queue_paused"]);
+    expect(codes(enqueued(), { ahead: 5, workers: [] })).toEqual(["no_worker"]);
+    expect(codes(enqueued(), { ahead: 5 })).toEqual(["jobs_ahead"]);
   });
 
   describe("for a job behind a rate", () => {
@@ -118,6 +140,7 @@ describe("the first reason", () => {
         limit: { rate: { limit: most, per: 60_000 } },
         slots: { ...NO_SLOTS, starts, nextAt: T0 + 5_000 },
         countedUpTo,
+        admitted: [],
         ahead: 0,
       },
     });
@@ -239,7 +262,9 @@ describe("there is always a reason", () => {
           factsOf(row, {
             ...said,
             ahead: row.state === "available" ? ahead : null,
-            limit: row.options?.limit ? { limit: { concurrency: 1 }, slots, countedUpTo: 2, ahead: 0 } : null,
+            limit: row.options?.limit
+              ? { limit: { concurrency: 1 }, slots, countedUpTo: 2, admitted: [], ahead: 0 }
+              : null,
             workflow: row.workflow
               ? { id: row.workflow, record: hasRecord ? RECORD : null, before: [] }
               : null,

@@ -101,6 +101,7 @@ function refusal(row: JobRow, event: JobEvent, because: Rejection): CurfewError 
     lease_over: "has lost its claim; try again",
     not_due: "is not due yet; wait until it is",
     not_reached: `waits for other steps of workflow ${row.workflow}; cancel the workflow, or the step that runs`,
+    waits_for_limit: `is held by its limit "${row.limitKey}"; call engine.limits.put("${row.limitKey}", …) to let more of them run`,
     in_workflow: `belongs to workflow ${row.workflow}, which has not ended; cancel the workflow, or wait for its end`,
   };
   return new CurfewError("invalid_state", `${event.type}: job ${row.id} ${why[because]}`);

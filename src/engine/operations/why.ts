@@ -103,6 +103,8 @@ async function readRecords({ records }: Store, row: JobRow) {
   };
 }
 
+const HOLDERS_NAMED = 3;
+
 /** Counting one more than the limit shows whether it is full. More than MOST_SLOTS are not counted. */
 function slotBound(limit: number): number {
   return Math.min(limit + 1, MOST_SLOTS);
@@ -122,7 +124,9 @@ async function limitFacts(
     inspect.slots(line, most),
     waitsForLimit(row) ? inspect.ahead(line, row, MOST_AHEAD + 1) : 0,
   ]);
-  return { limit, slots, countedUpTo: most, ahead };
+  const areAllWaiting = slots.jobs.length === 0 && slots.available > 0;
+  const admitted = areAllWaiting ? await inspect.limitJobs(row.limitKey, "available", HOLDERS_NAMED) : [];
+  return { limit, slots, countedUpTo: most, admitted, ahead };
 }
 
 /** Starts per millisecond in a queue, by the stats of all engines. Stats of the last seconds are not written yet. */

@@ -71,6 +71,21 @@ function workerFacts(worker: WorkerReport, now: number): WorkerFacts {
   };
 }
 
+const MOST_COUNTED = 1_000;
+const MOST_QUEUES_COUNTED = 100;
+const END = { rank: Number.MAX_SAFE_INTEGER, id: "00000000-0000-0000-0000-000000000000" };
+
+/** Counts the ready jobs of paused queues, in the first hundred of them. */
+function pausedFacts({ store }: Engine, pauses: readonly { queue: string; since: number }[]) {
+  return Promise.all(
+    pauses.map(async ({ queue, since }, index) => ({
+      queue,
+      since,
+      waiting: index < MOST_QUEUES_COUNTED ? await store.inspect.ahead({ queue }, END, MOST_COUNTED) : 0,
+    })),
+  );
+}
+
 async function workFacts(engine: Engine): Promise<WorkFacts> {
   const now = engine.now();
   const [{ workers }, unattended, maintenance, pauses] = await Promise.all([
@@ -83,7 +98,10 @@ async function workFacts(engine: Engine): Promise<WorkFacts> {
     now,
     workers: workers.map((worker) => workerFacts(worker, now)),
     unattended,
-    paused: [...pauses].map(([queue, { body }]) => ({ queue, since: body.at })),
+    paused: await pausedFacts(
+      engine,
+      [...pauses].map(([queue, { body }]) => ({ queue, since: body.at })),
+    ),
     maintenanceSince: maintenance?.startedAt ?? null,
   };
 }

@@ -223,7 +223,11 @@ const activate = route({
   summary: "Make a pending job available",
   reply: jobReplySchema,
   body: emptySchema,
-  replies: { 200: "The job", 404: "There is no such job", 409: "The job is not pending" },
+  replies: {
+    200: "The job",
+    404: "There is no such job",
+    409: "The job is not pending, or only its limit holds it",
+  },
   run: async ({ params, identity }, { service }) =>
     jobReply(200, await service.rows.activate(jobId(params), byKey(identity))),
 });

@@ -43,6 +43,10 @@ const jobFields = {
   type: z.string(),
   queue: z.string(),
   state: z.enum(JOB_STATES),
+  held_by: z
+    .string()
+    .optional()
+    .meta({ description: "The key of the limit that an available job waits for." }),
   priority: z.int(),
   args: z.array(any),
   meta: z.record(z.string(), any),

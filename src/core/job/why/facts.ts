@@ -15,6 +15,8 @@ export interface LimitFacts {
   readonly slots: HeldSlots;
   /** The most of each kind of slot that was counted. */
   readonly countedUpTo: number;
+  /** Some of the jobs that hold a slot and wait for a worker; empty if a running one can be named. */
+  readonly admitted: readonly JobRow[];
   /** Jobs that wait for the same limit before this one, up to MOST_AHEAD + 1. */
   readonly ahead: number;
 }

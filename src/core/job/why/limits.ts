@@ -23,13 +23,14 @@ function usedStarts(slots: LimitFacts["slots"]): number {
 }
 
 /** Why a job that waits for its limit has not been admitted. */
-export function limitReasons(facts: WhyFacts): WhyReason[] {
+export function limitReasons(facts: WhyFacts, isBlocked: boolean): WhyReason[] {
   const { row, limit, now } = facts;
   if (!waitsForLimit(row) || limit === null) return [];
   const full = isLimitFull(limit);
   const key = row.limitKey as string;
   const reasons = [full ? fullReason(full, key, limit, now) : admitting(key)];
-  if (limit.ahead > 0) {
+  // While nothing of the queue can start, neither those before it nor a higher limit matter.
+  if (limit.ahead > 0 && !isBlocked) {
     const sentence = `${aheadText(limit.ahead)} wait${limit.ahead === 1 ? "s" : ""} for limit "${key}" before it.`;
     const who = { kind: "limit", id: key } as const;
     const action = act("raise-limit", `Call engine.limits.put("${key}", …) if there is room for more.`, key);
@@ -58,7 +59,22 @@ function fullReason(full: Full, key: string, facts: LimitFacts, now: number): Wh
     const sentence = `Limit "${key}" is strict: a job that waits for its retry keeps the slot.`;
     return reason("limit_strict", sentence, { who, action: raise });
   }
+  if (slots.jobs.length === 0 && facts.admitted.length > 0)
+    return admittedReason(key, limit.concurrency as number, facts.admitted, raise);
   return heldReason("limit_full", `Limit "${key}"`, limit.concurrency as number, slots, who, raise, now);
+}
+
+/** The jobs that hold the slots do not run yet. */
+function admittedReason(
+  key: string,
+  concurrency: number,
+  admitted: readonly JobRow[],
+  action: WhyReason["action"],
+): WhyReason {
+  const named = admitted.map(({ id, type }) => `job ${id} (${type})`).join(", ");
+  const sentence = `Limit "${key}" allows ${counted(concurrency, "job")} at once, and jobs that were admitted before it hold all slots and wait for a worker: ${named}.`;
+  const who = { kind: "job", id: (admitted[0] as JobRow).id } as const;
+  return reason("limit_full", sentence, { who, action });
 }
 
 function rateReason(

@@ -10,11 +10,12 @@ const CLAIMED_WITHIN = 5_000;
 /** Why an available job has not been claimed: the jobs before it, and the slots of the workers that could run it. */
 export function lineReasons(facts: WhyFacts, isBlocked: boolean): WhyReason[] {
   const { row, ahead } = facts;
-  if (row.state !== "available" || ahead === null) return [];
+  // While nothing of the queue can start, the jobs before it and the slots do not matter.
+  if (row.state !== "available" || ahead === null || isBlocked) return [];
   const reasons = [...queueSlots(facts)];
   if (ahead > 0) reasons.push(jobsAhead(facts, ahead));
-  // No worker can run it, or the queue is full. Then the free slots of workers say nothing.
-  if (isBlocked || reasons.length > 0) return reasons;
+  // The queue is full, or others come first. Then the free slots of workers say nothing.
+  if (reasons.length > 0) return reasons;
   const able = liveWorkers(facts).filter(
     (worker) => !worker.isStopping && takesQueue(worker, row.queue) && hasProcessor(worker, row.type),
   );

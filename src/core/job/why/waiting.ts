@@ -29,7 +29,7 @@ export function whyWaiting(facts: WhyFacts): WhyReason[] {
     ...holdReasons(row),
     // A worker that cannot run a job releases it for a few seconds. That is why it waits, not its due time.
     ...(isPutOff ? [...blockers, ...later] : [...later, ...blockers]),
-    ...limitReasons(facts),
+    ...limitReasons(facts, blockers.length > 0),
     ...lineReasons(facts, blockers.length > 0),
     ...endReasons(facts),
   ];
