@@ -59,7 +59,7 @@ async function commandLine(): Promise<string> {
     "",
     "Standard output holds data and nothing else; remarks, progress and errors go to standard error. `--json` prints one",
     "JSON document, or one per line where things come as they happen. Fields are those of [openapi.json](openapi.json); new",
-    "ones may be added. Under `--json` an error is one line on standard error, `{\"error\":{\"code\",\"message\"}}`, whose code is",
+    'ones may be added. Under `--json` an error is one line on standard error, `{"error":{"code","message"}}`, whose code is',
     "`failed`, `usage`, `unreachable`, `refused` or `interrupted`. Colours appear on a terminal only, and never with NO_COLOR.",
     "",
     "| exit code | meaning |",

@@ -48,7 +48,9 @@ describe.skipIf(!hasChromium)("the lists of jobs", () => {
     await page.waitForURL("**/jobs?tab=timeouts&kind=execution");
     await rows.filter({ hasText: "never started" }).first().waitFor({ state: "detached" });
     // Three attempts of the report that hung, and one of the report that runs.
-    expect(await rows.filter({ hasText: "report.render" }).count()).toBe(4);
+    const reports = rows.filter({ hasText: "report.render" });
+    await reports.nth(3).waitFor();
+    expect(await reports.count()).toBe(4);
     await rows.filter({ hasText: "ended by force" }).last().getByRole("link").click();
     await page.waitForURL(`**/jobs/${stage.seeded.killed}`);
   });

@@ -12,6 +12,8 @@ const [EARLY, LATE] = IS_FULL ? [60 * MINUTE, 480 * MINUTE] : [6 * MINUTE, 42 * 
 const PULSE = IS_FULL ? 12_000 : 6_000;
 const ROWS_OF_A_PAGE = 50;
 const WALKED = IS_FULL ? 10_000 : 2_000;
+/** The goal is 100 ms on a quiet machine. Beside other tests, the bound only finds a page that redraws everything. */
+const SLOWEST_REACTION = IS_FULL ? 100 : 1_000;
 
 /** What a tab holds after a collection. */
 interface Held {
@@ -150,7 +152,7 @@ describe.skipIf(!hasChromium)("10,000 rows", () => {
     const slow = reactions.sort((a, b) => a - b).at(Math.floor(reactions.length * 0.95)) ?? 0;
     console.log(`95 of 100 of ${reactions.length} slow reactions took at most ${slow} ms`);
     // Only reactions of 16 ms and more are reported at all, so this is the 95th percentile of the slow ones.
-    expect(slow).toBeLessThan(100);
+    expect(slow).toBeLessThan(SLOWEST_REACTION);
     expect(opened.problems).toEqual([]);
   });
 });
