@@ -8,12 +8,17 @@ const WATCHED = ["better-sqlite3", "@opentelemetry/api"] as const;
 /** Folders that are looked at. A larger tree is looked at in part: somebody waits for the answer. */
 const MOST_FOLDERS = 5_000;
 
+/** Searched once per process: a caller who asks again and again must not read thousands of folders each time. */
+const searched = new Map<string, Promise<InstalledCopy[]>>();
+
 /** What this process runs on. `root` is the folder whose node_modules is searched for second copies. */
 export async function processFacts(root: string): Promise<ProcessFacts> {
+  const copies = searched.get(root) ?? installedCopies(root);
+  searched.set(root, copies);
   return {
     nodeVersion: process.versions.node,
     loadedSqlite: await loadedSqlite(),
-    copies: await installedCopies(root),
+    copies: await copies,
   };
 }
 

@@ -5,6 +5,7 @@ import { type Random, seededRandom } from "../../../src/core/random.ts";
 import type { Engine } from "../../../src/engine/engine.ts";
 import { openEngine } from "../../../src/open.ts";
 import { createServer } from "../../../src/server/app.ts";
+import { processFacts } from "../../../src/server/process-facts.ts";
 import { openTestEngine, type TestEngine } from "../../../src/testing/index.ts";
 import { jobsOf } from "../../../src/testing/read-store.ts";
 import { Known, type StrangeRequest, strangeRequest } from "./requests.ts";
@@ -55,6 +56,8 @@ export async function fuzz({
   make = createServer,
 }: FuzzOptions): Promise<FuzzReport> {
   const random = seededRandom(seed);
+  // The doctor's first look at the disk takes real time, and requests here wait for turns of the event loop only.
+  await processFacts(process.cwd());
   await using test = await openTestEngine({
     seed,
     retention: { completed: "60s", discarded: "60s", cancelled: "60s" },
