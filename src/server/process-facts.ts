@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { InstalledCopy, ProcessFacts } from "../core/doctor/facts.ts";
@@ -17,15 +18,15 @@ export async function processFacts(root: string): Promise<ProcessFacts> {
   searched.set(root, copies);
   return {
     nodeVersion: process.versions.node,
-    loadedSqlite: await loadedSqlite(),
+    loadedSqlite: loadedSqlite(),
     copies: await copies,
   };
 }
 
 /** Native SQLite libraries that are mapped into this process (Linux only), and the one inside Node if it was loaded. */
-async function loadedSqlite(): Promise<string[]> {
+function loadedSqlite(): string[] {
   const files = new Set<string>();
-  for (const line of (await readText("/proc/self/maps")).split("\n")) {
+  for (const line of mappedFiles().split("\n")) {
     const path = line.slice(line.indexOf("/"));
     if (line.includes("/") && SQLITE_LIBRARY.test(path)) files.add(path);
   }
@@ -33,6 +34,15 @@ async function loadedSqlite(): Promise<string[]> {
   // The list names built-in modules that were loaded, such as "NativeModule sqlite".
   if (moduleLoadList.includes("NativeModule sqlite")) files.add("node:sqlite");
   return [...files].sort();
+}
+
+/** The kernel answers from memory, so this does not wait for a disk. */
+function mappedFiles(): string {
+  try {
+    return readFileSync("/proc/self/maps", "utf8");
+  } catch {
+    return "";
+  }
 }
 
 /** Finds nested copies of some packages, as npm and pnpm install them. Links are not followed, so no copy counts twice. */
@@ -72,13 +82,5 @@ async function versionOf(folder: string): Promise<string | undefined> {
     return (JSON.parse(await readFile(join(folder, "package.json"), "utf8")) as { version: string }).version;
   } catch {
     return undefined;
-  }
-}
-
-async function readText(path: string): Promise<string> {
-  try {
-    return await readFile(path, "utf8");
-  } catch {
-    return "";
   }
 }
