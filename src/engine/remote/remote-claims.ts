@@ -39,6 +39,8 @@ export class RemoteClaims {
       limit: counts.reduce((sum, count) => sum + count, 0),
       now,
       lease: CLAIM_LEASE,
+      // The start follows at once. A claim as short as the job's visibility timeout could end before its start.
+      shortest: CLAIM_LEASE,
       salt: fenceSalt(random),
       worker: this.#id,
       from: 0,

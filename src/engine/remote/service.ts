@@ -88,6 +88,8 @@ const LOOK_AGAIN = 1_000;
 /** One claim of a fetch, and the characters after which it claims no more: a row may hold several MB. */
 const ROWS_PER_CLAIM = 50;
 const FETCH_SIZE = 16_000_000;
+/** How long a fetch rests after it released a job. */
+const REST_AFTER_RELEASE = 100;
 const MOST_POLICIES = 2_000;
 const NO_ROWS: ReadonlyMap<JobId, JobRow> = new Map();
 
@@ -219,14 +221,16 @@ export class Service {
     for (;;) {
       if (this.#isClosing || request.isGone?.()) return [];
       if (request.worker !== undefined && !(await this.workers.mayFetch(request.worker))) return [];
-      const rows = await this.#fetchNow(request);
+      const { rows, isAnyReleased } = await this.#fetchNow(request);
       if (rows.length > 0 && request.isGone?.()) {
         await Promise.all(rows.map((row) => this.#giveBack(row)));
         return [];
       }
       const left = wait - elapsed();
       if (rows.length > 0 || left <= 0) return rows;
-      await this.#waitingFetches.wait(queues, left);
+      // The release of a job wakes the fetches of its queue. This one would claim and release it again without a rest.
+      if (isAnyReleased) await this.#waitingFetches.wait([], Math.min(left, REST_AFTER_RELEASE));
+      else await this.#waitingFetches.wait(queues, left);
     }
   }
 
@@ -236,10 +240,11 @@ export class Service {
     return { elapsed: () => system.monotonic() - startedAt };
   }
 
-  async #fetchNow(request: RemoteFetch): Promise<JobRow[]> {
+  async #fetchNow(request: RemoteFetch): Promise<{ rows: JobRow[]; isAnyReleased: boolean }> {
     this.#underWay += 1;
     try {
       const started: JobRow[] = [];
+      let isAnyReleased = false;
       let size = 0;
       for (const queue of request.queues) {
         for (;;) {
@@ -247,20 +252,24 @@ export class Service {
           if (wanted <= 0 || size > FETCH_SIZE) break;
           const rows = await this.#claims.claim(queue, wanted);
           const outcomes = await Promise.all(rows.map((row) => this.#start(row, request)));
-          for (const row of outcomes) if (row) started.push(row);
+          for (const row of outcomes) {
+            if (row === "released") isAnyReleased = true;
+            else if (row !== "ended") started.push(row);
+          }
           for (const row of rows) size += row.payload.length + (row.checkpoint?.length ?? 0);
-          if (rows.length < wanted) break;
+          // The next claim would return the released job, for ever if its time is too short to start it.
+          if (rows.length < wanted || isAnyReleased) break;
         }
       }
-      return started;
+      return { rows: started, isAnyReleased };
     } finally {
       this.#underWay -= 1;
       if (this.#underWay === 0) for (const resolve of this.#onIdle.splice(0)) resolve();
     }
   }
 
-  /** Returns the started row, or null if the job ended or was released. */
-  async #start(claimed: JobRow, request: RemoteFetch): Promise<JobRow | null> {
+  /** Returns the started row. `ended` also stands for a job that somebody else has now. */
+  async #start(claimed: JobRow, request: RemoteFetch): Promise<JobRow | "released" | "ended"> {
     const { clock, random, store } = this.#context;
     let row = claimed;
     for (let tries = 0; tries < STALE_TRIES; tries++) {
@@ -279,17 +288,17 @@ export class Service {
       if (!decision.ok) return this.#giveBack(row);
       const queue = policy.retry.onStall === "discard" ? this.#commits : this.#starts;
       const outcome = await queue.commit({ row, decision, at, by: "holder" });
-      if (outcome.ok) return decision.image.state === "active" ? this.#handOut(row, decision) : null;
-      if (outcome.because !== "stale") return null;
+      if (outcome.ok) return decision.image.state === "active" ? this.#handOut(row, decision) : "ended";
+      if (outcome.because !== "stale") return "ended";
       const [again] = await store.jobs.load([row.id]);
-      if (!again || again.fence !== row.fence) return null;
+      if (!again || again.fence !== row.fence) return "ended";
       row = again;
     }
-    return null;
+    return "ended";
   }
 
   /** Returns the started row. Releases the job if its time ran out during the commit (SEMANTICS 3.1). */
-  #handOut(row: JobRow, decision: Decided): JobRow | Promise<null> {
+  #handOut(row: JobRow, decision: Decided): JobRow | Promise<"released"> {
     const started = applied(row, decision);
     const { softAt, stallAt } = started;
     const upper = this.#context.clock.upper();
@@ -299,13 +308,13 @@ export class Service {
     return started;
   }
 
-  async #giveBack(row: JobRow): Promise<null> {
+  async #giveBack(row: JobRow): Promise<"released"> {
     const { clock, random } = this.#context;
     const at = clock.now();
     this.#rowCache.delete(row.id);
     const decision = decide(row, { type: "release" }, at, random);
     if (decision.ok) await this.#commits.commit({ row, decision, at, by: "holder" });
-    return null;
+    return "released";
   }
 
   /** Most jobs of a queue share their policy, so it is cached until a queue setting changes. */
