@@ -23,11 +23,13 @@ export class RunningCommand {
     flags: readonly string[],
     options: {
       readonly cwd?: string;
+      /** The program, where it is not the command's source. */
+      readonly main?: string;
       readonly node?: readonly string[];
       readonly env?: NodeJS.ProcessEnv;
     } = {},
   ) {
-    this.child = spawn(process.execPath, [...(options.node ?? []), MAIN, ...flags], {
+    this.child = spawn(process.execPath, [...(options.node ?? []), options.main ?? MAIN, ...flags], {
       cwd: options.cwd,
       stdio: ["ignore", "pipe", "pipe"],
       env: {
