@@ -27,8 +27,8 @@ function project(
 export default defineConfig({
   test: {
     pool: "forks",
-    // Most of the time is spent waiting for processes and deadlines, so three files share two cores.
-    maxWorkers: 3,
+    // Half of the long files wait for processes and deadlines, so four files share two cores.
+    maxWorkers: 4,
     testTimeout: 30_000,
     hookTimeout: 60_000,
     sequence: { sequencer: LongestFirst },
