@@ -9,6 +9,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   engine: ["core", "ports"],
   stores: ["core", "ports"],
   sandbox: ["core", "ports"],
+  calls: ["core", "ports", "engine/runtime"],
   server: ["core", "ports", "ojs", "engine"],
   client: ["core", "ports", "ojs", "engine", "sandbox"],
   "open.ts": ["core", "ports", "engine", "stores", "sandbox"],

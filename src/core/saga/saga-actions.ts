@@ -151,6 +151,9 @@ export class SagaActions {
   }
 
   #assertRunning(call: string): void {
+    const { signal } = this.#input;
+    // What a handler does past its limit cannot be committed (SEMANTICS 7.9).
+    if (signal.aborted) throw signal.reason;
     if (!this.#isOver) return;
     throw refuse("step_over", `saga.${call}`, this.#input.id, "await everything before the handler returns");
   }
