@@ -7,7 +7,16 @@ export type { CallExplanation, CallOptions } from "../core/call/call-policy.ts";
 export { StopError, TimeoutError } from "../core/job/reasons.ts";
 export type { CallCounts } from "./call-stats.ts";
 export type { CallDefinition, Calls, CallsOptions, DefinedCall, WithinOptions } from "./calls.ts";
+export { deadlineFetch } from "./deadline-fetch.ts";
 export type { StreamOptions } from "./limited-stream.ts";
+export {
+  expressDeadline,
+  fastifyDeadline,
+  honoDeadline,
+  koaDeadline,
+  type RouteOptions,
+  type WithDeadline,
+} from "./middleware.ts";
 export type { CallContext, CallEnd, CallFunction } from "./running-call.ts";
 export type { StreamContext, StreamSource } from "./stream-source.ts";
 

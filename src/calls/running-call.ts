@@ -46,7 +46,7 @@ export interface CallHost {
   unstuck(name: string): void;
 }
 
-export interface CallTask<Value> {
+export interface CallInput<Value> {
   readonly name: string;
   readonly policy: CallPolicy;
   readonly run: CallFunction<Value>;
@@ -63,7 +63,7 @@ type Phase = "trying" | "grace" | "backoff" | "over";
 export class RunningCall<Value> extends Deadline {
   readonly promise: Promise<Value>;
   readonly #host: CallHost;
-  readonly #task: CallTask<Value>;
+  readonly #input: CallInput<Value>;
   readonly #ambient: Ambient | undefined;
   readonly #startedAt: number;
   /** By the monotonic clock; Infinity for none. */
@@ -75,13 +75,13 @@ export class RunningCall<Value> extends Deadline {
   #tries = 0;
   #timeout: TimeoutError | undefined;
 
-  constructor(host: CallHost, task: CallTask<Value>) {
+  constructor(host: CallHost, input: CallInput<Value>) {
     super();
     this.#host = host;
-    this.#task = task;
+    this.#input = input;
     this.#startedAt = host.system.monotonic();
-    this.#ambient = task.isDetached ? undefined : currentAmbient();
-    const own = task.policy.total === null ? Number.POSITIVE_INFINITY : this.#startedAt + task.policy.total;
+    this.#ambient = input.isDetached ? undefined : currentAmbient();
+    const own = input.policy.total === null ? Number.POSITIVE_INFINITY : this.#startedAt + input.policy.total;
     this.#totalAt = this.#ambient ? Math.min(own, this.#startedAt + this.#ambient.remaining()) : own;
     this.promise = new Promise((resolve, reject) => {
       this.#resolve = resolve;
@@ -91,7 +91,7 @@ export class RunningCall<Value> extends Deadline {
 
   /** Enters the function for the first time. */
   start(): Promise<Value> {
-    const { signal } = this.#task;
+    const { signal } = this.#input;
     if (signal?.aborted) {
       this.#stop(signal.reason);
       return this.promise;
@@ -105,7 +105,7 @@ export class RunningCall<Value> extends Deadline {
     return this.promise;
   }
 
-  readonly #onAbort = (): void => this.#stop(this.#task.signal?.reason);
+  readonly #onAbort = (): void => this.#stop(this.#input.signal?.reason);
 
   readonly #onAmbientAbort = (): void => {
     const reason = this.#ambient?.signal.reason;
@@ -115,11 +115,11 @@ export class RunningCall<Value> extends Deadline {
 
   #begin(): void {
     const { system, deadlines } = this.#host;
-    const { attempt } = this.#task.policy;
+    const { attempt } = this.#input.policy;
     const now = system.monotonic();
     const softAt = Math.min(attempt === null ? Number.POSITIVE_INFINITY : now + attempt, this.#totalAt);
     this.#tries += 1;
-    const current = new Try<Value>(this.#host, this.#task.name, this.#tries, now, softAt);
+    const current = new Try<Value>(this.#host, this.#input.name, this.#tries, now, softAt);
     this.#try = current;
     this.#phase = "trying";
     if (softAt <= now) {
@@ -127,7 +127,7 @@ export class RunningCall<Value> extends Deadline {
       return;
     }
     if (softAt !== Number.POSITIVE_INFINITY) deadlines.set(this, softAt);
-    current.enter(this.#task.run, (isOk, value) => this.#settled(isOk, value));
+    current.enter(this.#input.run, (isOk, value) => this.#settled(isOk, value));
   }
 
   override expire(): void {
@@ -140,7 +140,7 @@ export class RunningCall<Value> extends Deadline {
   /** The soft deadline: the signal, and the end of the wait after the grace. */
   #expireTry(current: Try<Value>): void {
     const { system, deadlines } = this.#host;
-    const { grace } = this.#task.policy;
+    const { grace } = this.#input.policy;
     const now = system.monotonic();
     const kind = current.softAt >= this.#totalAt ? "total" : "execution";
     const from = kind === "total" ? this.#startedAt : current.startedAt;
@@ -186,7 +186,7 @@ export class RunningCall<Value> extends Deadline {
   }
 
   #retryDelay(error: unknown, isTimeout: boolean): number | undefined {
-    const { attempts, backoff, except, retryFit, mode, attempt } = this.#task.policy;
+    const { attempts, backoff, except, retryFit, mode, attempt } = this.#input.policy;
     if (this.#tries >= attempts || (isTimeout && mode === "discard")) return undefined;
     if (isExcepted(except, isTimeout ? "timeout" : (describeError(error)?.name ?? "Error"))) return undefined;
     const delay = backoffDelay(backoff, this.#tries, this.#host.system.random);
@@ -209,7 +209,7 @@ export class RunningCall<Value> extends Deadline {
   #finish(outcome: CallEnd["outcome"], settle: () => void, error?: unknown): void {
     this.#phase = "over";
     this.#host.deadlines.clear(this);
-    this.#task.signal?.removeEventListener("abort", this.#onAbort);
+    this.#input.signal?.removeEventListener("abort", this.#onAbort);
     this.#ambient?.signal.removeEventListener("abort", this.#onAmbientAbort);
     settle();
     const now = this.#host.system.monotonic();
@@ -217,8 +217,8 @@ export class RunningCall<Value> extends Deadline {
     const limit =
       current && current.softAt !== Number.POSITIVE_INFINITY ? current.softAt - current.startedAt : null;
     this.#host.ended({
-      name: this.#task.name,
-      policy: this.#task.policy,
+      name: this.#input.name,
+      policy: this.#input.policy,
       outcome,
       limit,
       took: current ? now - current.startedAt : 0,

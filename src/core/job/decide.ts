@@ -14,12 +14,13 @@ import {
   stallMargin,
 } from "./deadlines.ts";
 import {
+  causeOf,
   type Decision,
   discard,
-  type ErrorInput,
   finish,
   imageOf,
   type LifecycleEvent,
+  SNOOZED_LATE,
   settleFailure,
   stateBack,
   timeoutError,
@@ -55,12 +56,6 @@ type Rule<Name extends JobEventName> = (
   now: Instant,
   random: Random,
 ) => Decision;
-
-const SNOOZED_LATE: ErrorCause = {
-  type: "snooze",
-  code: "snooze",
-  message: "The handler asked to be called again after its deadline",
-};
 
 /** The most returns (releases and snoozes together) before the job is ended. */
 export const MOST_RETURNS = 1_000;
@@ -288,15 +283,6 @@ function fail(job: JobRow, event: EventOf<"fail">, now: Instant, random: Random)
     deadLetter: event.deadLetter ?? false,
     insist: event.insist ?? false,
   });
-}
-
-function causeOf(error: ErrorInput): ErrorCause {
-  return {
-    type: error.type,
-    code: error.code,
-    message: error.message,
-    ...(error.stack !== undefined && { stack: error.stack }),
-  };
 }
 
 function expire(job: JobRow, event: EventOf<"expire">, now: Instant, random: Random): Decision {
