@@ -11,7 +11,7 @@ const FIRST_ROWS = 4;
 /** The most rows of one read: small ones may be followed by large ones. */
 const MOST_ROWS = 50;
 /** Rows that are loaded by id at once, where little of each is kept. */
-const LOADED_ROWS = 4;
+const LOADED_ROWS = 2;
 /** Characters of a row besides its documents, roughly. */
 const ROW_SIZE = 500;
 
