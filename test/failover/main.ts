@@ -57,7 +57,7 @@ if (doubleVerdicts > 0) findings.push(`${doubleVerdicts} jobs have two verdicts`
 if (missedEvents > 0) findings.push(`a follower missed ${missedEvents} events`);
 for (const finding of findings) console.log(finding);
 addRun(values.report, "failover", {
-  command: `npm run test:failover -- --promotions ${promotions} --jobs ${jobs}${isLossAllowed ? " --asynchronous" : ""}`,
+  command: `npm run test:failover -- --promotions ${promotions} --jobs ${jobs}${isLossAllowed ? " --asynchronous" : ""}${values.programs === undefined ? "" : ` --programs ${values.programs}`}`,
   on: `PostgreSQL ${report.serverVersion}, ${isLossAllowed ? "asynchronous" : "synchronous"} standby`,
   startedAt,
   counts: { promotions, acknowledged, lost, doubled: doubleVerdicts, repeated, unfinished, missedEvents },
