@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import { hostname, userInfo } from "node:os";
 import type { SchemaVersions } from "../core/doctor/facts.ts";
 import { realSystem } from "../engine/runtime/real-system.ts";
 import type { openEngine } from "../open.ts";
@@ -85,17 +86,40 @@ async function storeRoutes(address: string): Promise<Routes> {
   } catch (error) {
     throw unopened(name, error);
   }
-  const server = createServer(engine, { recordEvents: false, dashboard: false });
+  const { createKey } = await import("../server/auth.ts");
+  const { key, hash } = createKey();
+  const keys = [{ name: operatorName(), role: "admin" as const, hash }];
+  const server = createServer(engine, { recordEvents: false, dashboard: false, keys });
   return {
     kind: "store",
     name,
     engine,
     now: () => engine.now(),
-    fetch: async (path, init) => server.fetch(new Request(`http://store${path}`, init)),
+    fetch: async (path, init) =>
+      server.fetch(new Request(`http://store${path}`, { ...init, headers: withKey(init, key) })),
     async close() {
       await server.close();
       await engine.close({ drain: ENGINE_DRAIN });
     },
+  };
+}
+
+/** The actor of the audit for a command on a store, such as `mia@web-1`, in the characters of a key's name. */
+function operatorName(): string {
+  const clean = (text: string) => text.replace(/[^A-Za-z0-9._-]/g, "_").replace(/^[._-]+/, "");
+  let user = "";
+  try {
+    user = userInfo().username;
+  } catch {
+    // A container may run under a number that has no name.
+  }
+  return `${clean(user) || "local"}@${clean(hostname())}`.slice(0, 64);
+}
+
+function withKey({ headers }: RequestInit, key: string | undefined): Record<string, string> {
+  return {
+    ...(headers as Record<string, string>),
+    ...(key !== undefined && { authorization: `Bearer ${key}` }),
   };
 }
 
@@ -189,12 +213,8 @@ function serverRoutes(url: string, key: string | undefined): Routes {
     engine: undefined,
     now: () => realSystem.wall(),
     async fetch(path, init) {
-      const headers = {
-        ...(init.headers as object),
-        ...(key !== undefined && { authorization: `Bearer ${key}` }),
-      };
       try {
-        return await fetch(base + path, { ...init, headers, redirect: "manual" });
+        return await fetch(base + path, { ...init, headers: withKey(init, key), redirect: "manual" });
       } catch (error) {
         if (init.signal?.aborted) throw init.signal.reason;
         throw new CommandFailed("unreachable", `the server at ${host} cannot be reached (${codeOf(error)})`, {
