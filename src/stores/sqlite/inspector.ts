@@ -14,7 +14,14 @@ import { type EventRow, FIRST_ROWS, moreRows, PageBuilder, splitCursor } from ".
 import { decodeJob, type SqlRow, STATE_CODES, stateOf } from "../sql/row-codec.ts";
 import type { Connection } from "./connection.ts";
 import { limitRow } from "./key-limits.ts";
-import { COUNT_QUEUES, COUNT_QUEUES_DONE, LIMIT_JOBS, NEXT_LIMIT_KEY } from "./limit-statements.ts";
+import {
+  ADMITTED_JOBS,
+  COUNT_QUEUES,
+  COUNT_QUEUES_DONE,
+  LIMIT_JOBS,
+  NEXT_LIMIT_KEY,
+  WAITING_JOBS,
+} from "./limit-statements.ts";
 import { createLines } from "./lines.ts";
 import { countJobs, scanJobs } from "./scan-jobs.ts";
 import type { Session } from "./session.ts";
@@ -68,8 +75,13 @@ export function createInspector(connection: Connection): Inspector {
     limitKey: (limitKey) => connection.read((session) => limitRow(session, limitKey)),
     async limitJobs(limitKey, state, limit) {
       checkLimit(limit);
-      const values = [limitKey, state && STATE_CODES[state], limit];
-      return (await connection.read((session) => session.all(LIMIT_JOBS, values))).map(decodeJob);
+      const rows = await connection.read((session) => {
+        if (state === null) return session.all(LIMIT_JOBS, [limitKey, limit]);
+        const code = STATE_CODES[state];
+        if (code === STATE_CODES.pending) return session.all(WAITING_JOBS, [limitKey, limit]);
+        return session.all(ADMITTED_JOBS, [limitKey, code, limit]);
+      });
+      return rows.map(decodeJob);
     },
     async events(after, limit) {
       checkLimit(limit);
