@@ -75,13 +75,7 @@ export function createInspector(connection: Connection): Inspector {
     limitKey: (limitKey) => connection.read((session) => limitRow(session, limitKey)),
     async limitJobs(limitKey, state, limit) {
       checkLimit(limit);
-      const rows = await connection.read((session) => {
-        if (state === null) return session.all(LIMIT_JOBS, [limitKey, limit]);
-        const code = STATE_CODES[state];
-        if (code === STATE_CODES.pending) return session.all(WAITING_JOBS, [limitKey, limit]);
-        return session.all(ADMITTED_JOBS, [limitKey, code, limit]);
-      });
-      return rows.map(decodeJob);
+      return connection.read((session) => limitJobs(session, limitKey, state, limit).map(decodeJob));
     },
     async events(after, limit) {
       checkLimit(limit);
@@ -189,4 +183,10 @@ async function scanTable(
     if (!goesOn || to === undefined) return;
     from = to;
   }
+}
+
+function limitJobs(session: Session, limitKey: string, state: JobState | null, limit: number) {
+  if (state === null) return session.all(LIMIT_JOBS, [limitKey, limit]);
+  if (state === "pending") return session.all(WAITING_JOBS, [limitKey, limit]);
+  return session.all(ADMITTED_JOBS, [limitKey, STATE_CODES[state], limit]);
 }
