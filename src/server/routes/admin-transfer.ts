@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { EXPORT_VERSION } from "../../core/job/job-line.ts";
+import { readExportLine, writeExportLine, writeLineMessage } from "../../ojs/export-line.ts";
 import { byKey, json, type Route, route } from "../route.ts";
 import { exportQuery, importSchema } from "../wire/admin-schemas.ts";
 import { readFilter } from "../wire/filter.ts";
@@ -42,7 +43,12 @@ const exportJobs = route({
         ended: ended ?? false,
       }),
     );
-    return json(200, { version: EXPORT_VERSION, lines, next_cursor: next, left_out: leftOut });
+    return json(200, {
+      version: EXPORT_VERSION,
+      lines: lines.map(writeExportLine),
+      next_cursor: next,
+      left_out: leftOut,
+    });
   },
 });
 
@@ -71,7 +77,12 @@ const importJobs = route({
   async run({ body, identity }, { engine }) {
     const dryRun = body.dry_run === true;
     // It reads the jobs that the lines name, and they may be large.
-    const results = await limited(() => engine.importJobs(body.lines, { dryRun, by: byKey(identity) }));
+    const imported = await limited(() =>
+      engine.importJobs(body.lines.map(readExportLine), { dryRun, by: byKey(identity) }),
+    );
+    const results = imported.map(({ message, ...rest }) =>
+      message === undefined ? rest : { ...rest, message: writeLineMessage(message) },
+    );
     return json(200, { dry_run: dryRun, results });
   },
 });
