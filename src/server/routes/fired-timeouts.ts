@@ -40,6 +40,7 @@ const list = route({
   right: "read",
   tag: "admin",
   summary: "Timeouts of jobs that fired: the newest, or after a cursor in the order of their commits",
+  isShared: true,
   reply: firedTimeoutsReply,
   query: firedTimeoutsQuery,
   replies: {

@@ -31,6 +31,7 @@ import { RANGES, type Range } from "./ranges.ts";
 const LATELY = 5_000;
 const RARELY = 15_000;
 const SAMPLE = 200;
+const MINUTE = 60_000;
 
 function useSeen(range: Range) {
   const { span, period } = RANGES[range];
@@ -65,7 +66,8 @@ function useSeen(range: Range) {
       (signal) =>
         api.get<History>(
           "/admin/stats/history",
-          { period, since: new Date(serverNow() - span).toISOString() },
+          // In whole minutes, so that all tabs ask for the same.
+          { period, since: new Date(Math.floor((serverNow() - span) / MINUTE) * MINUTE).toISOString() },
           signal,
         ),
       { live: range === "1h" ? LATELY : RARELY },
