@@ -410,12 +410,7 @@ export interface LiveCount {
 }
 
 /** An available job. Its rank says when it became due. */
-export interface ReadyJob {
-  readonly queue: string;
-  readonly id: JobId;
-  readonly rank: Rank;
-  readonly createdAt: Instant;
-}
+export type ReadyJob = Pick<JobRow, "queue" | "id" | "rank" | "createdAt">;
 
 export interface KeyHolder {
   readonly key: string;

@@ -1,10 +1,12 @@
 import { api, part } from "../../api/client.ts";
 import { useResource } from "../../api/resource.ts";
 import type { Job } from "../../api/wire.ts";
-import { href } from "../../state/router.ts";
+import { href, hrefWith } from "../../state/router.ts";
+import { LinkButton } from "../../ui/button.tsx";
 import { Card } from "../../ui/card.tsx";
 import type { MarkName } from "../../ui/drawings.ts";
 import { Mark } from "../../ui/icon.tsx";
+import { type Advised, placeOf, wordsOf } from "./action-words.ts";
 
 /** What `GET /jobs/:id/why` says. */
 interface WhyReply {
@@ -14,7 +16,7 @@ interface WhyReply {
     readonly since: string | null;
     readonly until: string | null;
     readonly who: { readonly kind: string; readonly id: string } | null;
-    readonly action: { readonly name: string; readonly target: string | null; readonly text: string };
+    readonly action: Advised;
   }[];
 }
 
@@ -52,8 +54,23 @@ export function Why({ id, job }: { readonly id: string; readonly job: Job }) {
           </li>
         ))}
       </ul>
-      <p class="do">{first.action.text}</p>
+      <Advice of={first.action} />
     </Card>
+  );
+}
+
+/** What helps, and a link to where it is done. */
+function Advice({ of }: { readonly of: Advised }) {
+  const place = placeOf(of);
+  return (
+    <p class="do">
+      <span>{wordsOf(of)}</span>
+      {place && (
+        <LinkButton small href={place.form ? hrefWith({ form: place.form }) : href(place.path ?? "")}>
+          {place.label}
+        </LinkButton>
+      )}
+    </p>
   );
 }
 

@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import {
   readAdvice,
   readConfig,
+  readDoctor,
   readHealth,
   readMetrics,
   readPauseOfAll,
@@ -19,7 +20,7 @@ import { Button } from "../../ui/button.tsx";
 import { Callout } from "../../ui/callout.tsx";
 import { Card, Facts, PageHead } from "../../ui/card.tsx";
 import { TextField } from "../../ui/fields.tsx";
-import { countText, durationText, readLimit } from "../../ui/format.ts";
+import { countText, durationText, plural, readLimit } from "../../ui/format.ts";
 import { Mark } from "../../ui/icon.tsx";
 import { Shown } from "../../ui/shown.tsx";
 import { Time } from "../../ui/time.tsx";
@@ -33,14 +34,18 @@ export function Page() {
   const metrics = useResource("metrics", readMetrics, { live: 6_000 });
   const workers = useResource("system workers", readWorkers, { live: 6_000 });
   const queues = useResource("system queues", readQueues, { live: 6_000 });
+  // Another role may not ask the doctor, and gets what this page can see itself.
+  const isOperator = whyNot("operate") === undefined;
+  const doctor = useResource(isOperator ? "doctor" : null, readDoctor, { live: 15_000 });
   const advice = useResource("system advice", (signal) => readAdvice({}, signal), { live: 60_000 });
   const [isAsked, setAsked] = useState(false);
   const session = visit.value.state === "known" ? visit.value.session : undefined;
-  const isReady = [config, health, maintenance, workers, queues].every(
+  const isReady = [config, health, maintenance, workers, queues, doctor].every(
     ({ isLoading, data }) => data || !isLoading,
   );
   const findings = findingsOf({
     session,
+    doctor: doctor.data,
     config: config.data,
     health: health.data,
     maintenance: maintenance.data,
@@ -63,7 +68,11 @@ export function Page() {
         </Button>
       </PageHead>
       {isOn && maintenance.data && <MaintenanceNote maintenance={maintenance.data} />}
-      <Findings findings={findings} isReady={isReady} />
+      <Findings
+        findings={findings}
+        isReady={isReady}
+        passed={doctor.data?.passed.map(({ text }) => text) ?? []}
+      />
       <Shown of={config} what="How the server is set up">
         {(data) => (
           <div class="pair">
@@ -95,13 +104,14 @@ export function Page() {
   );
 }
 
-function Findings({
-  findings,
-  isReady,
-}: {
+interface FindingsProps {
   readonly findings: readonly Finding[];
   readonly isReady: boolean;
-}) {
+  /** What the doctor checked and found in order. */
+  readonly passed: readonly string[];
+}
+
+function Findings({ findings, isReady, passed }: FindingsProps) {
   return (
     <Card title="Findings" note={isReady ? String(findings.length) : "looking…"}>
       {findings.length === 0 ? (
@@ -129,6 +139,18 @@ function Findings({
             </li>
           ))}
         </ul>
+      )}
+      {passed.length > 0 && (
+        <details class="checks">
+          <summary>{plural(passed.length, "check is", "checks are")} fine</summary>
+          <ul>
+            {passed.map((text) => (
+              <li key={text}>
+                <Mark name="done" /> {text}
+              </li>
+            ))}
+          </ul>
+        </details>
       )}
     </Card>
   );
