@@ -103,7 +103,9 @@ export function drawPlot(host: HTMLElement, { times, lines, format, of }: PlotIn
         {
           ...axis,
           side: 1,
-          size: 48,
+          // As wide as its labels.
+          size: (_plot: uPlot, labels: readonly string[] | null) =>
+            12 + 7 * Math.max(2, ...(labels ?? []).map(({ length }) => length)),
           ...(of && { incrs: STEPS[of] }),
           space: 36,
           grid: { stroke: colour("plot-grid"), width: 1 },

@@ -33,6 +33,9 @@ const LOOKS: Readonly<Partial<Record<Job["state"], { readonly mark: MarkName; re
   scheduled: { mark: "info", tone: "wait" },
 };
 
+/** Where nothing needs to be done, there is nothing to warn of. */
+const CALM = { mark: "info", tone: "wait" } as const;
+
 /** The engine's own answer in sentences: the first reason is the one to act on, so its action stands below. */
 export function Why({ id, job }: { readonly id: string; readonly job: Job }) {
   const reply = useResource(`why ${id}`, (signal) => api.get<WhyReply>(`/jobs/${part(id)}/why`, {}, signal), {
@@ -41,7 +44,8 @@ export function Why({ id, job }: { readonly id: string; readonly job: Job }) {
   const reasons = reply.data?.reasons ?? [];
   const [first] = reasons;
   if (!first) return null;
-  const { mark, tone } = LOOKS[job.state] ?? { mark: "grace", tone: "soft" };
+  const isCalm = first.action.name === "wait";
+  const { mark, tone } = LOOKS[job.state] ?? (isCalm ? CALM : { mark: "grace", tone: "soft" });
   return (
     <Card title={TITLES[job.state] ?? "Why is it not running?"}>
       <ul class="why">

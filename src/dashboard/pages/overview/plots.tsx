@@ -129,7 +129,7 @@ function WaitingNow() {
       <Plot
         title="Waiting"
         value={countText(last?.waiting ?? 0)}
-        unit="since you opened this tab"
+        unit="since opened"
         times={times}
         lines={[{ name: "waiting", values: [null, ...heard.map(({ waiting }) => waiting)] }]}
         format={countText}
@@ -139,7 +139,7 @@ function WaitingNow() {
       <Plot
         title="Oldest wait"
         value={shownSpan(last?.oldestWait)}
-        unit="since you opened this tab"
+        unit="since opened"
         times={times}
         lines={[{ name: "oldest", values: [null, ...heard.map(({ oldestWait }) => oldestWait ?? 0)] }]}
         format={durationText}
@@ -161,7 +161,7 @@ function Lateness({ of }: { readonly of: Stats["deadline_lateness"] }) {
       <header>
         <h3>Lateness of deadlines</h3>
         <span class="v">{countText(total)}</span>
-        <span class="u">fired in this process</span>
+        <span class="u">fired here</span>
       </header>
       {total === 0 ? (
         <p class="plot-empty">No deadline has fired since the server started.</p>

@@ -220,8 +220,7 @@ function StoreCard({
             ["Kind", config.backend],
             ["Answers", latency === undefined ? "–" : `${isUp ? "" : "no; "}within ${durationText(latency)}`],
             ...abilities.map(
-              ([name, value]) =>
-                [name, typeof value === "boolean" ? (value ? "yes" : "no") : String(value)] as const,
+              ([name, value]) => [ABILITIES[name] ?? name, WORDS[String(value)] ?? String(value)] as const,
             ),
           ]}
         />
@@ -230,13 +229,30 @@ function StoreCard({
   );
 }
 
+/** What a store can do, in words. */
+const ABILITIES: Readonly<Record<string, string>> = {
+  durable: "Durable after",
+  tx: "Your transactions",
+  hints: "News of changes",
+};
+
+const WORDS: Readonly<Record<string, string>> = {
+  true: "joined",
+  false: "not joined",
+  ack: "each reply",
+  interval: "an interval",
+  none: "nothing: it is lost with the process",
+  push: "sent at once",
+  poll: "polled",
+};
+
 const SHOWN = [
   ["jobs_enqueued_total", "enqueued"],
   ["jobs_completed_total", "completed"],
   ["jobs_failed_total", "attempts failed"],
   ["jobs_discarded_total", "discarded"],
   ["jobs_cancelled_total", "cancelled"],
-  ["throughput_per_second", "attempts end a second"],
+  ["throughput_per_second", "attempts /s"],
 ] as const;
 
 function Counters({ of }: { readonly of: Readonly<Record<string, number>> }) {

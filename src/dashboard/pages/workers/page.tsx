@@ -7,7 +7,6 @@ import { now } from "../../state/clock.ts";
 import { href, query } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";
 import { ActionForm } from "../../ui/action-form.tsx";
-import { Tag } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Empty } from "../../ui/callout.tsx";
 import { Card, PageHead } from "../../ui/card.tsx";
@@ -142,13 +141,13 @@ function columnsOf(
       id: "id",
       title: "Worker",
       phone: "title",
-      class: "c-name",
+      class: "c-worker",
       render: ({ id, remote }) => (
         <span class="two">
           <a class="name clip" href={href("workers", { worker: id })} title={id}>
             {id}
           </a>
-          <small>{remote ? "over HTTP" : "in a process with the store"}</small>
+          <small>{remote ? "over HTTP" : "beside the store"}</small>
         </span>
       ),
     },
@@ -162,12 +161,14 @@ function columnsOf(
           <span class="t3">all</span>
         ) : (
           <span class="tags">
-            {queues.slice(0, 6).map((name) => (
+            {queues.slice(0, MOST_TAGS).map((name) => (
               <a key={name} class="tag" href={href(`queues/${encodeURIComponent(name)}`)}>
                 {name}
               </a>
             ))}
-            {queues.length > 6 && <Tag>{`${queues.length - 6} more`}</Tag>}
+            {queues.length > MOST_TAGS && (
+              <span class="tag" title={queues.join(", ")}>{`${queues.length - MOST_TAGS} more`}</span>
+            )}
           </span>
         ),
     },
@@ -203,6 +204,7 @@ function columnsOf(
 }
 
 const MOST_SHOWN = 3;
+const MOST_TAGS = 4;
 
 /** Moves with the clock, so that the row around it need not. */
 function Lasting({ job: { started_at } }: { readonly job: Job }) {
