@@ -62,18 +62,7 @@ export function Plots({ history, range, stats }: PlotsProps) {
         isStale={isStale}
       />
       <WaitingNow />
-      <Plot
-        title="Near misses"
-        times={times}
-        lines={[
-          { name: "over 80 %", values: series.near, latest: countText(sumOf(series.near)) },
-          { name: "late", values: series.late, latest: countText(sumOf(series.late)) },
-        ]}
-        format={countText}
-        of="counts"
-        empty={`No job came near a limit in the last ${says}.`}
-        isStale={isStale}
-      />
+      <NearMisses series={series} says={says} isStale={isStale} />
       <Plot
         title="Failed attempts"
         value={countText(sumOf(series.failed))}
@@ -88,6 +77,29 @@ export function Plots({ history, range, stats }: PlotsProps) {
       <Timeouts />
       <Lateness of={stats.deadline_lateness} />
     </div>
+  );
+}
+
+interface NearMissesProps {
+  readonly series: ReturnType<typeof seriesOf>;
+  readonly says: string;
+  readonly isStale: boolean;
+}
+
+function NearMisses({ series, says, isStale }: NearMissesProps) {
+  return (
+    <Plot
+      title="Near misses"
+      times={series.times}
+      lines={[
+        { name: "over 80 %", values: series.near, latest: countText(sumOf(series.near)) },
+        { name: "late", values: series.late, latest: countText(sumOf(series.late)) },
+      ]}
+      format={countText}
+      of="counts"
+      empty={`No job came near a limit in the last ${says}.`}
+      isStale={isStale}
+    />
   );
 }
 

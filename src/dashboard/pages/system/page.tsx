@@ -26,8 +26,8 @@ import { Shown } from "../../ui/shown.tsx";
 import { Time } from "../../ui/time.tsx";
 import { type Finding, findingsOf } from "./findings.ts";
 
-/** The server, its store and its clock; and what is wrong with them. */
-export function Page() {
+/** What the page reads. */
+function useInspected() {
   const config = useResource("config", readConfig, { live: 30_000 });
   const health = useResource("health", readHealth, { live: 6_000 });
   const maintenance = useResource("maintenance", readPauseOfAll, { live: 3_000 });
@@ -38,6 +38,12 @@ export function Page() {
   const isOperator = whyNot("operate") === undefined;
   const doctor = useResource(isOperator ? "doctor" : null, readDoctor, { live: 15_000 });
   const advice = useResource("system advice", (signal) => readAdvice({}, signal), { live: 60_000 });
+  return { config, health, maintenance, metrics, workers, queues, doctor, advice };
+}
+
+/** The server, its store and its clock; and what is wrong with them. */
+export function Page() {
+  const { config, health, maintenance, metrics, workers, queues, doctor, advice } = useInspected();
   const [isAsked, setAsked] = useState(false);
   const session = visit.value.state === "known" ? visit.value.session : undefined;
   const isReady = [config, health, maintenance, workers, queues, doctor].every(

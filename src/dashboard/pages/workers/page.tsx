@@ -156,21 +156,7 @@ function columnsOf(
       id: "queues",
       title: "Queues",
       class: "c-tags",
-      render: ({ queues }) =>
-        queues.length === 0 ? (
-          <span class="t3">all</span>
-        ) : (
-          <span class="tags">
-            {queues.slice(0, MOST_TAGS).map((name) => (
-              <a key={name} class="tag" href={href(`queues/${encodeURIComponent(name)}`)}>
-                {name}
-              </a>
-            ))}
-            {queues.length > MOST_TAGS && (
-              <span class="tag" title={queues.join(", ")}>{`${queues.length - MOST_TAGS} more`}</span>
-            )}
-          </span>
-        ),
+      render: ({ queues }) => <QueueTags queues={queues} />,
     },
     {
       id: "runs",
@@ -201,6 +187,22 @@ function columnsOf(
       render: (worker) => <Actions worker={worker} onForm={(name) => onForm(worker, name)} />,
     },
   ];
+}
+
+function QueueTags({ queues }: { readonly queues: readonly string[] }) {
+  if (queues.length === 0) return <span class="t3">all</span>;
+  return (
+    <span class="tags">
+      {queues.slice(0, MOST_TAGS).map((name) => (
+        <a key={name} class="tag" href={href(`queues/${encodeURIComponent(name)}`)}>
+          {name}
+        </a>
+      ))}
+      {queues.length > MOST_TAGS && (
+        <span class="tag" title={queues.join(", ")}>{`${queues.length - MOST_TAGS} more`}</span>
+      )}
+    </span>
+  );
 }
 
 const MOST_SHOWN = 3;
