@@ -13,6 +13,7 @@ import { JOB_STATES } from "../src/core/job/job.ts";
 import { isTerminal, LIFECYCLE } from "../src/core/job/lifecycle.ts";
 import { openApiText } from "../src/server/openapi.ts";
 import { optionTables } from "./options-page.ts";
+import { reliabilityPage } from "./reliability-page.ts";
 
 const pages: Record<string, () => string | Promise<string>> = {
   "docs/cli.md": commandLine,
@@ -20,6 +21,7 @@ const pages: Record<string, () => string | Promise<string>> = {
   "docs/lifecycle.md": lifecycle,
   "docs/openapi.json": openApiText,
   "docs/options.md": options,
+  "docs/reliability.md": () => reliabilityPage(join(import.meta.dirname, "../docs/reliability")),
 };
 
 function errors(): string {
