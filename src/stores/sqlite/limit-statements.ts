@@ -110,6 +110,11 @@ export const HOLDERS_OF_QUEUE = `
 select ${LIVE} from curfew_jobs indexed by curfew_jobs_limited_active
  where queue = ? and limit_key is not null and state = ${ACTIVE} limit ?`;
 
+/** The next available job at or after a position. Takes a queue and a rank. Returns queue, id, rank and created_at. */
+export const NEXT_READY = `
+select queue, id, rank, created_at from curfew_jobs indexed by curfew_jobs_ready
+ where state = ${AVAILABLE} and (queue, rank) >= (?, ?) order by queue, rank, id limit 1`;
+
 /** The next queue with an available job. Takes the name it comes after. */
 export const NEXT_READY_QUEUE = `
 select min(queue) from curfew_jobs indexed by curfew_jobs_ready where queue > ? and state = ${AVAILABLE}`;
