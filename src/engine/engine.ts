@@ -47,7 +47,7 @@ import { Queues } from "./queues/queues.ts";
 import { Service } from "./remote/service.ts";
 import { CLOSE_LIMIT, CLOSE_MARKS, CloseBudget } from "./runtime/close-budget.ts";
 import { type CloseOnSignalsOptions, closeOnSignals } from "./runtime/close-on-signals.ts";
-import { Loop } from "./runtime/loop.ts";
+import { type Loop, storeLoop } from "./runtime/loop.ts";
 import type { MessageHandle } from "./sagas/message-handle.ts";
 import type { SagaHandle, SagaView } from "./sagas/saga-handle.ts";
 import { SagaRecords } from "./sagas/saga-records.ts";
@@ -60,6 +60,7 @@ import { forgettingHandlers, type RecordHandlers, startHandlers } from "./sweep/
 import { PruneLoop } from "./sweep/prune-loop.ts";
 import { SweepLoop } from "./sweep/sweep-loop.ts";
 import { QueueWarnings } from "./worker/warn-of-queues.ts";
+import { type WorkForOptions, type WorkForSummary, workFor } from "./worker/work-for.ts";
 import { parseDrain, type WorkOptions } from "./worker/work-options.ts";
 import { Worker } from "./worker/worker.ts";
 import { StepScheduler } from "./workflows/step-scheduler.ts";
@@ -124,7 +125,7 @@ export class Engine implements AsyncDisposable {
         for (const worker of this.#workers) worker.suspect(id);
       },
     };
-    const { system, logger, storeFailed } = this.#context;
+    const { system, logger } = this.#context;
     this.#warnings = new QueueWarnings(system, logger, () => this.#workers);
     this.journal = new EventJournal(this.#context, events);
     this.audit = new AuditLog(this.#context);
@@ -166,17 +167,11 @@ export class Engine implements AsyncDisposable {
     this.deadLetters = new DeadLetters(this.#context, this.bulk);
     this.#statistics = new Statistics(this.#context);
     const unattended = new UnattendedCounter(this.#context);
-    this.#settings = new Loop({
-      name: "settings",
-      system,
-      logger,
-      round: async () => {
-        await this.#context.queues.refresh();
-        await this.journal.refresh();
-        await unattended.round();
-        return SETTINGS_EVERY * this.#context.idlePollFactor;
-      },
-      onError: (error) => storeFailed(error, "settings"),
+    this.#settings = storeLoop(this.#context, "settings", async () => {
+      await this.#context.queues.refresh();
+      await this.journal.refresh();
+      await unattended.round();
+      return SETTINGS_EVERY * this.#context.idlePollFactor;
     });
   }
 
@@ -188,18 +183,10 @@ export class Engine implements AsyncDisposable {
     const { store, clock, logger } = shared;
     const engine = new Engine(shared, lease, events);
     await engine.journal.open();
-    if (store.capabilities.durable === "none") {
-      logger.warn(
-        { store: store.capabilities.name },
-        "this store is not durable: all jobs are lost when the process ends",
-      );
-    }
     await resolveZones({ store, clock, logger }, options.zoneData);
     engine.#listening = await store.listen((hint) => engine.#hear(hint));
-    engine.#sweep.loop.start();
-    engine.#prune.loop.start();
+    for (const { loop } of [engine.#sweep, engine.#prune, engine.#statistics]) loop.start();
     engine.#settings.start();
-    engine.#statistics.loop.start();
     engine.#dispatcher.start();
     return engine;
   }
@@ -299,8 +286,22 @@ export class Engine implements AsyncDisposable {
 
   /** Starts a worker in this process. */
   work(options: WorkOptions): Worker {
+    return this.#start((onClosed) => new Worker(this.#context, options, onClosed));
+  }
+
+  /** Runs due jobs until there are none or the time is used, for functions that are called by a schedule (SEMANTICS 5.6). */
+  async workFor(options: WorkForOptions): Promise<WorkForSummary> {
+    return workFor(options, {
+      context: this.#context,
+      start: (make) => this.#start(make),
+      sweep: () => this.#sweep.round(),
+      deliver: () => this.#dispatcher.deliverDue(),
+    });
+  }
+
+  #start<One extends Worker>(make: (onClosed: (worker: Worker) => void) => One): One {
     this.#assertOpen();
-    const worker = new Worker(this.#context, options, (closed) => this.#workers.delete(closed));
+    const worker = make((closed) => this.#workers.delete(closed));
     this.#workers.add(worker);
     this.#warnings.look();
     return worker.start();
@@ -422,8 +423,7 @@ export class Engine implements AsyncDisposable {
   /** The store answers again: what waits between two tries goes on at once. */
   #lookAgain(): void {
     this.#readyAll();
-    this.#sweep.loop.wake();
-    this.#dispatcher.loop.wake();
+    for (const { loop } of [this.#sweep, this.#dispatcher]) loop.wake();
   }
 
   #hear(hint: Hint): void {
