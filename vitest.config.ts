@@ -53,6 +53,7 @@ export default defineConfig({
         // Waiting for something on a page is an assertion that Vitest does not count.
         expect: { requireAssertions: false, poll: { timeout: 30_000 } },
       }),
+      project("frameworks", ["test/frameworks/**/*.test.ts", "test/deploy/**/*.test.ts"], { testTimeout: 60_000 }),
       project("sim", ["test/sim/**/*.test.ts"], { testTimeout: 120_000 }),
       project("stores", ["test/stores/**/*.test.ts"], {
         globalSetup: postgres,
