@@ -25,8 +25,8 @@ export class UsersController {
   /** Answers when the job is durable, and does not wait for the mail. */
   @Post("users")
   @HttpCode(202)
-  async create(@Body() { email }: { email: string }) {
-    const { id } = await this.#welcome.enqueue({ to: email });
+  async create(@Body() { email, takes }: { email: string; takes?: number }) {
+    const { id } = await this.#welcome.enqueue({ to: email, takes });
     return { job: id };
   }
 
@@ -53,7 +53,7 @@ export class UsersController {
       jobs: [welcome],
       useFactory: () => ({
         store: process.env.STORE ?? "sqlite:shop.db",
-        work: { drain: "20s" },
+        work: process.env.WORK === "off" ? false : { drain: "20s" },
       }),
     }),
   ],

@@ -5,7 +5,7 @@ import { z } from "zod";
 export const welcome = defineJob({
   type: "mail.welcome",
   queue: "mail",
-  payload: z.object({ to: z.email() }),
+  payload: z.object({ to: z.email(), takes: z.int().max(10_000).default(0) }),
   result: z.object({ sent: z.string() }),
   timeouts: { attempt: "30s", total: "1h" },
 });

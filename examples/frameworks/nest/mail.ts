@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { Injectable, Module } from "@nestjs/common";
 import type { AttemptContext } from "curfew";
 import { Processor } from "curfew/nestjs";
@@ -8,7 +9,9 @@ import { welcome } from "./jobs.ts";
 export class Mailer {
   readonly sent: string[] = [];
 
-  async send(to: string): Promise<string> {
+  /** Takes some milliseconds, as a real one does. The signal ends it when time is up or the process stops. */
+  async send(to: string, takes: number, signal: AbortSignal): Promise<string> {
+    await sleep(takes, undefined, { signal });
     this.sent.push(to);
     return `mail to ${to}`;
   }
@@ -23,8 +26,8 @@ export class MailProcessor {
   }
 
   @Processor(welcome, { concurrency: 5 })
-  async welcome({ payload }: AttemptContext<{ to: string }>) {
-    return { sent: await this.#mailer.send(payload.to) };
+  async welcome({ payload, signal }: AttemptContext<{ to: string; takes: number }>) {
+    return { sent: await this.#mailer.send(payload.to, payload.takes, signal) };
   }
 }
 
