@@ -24,6 +24,7 @@ const countsFile = join(scratch, "counts.json");
 const stages: Stage[] = [
   { name: "types", command: ["tsc", "--noEmit"] },
   { name: "dashboard types", command: ["tsc", "-p", "src/dashboard"] },
+  { name: "Nest types", command: ["tsc", "-p", "test/frameworks/nest"] },
   { name: "lint", command: ["biome", "check", "--error-on-warnings"] },
   { name: "docs", command: ["node", "scripts/generate-docs.ts", "--check"] },
   { name: "unused", command: ["knip"] },

@@ -13,7 +13,7 @@ import { welcome } from "./jobs.ts";
 import { MailModule } from "./mail.ts";
 
 @Controller()
-export class UsersController {
+class UsersController {
   readonly #welcome: JobQueue<typeof welcome>;
   readonly #health: CurfewHealth;
 

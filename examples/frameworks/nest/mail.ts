@@ -18,7 +18,7 @@ export class Mailer {
 }
 
 @Injectable()
-export class MailProcessor {
+class MailProcessor {
   readonly #mailer: Mailer;
 
   constructor(mailer: Mailer) {

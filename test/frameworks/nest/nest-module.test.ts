@@ -1,9 +1,11 @@
 import "reflect-metadata";
 import { Inject, Injectable, Module, type OnModuleDestroy, Scope } from "@nestjs/common";
-import { Test } from "@nestjs/testing";
+import { Test, type TestingModule } from "@nestjs/testing";
 import { transform } from "esbuild";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { z } from "zod";
+import { AppModule } from "../../../examples/frameworks/nest/app.ts";
+import { Mailer } from "../../../examples/frameworks/nest/mail.ts";
 import { type AttemptContext, defineJob, defineSaga, type Engine, processor } from "../../../src/index.ts";
 import {
   CurfewHealth,
@@ -29,14 +31,14 @@ const mail = defineJob({
 const tick = defineJob({ type: "tick" });
 
 @Injectable()
-class Mailer {
+class Postbox {
   readonly sent: string[] = [];
 }
 
 @Injectable()
 class MailProcessor {
-  readonly mailer: Mailer;
-  constructor(mailer: Mailer) {
+  readonly mailer: Postbox;
+  constructor(mailer: Postbox) {
     this.mailer = mailer;
   }
 
@@ -73,10 +75,10 @@ async function open(
 
 describe("CurfewModule", () => {
   it("runs the jobs of a decorated method, which has its dependencies", async () => {
-    const test = await open([Mailer, MailProcessor, Sender]);
+    const test = await open([Postbox, MailProcessor, Sender]);
     const job = await test.app.get(Sender).queue.enqueue({ to: "ada" });
     await test.settle();
-    expect(test.app.get(Mailer).sent).toEqual(["ada"]);
+    expect(test.app.get(Postbox).sent).toEqual(["ada"]);
     expect((await job.load())?.result).toEqual({ sent: "ada" });
   });
 
@@ -255,12 +257,28 @@ describe("CurfewModule", () => {
   });
 
   it("moves two hours in a test", async () => {
-    const test = await open([Mailer, MailProcessor, Sender]);
+    const test = await open([Postbox, MailProcessor, Sender]);
     await test.app.get(Sender).queue.enqueue({ to: "later" }, { delay: "2h" });
     await test.advance("119m");
-    expect(test.app.get(Mailer).sent).toEqual([]);
+    expect(test.app.get(Postbox).sent).toEqual([]);
     await test.advance("1m");
-    expect(test.app.get(Mailer).sent).toEqual(["later"]);
+    expect(test.app.get(Postbox).sent).toEqual(["later"]);
+  });
+
+  it("runs the example under virtual time, with HTTP", async () => {
+    const create = (module: TestingModule) => module.createNestApplication();
+    const test = await openNestTest({ imports: [AppModule] }, { create });
+    onTestFinished(() => test.close());
+    await test.app.listen(0, "127.0.0.1");
+    const url = await test.app.getUrl();
+    const body = JSON.stringify({ email: "ada@example.org", takes: 0 });
+    const headers = { "content-type": "application/json" };
+    const reply = await fetch(`${url}/users`, { method: "POST", headers, body });
+    const { job } = (await reply.json()) as { job: string };
+    await test.settle();
+    await expect.poll(() => test.app.get(Mailer).sent).toEqual(["ada@example.org"]);
+    await test.settle();
+    expect((await test.engine.load(job))?.state).toBe("completed");
   });
 
   it("drains the worker before the modules that its handlers use are destroyed", async () => {
@@ -302,7 +320,7 @@ describe("CurfewModule", () => {
   });
 
   it("says whether it is healthy, and why not", async () => {
-    const test = await open([Mailer, MailProcessor]);
+    const test = await open([Postbox, MailProcessor]);
     const health = test.app.get(CurfewHealth);
     expect(await health.check()).toEqual({ curfew: { status: "up", running: 0 } });
     await test.app.get(CurfewWorkers).worker?.close({ drain: "0s" });
