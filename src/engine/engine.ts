@@ -39,15 +39,16 @@ import { JobHandle } from "./operations/job-handle.ts";
 import type { JobQuery } from "./operations/job-query.ts";
 import { JobRows } from "./operations/job-rows.ts";
 import type { ExtendOptions, RetryByHandOptions } from "./operations/operate-job.ts";
-import { UnattendedCounter } from "./operations/unattended.ts";
+import { type JobRequestOptions, requestJob } from "./operations/request-job.ts";
 import { Operator } from "./operator.ts";
 import { Limits } from "./queues/key-limits.ts";
 import { Maintenance } from "./queues/maintenance.ts";
 import { Queues } from "./queues/queues.ts";
+import { settingsLoop } from "./queues/settings-loop.ts";
 import { Service } from "./remote/service.ts";
 import { CLOSE_LIMIT, CLOSE_MARKS, CloseBudget } from "./runtime/close-budget.ts";
 import { type CloseOnSignalsOptions, closeOnSignals } from "./runtime/close-on-signals.ts";
-import { type Loop, storeLoop } from "./runtime/loop.ts";
+import type { Loop } from "./runtime/loop.ts";
 import type { MessageHandle } from "./sagas/message-handle.ts";
 import type { SagaHandle, SagaView } from "./sagas/saga-handle.ts";
 import { SagaRecords } from "./sagas/saga-records.ts";
@@ -68,7 +69,6 @@ import { WorkflowCleanup } from "./workflows/workflow-cleanup.ts";
 import { WORKFLOWS } from "./workflows/workflow-records.ts";
 import { Workflows } from "./workflows/workflows.ts";
 
-const SETTINGS_EVERY = 5_000;
 const DRAIN = 25_000;
 
 type ResultOf<Definition> = Definition extends JobDefinition<unknown, unknown, infer Result> ? Result : never;
@@ -166,13 +166,7 @@ export class Engine implements AsyncDisposable {
     this.bulk = new Bulk(this.#context);
     this.deadLetters = new DeadLetters(this.#context, this.bulk);
     this.#statistics = new Statistics(this.#context);
-    const unattended = new UnattendedCounter(this.#context);
-    this.#settings = storeLoop(this.#context, "settings", async () => {
-      await this.#context.queues.refresh();
-      await this.journal.refresh();
-      await unattended.round();
-      return SETTINGS_EVERY * this.#context.idlePollFactor;
-    });
+    this.#settings = settingsLoop(this.#context, this.journal);
   }
 
   static async open(options: EngineOptions): Promise<Engine> {
@@ -180,14 +174,12 @@ export class Engine implements AsyncDisposable {
     const lease = timeoutLease === undefined ? LEASE : parseDuration(timeoutLease, "timeoutLease");
     const events = checkEvents(options.events);
     const shared = await openSharedContext(options);
-    const { store, clock, logger } = shared;
     const engine = new Engine(shared, lease, events);
     await engine.journal.open();
-    await resolveZones({ store, clock, logger }, options.zoneData);
-    engine.#listening = await store.listen((hint) => engine.#hear(hint));
+    await resolveZones(shared, options.zoneData);
+    engine.#listening = await shared.store.listen((hint) => engine.#hear(hint));
     for (const { loop } of [engine.#sweep, engine.#prune, engine.#statistics]) loop.start();
-    engine.#settings.start();
-    engine.#dispatcher.start();
+    for (const part of [engine.#settings, engine.#dispatcher]) part.start();
     return engine;
   }
 
@@ -213,6 +205,18 @@ export class Engine implements AsyncDisposable {
     options?: Omit<EnqueueOptions, "id">,
   ): Promise<JobHandle<Result>[]> {
     return (await this.#enqueuer.enqueueMany(definition, payloads, options)) as JobHandle<Result>[];
+  }
+
+  /** Enqueues a job and waits for its result; rejects with a TimeoutError after `within` (SEMANTICS 10.8). */
+  request<Input, Result>(
+    definition: JobDefinition<Input, unknown, Result>,
+    payload: NoInfer<Input>,
+    options: JobRequestOptions,
+  ): Promise<Result> {
+    const { monotonic } = this.#context.system;
+    const enqueue = (more: EnqueueOptions) =>
+      this.#enqueuer.enqueue(definition, payload, more, undefined) as Promise<JobHandle<Result>>;
+    return requestJob({ enqueue, monotonic }, options);
   }
 
   /** Sends a message to a saga; resolves when it is durable. A process that hosts the saga handles it. */
@@ -291,12 +295,8 @@ export class Engine implements AsyncDisposable {
 
   /** Runs due jobs until there are none or the time is used, for functions that are called by a schedule (SEMANTICS 5.6). */
   async workFor(options: WorkForOptions): Promise<WorkForSummary> {
-    return workFor(options, {
-      context: this.#context,
-      start: (make) => this.#start(make),
-      sweep: () => this.#sweep.round(),
-      deliver: () => this.#dispatcher.deliverDue(),
-    });
+    const [context, sweep, dispatcher] = [this.#context, this.#sweep, this.#dispatcher];
+    return workFor(options, { context, sweep, dispatcher, start: (make) => this.#start(make) });
   }
 
   #start<One extends Worker>(make: (onClosed: (worker: Worker) => void) => One): One {

@@ -38,9 +38,9 @@ export interface WorkForDeps {
   /** Makes, registers and starts a worker. */
   start(make: (onClosed: (worker: Worker) => void) => TimedWorker): TimedWorker;
   /** Acts on due rows. Returns the milliseconds until the next ones. */
-  sweep(): Promise<number>;
+  readonly sweep: { round(): Promise<number> };
   /** Delivers due timeouts and messages. Resolves with false if there were none. */
-  deliver(): Promise<boolean>;
+  readonly dispatcher: { deliverDue(): Promise<boolean> };
 }
 
 const KEYS = keysOf<WorkForOptions>({
@@ -124,8 +124,8 @@ async function untilEmpty(worker: TimedWorker, deps: WorkForDeps, context: Engin
     await worker.dry();
     const { entered } = worker;
     try {
-      const rest = await deps.sweep();
-      const hasDelivered = await deps.deliver();
+      const rest = await deps.sweep.round();
+      const hasDelivered = await deps.dispatcher.deliverDue();
       worker.lookAgain();
       await worker.dry();
       if (rest > 0 && !hasDelivered && worker.entered === entered) return;
