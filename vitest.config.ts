@@ -70,7 +70,13 @@ export default defineConfig({
       }),
       project(
         "unit",
-        ["src/**/*.test.ts", "test/*.test.ts", "test/tidy/**/*.test.ts", "test/engine/**/*.test.ts", "test/calls/**/*.test.ts"],
+        [
+          "src/**/*.test.ts",
+          "test/*.test.ts",
+          "test/tidy/**/*.test.ts",
+          "test/engine/**/*.test.ts",
+          "test/calls/**/*.test.ts",
+        ],
         {
           isolate: false,
           pool: "threads",
