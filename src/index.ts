@@ -99,6 +99,7 @@ export type { CounterSnapshot } from "./engine/statistics/counters.ts";
 export { LATENESS_BOUNDS } from "./engine/statistics/counters.ts";
 export type { Stats } from "./engine/statistics/statistics.ts";
 export type { StatsQuery } from "./engine/statistics/stats-query.ts";
+export type { WorkForOptions, WorkForSummary } from "./engine/worker/work-for.ts";
 export type { WorkerStatus, WorkOptions } from "./engine/worker/work-options.ts";
 export type { Worker } from "./engine/worker/worker.ts";
 export type { WorkflowOptions } from "./engine/workflows/start-options.ts";
