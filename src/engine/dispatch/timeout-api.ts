@@ -8,6 +8,7 @@ import {
   parseInstant,
 } from "../../core/time.ts";
 import { ConcurrencyError, checkText, type Owner, type TimeoutId } from "../../core/timeout/timeout.ts";
+import type { Transaction } from "../../core/transaction.ts";
 import { BATCH_LIMIT } from "../../ports/store.ts";
 import {
   CLAIM_BATCH,
@@ -78,7 +79,7 @@ export class Timeouts {
   /** Stores a timeout and returns its id once durable. A known id is refused; a known key replaces its timeout. */
   async insert(
     timeout: TimeoutInput,
-    options: CallOptions & { readonly tx?: unknown } = {},
+    options: CallOptions & { readonly tx?: Transaction } = {},
   ): Promise<TimeoutId> {
     const [id] = await this.insertMany([timeout], options);
     return id as TimeoutId;
@@ -87,7 +88,7 @@ export class Timeouts {
   /** Stores many timeouts. If an id exists, the others are stored and an error names that id. */
   async insertMany(
     inputs: readonly TimeoutInput[],
-    options: CallOptions & { readonly tx?: unknown } = {},
+    options: CallOptions & { readonly tx?: Transaction } = {},
   ): Promise<TimeoutId[]> {
     const { timeouts, clock, nextId, documentLimit } = this.#deps;
     checkCall(options, ["tx"]);
@@ -184,7 +185,7 @@ export class Timeouts {
    * Cancels timeouts by id, key or saga. A `pending` one will never be handled. A `leased` one may be in its handler; a
    * saga's handler never commits then.
    */
-  async cancel(which: Which, options: CallOptions & { readonly tx?: unknown } = {}): Promise<Revoked> {
+  async cancel(which: Which, options: CallOptions & { readonly tx?: Transaction } = {}): Promise<Revoked> {
     checkCall(options, ["tx"]);
     const { timeouts, clock } = this.#deps;
     const { tx } = options;
