@@ -1,7 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import { type By, parseBy } from "../core/audit/audit-entry.ts";
-import { CurfewError } from "../core/errors.ts";
+import { CurfewError, refuse } from "../core/errors.ts";
 import type { EnqueueOptions, NewJob } from "../core/job/envelope.ts";
 import type { Explanation } from "../core/job/explain.ts";
 import type { JobId } from "../core/job/job.ts";
@@ -20,14 +20,14 @@ import { Crons } from "./crons/crons.ts";
 import { Dispatcher, LEASE } from "./dispatch/dispatcher.ts";
 import { EngineTimeouts } from "./dispatch/engine-timeouts.ts";
 import { JOB_DESTINATION, JobDestination } from "./dispatch/job-destination.ts";
-import { checkEvents, type EngineOptions } from "./engine-options.ts";
+import { checkEvents, checkRole, type EngineOptions, roleFix } from "./engine-options.ts";
 import { Intake } from "./enqueue/enqueue-batches.ts";
 import { Enqueuer } from "./enqueue/enqueuer.ts";
 import { UniqueJobs } from "./enqueue/unique-jobs.ts";
 import { UNIQUE } from "./enqueue/unique-keys.ts";
 import { AuditLog } from "./events/audit-log.ts";
 import type { EngineEvent, EngineEventName, EngineEvents } from "./events/event-bus.ts";
-import { EventJournal, type EventsOption } from "./events/event-journal.ts";
+import { EventJournal } from "./events/event-journal.ts";
 import { recordBusEvents } from "./events/recording-rules.ts";
 import { openSharedContext, type SharedContext } from "./open-context.ts";
 import { Bulk } from "./operations/bulk.ts";
@@ -39,7 +39,6 @@ import { JobHandle } from "./operations/job-handle.ts";
 import type { JobQuery } from "./operations/job-query.ts";
 import { JobRows } from "./operations/job-rows.ts";
 import type { ExtendOptions, RetryByHandOptions } from "./operations/operate-job.ts";
-import { UnattendedCounter } from "./operations/unattended.ts";
 import { Operator } from "./operator.ts";
 import { Limits } from "./queues/key-limits.ts";
 import { Maintenance } from "./queues/maintenance.ts";
@@ -47,7 +46,6 @@ import { Queues } from "./queues/queues.ts";
 import { Service } from "./remote/service.ts";
 import { CLOSE_LIMIT, CLOSE_MARKS, CloseBudget } from "./runtime/close-budget.ts";
 import { type CloseOnSignalsOptions, closeOnSignals } from "./runtime/close-on-signals.ts";
-import { Loop } from "./runtime/loop.ts";
 import type { MessageHandle } from "./sagas/message-handle.ts";
 import type { SagaHandle, SagaView } from "./sagas/saga-handle.ts";
 import { SagaRecords } from "./sagas/saga-records.ts";
@@ -59,6 +57,7 @@ import type { AdviseQuery, StatsQuery } from "./statistics/stats-query.ts";
 import { forgettingHandlers, type RecordHandlers, startHandlers } from "./sweep/due-records.ts";
 import { PruneLoop } from "./sweep/prune-loop.ts";
 import { SweepLoop } from "./sweep/sweep-loop.ts";
+import { Upkeep } from "./upkeep.ts";
 import { QueueWarnings } from "./worker/warn-of-queues.ts";
 import { parseDrain, type WorkOptions } from "./worker/work-options.ts";
 import { Worker } from "./worker/worker.ts";
@@ -67,7 +66,6 @@ import { WorkflowCleanup } from "./workflows/workflow-cleanup.ts";
 import { WORKFLOWS } from "./workflows/workflow-records.ts";
 import { Workflows } from "./workflows/workflows.ts";
 
-const SETTINGS_EVERY = 5_000;
 const DRAIN = 25_000;
 
 type ResultOf<Definition> = Definition extends JobDefinition<unknown, unknown, infer Result> ? Result : never;
@@ -103,7 +101,8 @@ export class Engine implements AsyncDisposable {
   readonly #stepScheduler: StepScheduler;
   readonly #workflowCleanup: WorkflowCleanup;
   readonly #prune: PruneLoop;
-  readonly #settings: Loop;
+  readonly #upkeep: Upkeep;
+  readonly #isProducer: boolean;
   readonly #statistics: Statistics;
   readonly #dispatcher: Dispatcher;
   readonly #sagas: Sagas;
@@ -113,7 +112,8 @@ export class Engine implements AsyncDisposable {
   #listening: AsyncDisposable | undefined;
   #closing: Promise<void> | undefined;
 
-  private constructor(shared: SharedContext, lease: number, events: EventsOption | undefined) {
+  private constructor(shared: SharedContext, lease: number, { events, role }: EngineOptions) {
+    this.#isProducer = role === "producer";
     this.#context = {
       ...shared,
       enqueueFrom: (parent, definition, payload, options) =>
@@ -124,17 +124,18 @@ export class Engine implements AsyncDisposable {
         for (const worker of this.#workers) worker.suspect(id);
       },
     };
-    const { system, logger, storeFailed } = this.#context;
+    const { system, logger } = this.#context;
     this.#warnings = new QueueWarnings(system, logger, () => this.#workers);
     this.journal = new EventJournal(this.#context, events);
     this.audit = new AuditLog(this.#context);
     recordBusEvents(this.#context);
     this.#intake = new Intake(this.#context);
     this.#unique = new UniqueJobs(this.#context, this.#intake);
-    this.#enqueuer = new Enqueuer(this.#context, this.#intake, this.#unique, () => this.#assertOpen());
+    const assertOpen = () => this.#assertOpen();
+    const fresh = () => this.#upkeep.fresh();
+    this.#enqueuer = new Enqueuer(this.#context, this.#intake, this.#unique, { assertOpen, fresh });
     const notice = (jobs: readonly NewJob[]) => this.#intake.notice(jobs);
     const context = () => this.#enqueuer.context(undefined);
-    const assertOpen = () => this.#assertOpen();
     this.crons = new Crons(this.#context, { context, notice, assertOpen });
     const cronScheduler = new CronScheduler(this.#context, { context, notice });
     this.#stepScheduler = new StepScheduler(this.#context);
@@ -156,7 +157,10 @@ export class Engine implements AsyncDisposable {
     this.#prune = new PruneLoop(this.#context);
     this.#dispatcher = new Dispatcher(this.#context, lease);
     this.#dispatcher.serve(JOB_DESTINATION, new JobDestination(this.#context), { keepAlive: false });
-    this.timeouts = new EngineTimeouts(this.#context, this.#dispatcher);
+    this.timeouts = new EngineTimeouts(this.#context, this.#dispatcher, {
+      assertServes: () => this.#assertServes("timeouts.serve"),
+      fresh,
+    });
     this.queues = new Queues(this.#context, assertOpen);
     this.maintenance = new Maintenance(this.#context, { assertOpen, readyAll: () => this.#readyAll() });
     this.limits = new Limits(this.#context, assertOpen);
@@ -165,28 +169,17 @@ export class Engine implements AsyncDisposable {
     this.bulk = new Bulk(this.#context);
     this.deadLetters = new DeadLetters(this.#context, this.bulk);
     this.#statistics = new Statistics(this.#context);
-    const unattended = new UnattendedCounter(this.#context);
-    this.#settings = new Loop({
-      name: "settings",
-      system,
-      logger,
-      round: async () => {
-        await this.#context.queues.refresh();
-        await this.journal.refresh();
-        await unattended.round();
-        return SETTINGS_EVERY * this.#context.idlePollFactor;
-      },
-      onError: (error) => storeFailed(error, "settings"),
-    });
+    this.#upkeep = new Upkeep(this.#context, this.journal, this.#statistics, this.#isProducer);
   }
 
   static async open(options: EngineOptions): Promise<Engine> {
     const { timeoutLease } = options;
     const lease = timeoutLease === undefined ? LEASE : parseDuration(timeoutLease, "timeoutLease");
-    const events = checkEvents(options.events);
+    checkEvents(options.events);
+    checkRole(options.role);
     const shared = await openSharedContext(options);
     const { store, clock, logger } = shared;
-    const engine = new Engine(shared, lease, events);
+    const engine = new Engine(shared, lease, options);
     await engine.journal.open();
     if (store.capabilities.durable === "none") {
       logger.warn(
@@ -194,12 +187,12 @@ export class Engine implements AsyncDisposable {
         "this store is not durable: all jobs are lost when the process ends",
       );
     }
-    await resolveZones({ store, clock, logger }, options.zoneData);
+    if (!engine.#isProducer) await resolveZones({ store, clock, logger }, options.zoneData);
+    engine.#upkeep.start();
+    if (engine.#isProducer) return engine;
     engine.#listening = await store.listen((hint) => engine.#hear(hint));
     engine.#sweep.loop.start();
     engine.#prune.loop.start();
-    engine.#settings.start();
-    engine.#statistics.loop.start();
     engine.#dispatcher.start();
     return engine;
   }
@@ -236,12 +229,13 @@ export class Engine implements AsyncDisposable {
     options?: MessageOptions,
   ): Promise<MessageHandle> {
     this.#assertOpen();
-    return this.#sagas.send(saga, name, payload, options);
+    const send = () => this.#sagas.send(saga, name, payload, options);
+    return this.#upkeep.fresh()?.then(send) ?? send();
   }
 
   /** Handles messages and timeouts of these sagas in this process, until the host or the engine is closed. */
   host(sagas: readonly AnySaga[]): SagaHost {
-    this.#assertOpen();
+    this.#assertServes("host");
     return this.#sagas.host(sagas, (name, destination) => this.#dispatcher.serve(name, destination));
   }
 
@@ -299,7 +293,7 @@ export class Engine implements AsyncDisposable {
 
   /** Starts a worker in this process. */
   work(options: WorkOptions): Worker {
-    this.#assertOpen();
+    this.#assertServes("work");
     const worker = new Worker(this.#context, options, (closed) => this.#workers.delete(closed));
     this.#workers.add(worker);
     this.#warnings.look();
@@ -314,7 +308,7 @@ export class Engine implements AsyncDisposable {
 
   /** The engine for workers and producers in other processes. A server is built on it. */
   get service(): Service {
-    this.#assertOpen();
+    this.#assertServes("service");
     this.#service ??= new Service(this.#context, {
       store: (jobs, rules) => {
         this.#assertOpen();
@@ -442,6 +436,11 @@ export class Engine implements AsyncDisposable {
     if (this.#closing) throw new CurfewError("closed", "the engine is closed; open another one");
   }
 
+  #assertServes(call: string): void {
+    this.#assertOpen();
+    if (this.#isProducer) throw refuse("invalid_option", "role", "producer", roleFix(call));
+  }
+
   /** Closes the workers (SEMANTICS 5.2), then the loops and the store. May be called twice. */
   async close(options: { readonly drain?: Duration } = {}): Promise<void> {
     parseDrain(options);
@@ -481,9 +480,8 @@ export class Engine implements AsyncDisposable {
         .stop()
         .then(() => Promise.all([this.#stepScheduler.flushed(), this.#workflowCleanup.flushed()])),
       this.#prune.loop.stop(),
-      this.#settings.stop(),
       this.#context.recorder.close(),
-      this.#statistics.stop(),
+      this.#upkeep.stop(),
       this.#listening?.[Symbol.asyncDispose](),
     ]);
     clock.close();

@@ -31,6 +31,8 @@ export interface TimeoutsDeps {
   readonly clock: { now(): Instant; anchor(): Instant; upper(): Instant };
   readonly nextId: () => string;
   readonly documentLimit?: number;
+  /** Resolves when the clock was read recently enough. */
+  readonly fresh?: () => Promise<void> | undefined;
 }
 
 export interface LeaseSettings {
@@ -90,8 +92,9 @@ export class Timeouts {
     inputs: readonly TimeoutInput[],
     options: CallOptions & { readonly tx?: Transaction } = {},
   ): Promise<TimeoutId[]> {
-    const { timeouts, clock, nextId, documentLimit } = this.#deps;
+    const { timeouts, clock, nextId, documentLimit, fresh } = this.#deps;
     checkCall(options, ["tx"]);
+    await fresh?.();
     const [now, anchor] = [clock.now(), clock.anchor()];
     const added = inputs.map((input) => newTimeout(input, anchor, nextId, documentLimit));
     for (let from = 0; from < added.length; from += BATCH_LIMIT) {
