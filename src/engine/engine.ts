@@ -29,7 +29,7 @@ import { AuditLog } from "./events/audit-log.ts";
 import type { EngineEvent, EngineEventName, EngineEvents } from "./events/event-bus.ts";
 import { EventJournal } from "./events/event-journal.ts";
 import { recordBusEvents } from "./events/recording-rules.ts";
-import { openSharedContext, type SharedContext } from "./open-context.ts";
+import { openSharedContext, type SharedContext, warnOfLoss } from "./open-context.ts";
 import { Bulk } from "./operations/bulk.ts";
 import { DeadLetters } from "./operations/dead-letters.ts";
 import { type ExportPage, type ExportPageOptions, exportPage } from "./operations/export-jobs.ts";
@@ -39,6 +39,7 @@ import { JobHandle } from "./operations/job-handle.ts";
 import type { JobQuery } from "./operations/job-query.ts";
 import { JobRows } from "./operations/job-rows.ts";
 import type { ExtendOptions, RetryByHandOptions } from "./operations/operate-job.ts";
+import { type JobRequestOptions, requestJob } from "./operations/request-job.ts";
 import { Operator } from "./operator.ts";
 import { Limits } from "./queues/key-limits.ts";
 import { Maintenance } from "./queues/maintenance.ts";
@@ -55,7 +56,6 @@ import type { CounterSnapshot } from "./statistics/counters.ts";
 import { Statistics, type Stats } from "./statistics/statistics.ts";
 import type { AdviseQuery, StatsQuery } from "./statistics/stats-query.ts";
 import { forgettingHandlers, type RecordHandlers, startHandlers } from "./sweep/due-records.ts";
-import { PruneLoop } from "./sweep/prune-loop.ts";
 import { SweepLoop } from "./sweep/sweep-loop.ts";
 import { Upkeep } from "./upkeep.ts";
 import { QueueWarnings } from "./worker/warn-of-queues.ts";
@@ -100,9 +100,7 @@ export class Engine implements AsyncDisposable {
   readonly #sweep: SweepLoop;
   readonly #stepScheduler: StepScheduler;
   readonly #workflowCleanup: WorkflowCleanup;
-  readonly #prune: PruneLoop;
   readonly #upkeep: Upkeep;
-  readonly #isProducer: boolean;
   readonly #statistics: Statistics;
   readonly #dispatcher: Dispatcher;
   readonly #sagas: Sagas;
@@ -113,7 +111,6 @@ export class Engine implements AsyncDisposable {
   #closing: Promise<void> | undefined;
 
   private constructor(shared: SharedContext, lease: number, { events, role }: EngineOptions) {
-    this.#isProducer = role === "producer";
     this.#context = {
       ...shared,
       enqueueFrom: (parent, definition, payload, options) =>
@@ -154,7 +151,6 @@ export class Engine implements AsyncDisposable {
       [WORKFLOWS.kind]: (records) => this.#workflowCleanup.clean(records),
     };
     this.#sweep = new SweepLoop(this.#context, recordHandlers, (rows) => this.#stepScheduler.decide(rows));
-    this.#prune = new PruneLoop(this.#context);
     this.#dispatcher = new Dispatcher(this.#context, lease);
     this.#dispatcher.serve(JOB_DESTINATION, new JobDestination(this.#context), { keepAlive: false });
     this.timeouts = new EngineTimeouts(this.#context, this.#dispatcher, {
@@ -169,7 +165,7 @@ export class Engine implements AsyncDisposable {
     this.bulk = new Bulk(this.#context);
     this.deadLetters = new DeadLetters(this.#context, this.bulk);
     this.#statistics = new Statistics(this.#context);
-    this.#upkeep = new Upkeep(this.#context, this.journal, this.#statistics, this.#isProducer);
+    this.#upkeep = new Upkeep(this.#context, this.journal, this.#statistics, role === "producer");
   }
 
   static async open(options: EngineOptions): Promise<Engine> {
@@ -181,18 +177,12 @@ export class Engine implements AsyncDisposable {
     const { store, clock, logger } = shared;
     const engine = new Engine(shared, lease, options);
     await engine.journal.open();
-    if (store.capabilities.durable === "none") {
-      logger.warn(
-        { store: store.capabilities.name },
-        "this store is not durable: all jobs are lost when the process ends",
-      );
-    }
-    if (!engine.#isProducer) await resolveZones({ store, clock, logger }, options.zoneData);
-    engine.#upkeep.start();
-    if (engine.#isProducer) return engine;
+    warnOfLoss(shared);
+    if (options.role) return engine;
+    await resolveZones({ store, clock, logger }, options.zoneData);
     engine.#listening = await store.listen((hint) => engine.#hear(hint));
     engine.#sweep.loop.start();
-    engine.#prune.loop.start();
+    engine.#upkeep.start();
     engine.#dispatcher.start();
     return engine;
   }
@@ -219,6 +209,18 @@ export class Engine implements AsyncDisposable {
     options?: Omit<EnqueueOptions, "id">,
   ): Promise<JobHandle<Result>[]> {
     return (await this.#enqueuer.enqueueMany(definition, payloads, options)) as JobHandle<Result>[];
+  }
+
+  /** Enqueues a job and waits for its result; rejects with a TimeoutError after `within` (SEMANTICS 10.8). */
+  request<Input, Result>(
+    definition: JobDefinition<Input, unknown, Result>,
+    payload: NoInfer<Input>,
+    options: JobRequestOptions,
+  ): Promise<Result> {
+    const { monotonic } = this.#context.system;
+    const enqueue = (more: EnqueueOptions) =>
+      this.#enqueuer.enqueue(definition, payload, more, undefined) as Promise<JobHandle<Result>>;
+    return requestJob({ enqueue, monotonic }, options);
   }
 
   /** Sends a message to a saga; resolves when it is durable. A process that hosts the saga handles it. */
@@ -397,7 +399,7 @@ export class Engine implements AsyncDisposable {
   }
 
   async pruneOnce(): Promise<void> {
-    await this.#prune.round();
+    await this.#upkeep.prune();
   }
 
   /** Starts with a random worker: a worker without the processor must not get the jobs first each time. */
@@ -438,7 +440,7 @@ export class Engine implements AsyncDisposable {
 
   #assertServes(call: string): void {
     this.#assertOpen();
-    if (this.#isProducer) throw refuse("invalid_option", "role", "producer", roleFix(call));
+    if (this.#upkeep.isProducer) throw refuse("invalid_option", "role", "producer", roleFix(call));
   }
 
   /** Closes the workers (SEMANTICS 5.2), then the loops and the store. May be called twice. */
@@ -479,7 +481,6 @@ export class Engine implements AsyncDisposable {
       this.#sweep.loop
         .stop()
         .then(() => Promise.all([this.#stepScheduler.flushed(), this.#workflowCleanup.flushed()])),
-      this.#prune.loop.stop(),
       this.#context.recorder.close(),
       this.#upkeep.stop(),
       this.#listening?.[Symbol.asyncDispose](),

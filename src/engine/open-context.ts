@@ -19,6 +19,15 @@ import { Counters } from "./statistics/counters.ts";
 /** The context without the functions that only the engine itself can provide. */
 export type SharedContext = Omit<EngineContext, "enqueueFrom" | "wakeSweepAt" | "changed" | "ready">;
 
+/** Says that a store keeps nothing after the end of its process. */
+export function warnOfLoss({ store: { capabilities }, logger }: SharedContext): void {
+  if (capabilities.durable !== "none") return;
+  logger.warn(
+    { store: capabilities.name },
+    "this store is not durable: all jobs are lost when the process ends",
+  );
+}
+
 /** Checks the options, and reads the store's clock and queue settings. */
 export async function openSharedContext(options: EngineOptions): Promise<SharedContext> {
   const { store, system } = options;

@@ -4,13 +4,14 @@ import type { EventJournal } from "./events/event-journal.ts";
 import { UnattendedCounter } from "./operations/unattended.ts";
 import { Loop } from "./runtime/loop.ts";
 import type { Statistics } from "./statistics/statistics.ts";
+import { PruneLoop } from "./sweep/prune-loop.ts";
 
 /** How old the settings of queues may be, in milliseconds. */
 const SETTINGS_EVERY = 5_000;
 
 /**
- * Reads the settings of queues again and writes counts: in loops; or, in a producer, when it is called. So a producer
- * that nobody calls makes no statements.
+ * Reads the settings of queues again, writes counts and prunes, in loops. In a producer the first two are done when it is
+ * called, so that one that nobody calls makes no statements.
  */
 export class Upkeep {
   readonly #context: EngineContext;
@@ -18,7 +19,8 @@ export class Upkeep {
   readonly #statistics: Statistics;
   readonly #unattended: UnattendedCounter;
   readonly #loop: Loop;
-  readonly #isProducer: boolean;
+  readonly #prune: PruneLoop;
+  readonly isProducer: boolean;
   #readAt: number;
   #reading: Promise<void> | undefined;
   /** Writes what the calls since the last write have counted. */
@@ -29,7 +31,8 @@ export class Upkeep {
     this.#context = context;
     this.#journal = journal;
     this.#statistics = statistics;
-    this.#isProducer = isProducer;
+    this.isProducer = isProducer;
+    this.#prune = new PruneLoop(context);
     this.#unattended = new UnattendedCounter(context);
     this.#readAt = context.system.monotonic();
     const { system, logger, storeFailed } = context;
@@ -42,15 +45,21 @@ export class Upkeep {
     });
   }
 
+  /** Not for a producer. */
   start(): void {
-    if (this.#isProducer) return;
+    this.#prune.loop.start();
     this.#loop.start();
     this.#statistics.loop.start();
   }
 
+  /** One round of pruning, for tests and operators. */
+  async prune(): Promise<void> {
+    await this.#prune.round();
+  }
+
   /** Resolves when a producer knows settings and a time that are new enough. Undefined if there is nothing to wait for. */
   fresh(): Promise<void> | undefined {
-    if (!this.#isProducer) return undefined;
+    if (!this.isProducer) return undefined;
     this.#later ??= this.#context.system.after(SETTINGS_EVERY, () => {
       this.#writing = this.#write();
     });
@@ -69,7 +78,7 @@ export class Upkeep {
 
   async stop(): Promise<void> {
     this.#later?.cancel();
-    await Promise.all([this.#writing, this.#loop.stop(), this.#statistics.stop()]);
+    await Promise.all([this.#writing, this.#loop.stop(), this.#prune.loop.stop(), this.#statistics.stop()]);
   }
 
   async #write(): Promise<void> {
