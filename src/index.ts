@@ -84,6 +84,7 @@ export { JobFailedError } from "./engine/operations/job-failed-error.ts";
 export type { JobHandle, JobProgress, LogPage } from "./engine/operations/job-handle.ts";
 export type { JobQuery } from "./engine/operations/job-query.ts";
 export type { JobRequestOptions } from "./engine/operations/request-job.ts";
+export type { RescheduleOptions } from "./engine/operations/reschedule-options.ts";
 export type { UnattendedQueue } from "./engine/operations/unattended.ts";
 export type { Operator } from "./engine/operator.ts";
 export type { LimitView } from "./engine/queues/key-limits.ts";

@@ -30,6 +30,8 @@ export interface EngineOptions extends PolicyOptions {
    * while nobody calls it. Left out: it does all.
    */
   readonly role?: "producer" | undefined;
+  /** The name of this machine, for `why`: who paused a queue, if the caller names no operator. */
+  readonly host?: string | undefined;
   /** Factor for the rests of idle loops. Default 1. A test engine uses more, so that idle days pass faster. */
   readonly idlePollFactor?: number;
 }

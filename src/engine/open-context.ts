@@ -59,6 +59,7 @@ export async function openSharedContext(options: EngineOptions): Promise<SharedC
     tracing: options.tracing && guardedTracing(options.tracing, logger),
     random: system.random,
     nextId: createIdSource(() => clock.now(), system.fill),
+    host: options.host ?? null,
     documentLimit,
     eventsKept,
     auditKept,
