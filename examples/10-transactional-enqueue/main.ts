@@ -1,6 +1,6 @@
 /**
  * An order and the job that handles it are written in one transaction: both exist, or neither does. The same works on
- * PostgreSQL with a `pg` client as `tx`.
+ * PostgreSQL with a `pg` client or the transaction of an ORM as `tx`: see `examples/orms`.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

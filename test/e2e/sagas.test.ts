@@ -4,7 +4,14 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import pg from "pg";
 import { describe, expect, it } from "vitest";
-import { createMemoryStore, type Engine, openEngine, type Store, silentLogger } from "../../src/index.ts";
+import {
+  createMemoryStore,
+  type Engine,
+  openEngine,
+  type Store,
+  silentLogger,
+  type Transaction,
+} from "../../src/index.ts";
 import { race } from "./sagas/race.ts";
 import { logSaga } from "./sagas/sagas.ts";
 import { storeAddresses } from "./support/addresses.ts";
@@ -110,7 +117,7 @@ describe.concurrent("SEMANTICS 7.4: processes that are killed in the middle of s
 
 /** A connection of the caller's own to the database of an engine. */
 interface OwnConnection {
-  readonly tx: unknown;
+  readonly tx: Transaction;
   run(sql: string): Promise<unknown>;
   close(): Promise<void>;
 }

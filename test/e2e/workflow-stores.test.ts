@@ -14,6 +14,7 @@ import {
   type StepNode,
   silentLogger,
   step,
+  type Transaction,
   unchecked,
 } from "../../src/index.ts";
 import { createDatabase } from "../postgres.ts";
@@ -27,7 +28,7 @@ const sum = defineJob({ type: "wide.sum", result: unchecked<number>() });
 interface Opened {
   readonly engine: Engine;
   /** Runs within a transaction of the caller's own, which is rolled back or committed. */
-  within(end: "commit" | "rollback", run: (tx: unknown) => Promise<void>): Promise<void>;
+  within(end: "commit" | "rollback", run: (tx: Transaction) => Promise<void>): Promise<void>;
 }
 
 async function openSqlite(): Promise<Opened> {

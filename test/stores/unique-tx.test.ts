@@ -4,12 +4,12 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import pg from "pg";
 import { afterEach, describe, expect, inject, it } from "vitest";
-import { defineJob, type Engine, openEngine, silentLogger } from "../../src/index.ts";
+import { defineJob, type Engine, openEngine, silentLogger, type Transaction } from "../../src/index.ts";
 import { createDatabase } from "../postgres.ts";
 
 interface Bed {
   readonly engine: Engine;
-  readonly tx: unknown;
+  readonly tx: Transaction;
   run(sql: string): Promise<unknown>;
 }
 

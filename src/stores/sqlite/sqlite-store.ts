@@ -33,7 +33,11 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
   const connection = await openFile(options, system);
   const clock = new FileClock(connection, system);
   const channel = new HintChannel(connection, system);
-  const transactions = new Transactions(connection, channel);
+  const transactions = new Transactions(
+    connection,
+    channel,
+    "database" in options ? options.database : undefined,
+  );
   const store: Store = {
     capabilities: { name: "sqlite", durable: "ack", tx: true, hints: "push" },
     jobs: createJobStore(connection, transactions),
