@@ -6,9 +6,10 @@ import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { compareStores } from "../../src/testing/compare-stores.ts";
 import { storeConformance } from "../../src/testing/index.ts";
+import { SQLITE_DRIVERS } from "../support/sqlite-drivers.ts";
 import { productionSystem } from "../support/system.ts";
 
-const SEEDS = 30;
+const SEEDS = 15;
 const STEPS = 200;
 
 let folder: string;
@@ -25,17 +26,19 @@ function freshPath(): string {
   return join(folder, `${opened}.db`);
 }
 
-storeConformance({
-  name: "sqlite",
-  runner: { describe, it },
-  async open() {
-    const path = freshPath();
-    const open = () => openSqliteStore({ path, system: productionSystem });
-    return { store: await open(), another: open, reopen: open };
-  },
-});
+for (const { name, binding } of SQLITE_DRIVERS) {
+  storeConformance({
+    name: `sqlite on ${name}`,
+    runner: { describe, it },
+    async open() {
+      const path = freshPath();
+      const open = () => openSqliteStore({ path, system: productionSystem, binding });
+      return { store: await open(), another: open, reopen: open };
+    },
+  });
+}
 
-describe("the sqlite store beside the memory store", () => {
+describe.each(SQLITE_DRIVERS)("the sqlite store on $name beside the memory store", ({ binding }) => {
   const firstSeed = Number(process.env.CURFEW_TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
   it(`answers ${SEEDS} random histories alike (CURFEW_TEST_SEED=${firstSeed})`, async () => {
     for (let seed = firstSeed; seed < firstSeed + SEEDS; seed++) {
@@ -43,7 +46,7 @@ describe("the sqlite store beside the memory store", () => {
         seed,
         steps: STEPS,
         model: async () => createMemoryStore({ clock: () => 0 }),
-        subject: () => openSqliteStore({ path: freshPath(), system: productionSystem }),
+        subject: () => openSqliteStore({ path: freshPath(), system: productionSystem, binding }),
       });
     }
   }, 300_000);
