@@ -1,5 +1,6 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { loadPackage } from "./load-package.ts";
+import { ifMissing, OPTIONAL_PACKAGES } from "./load-package.ts";
 
 function notFound(message: string): Error {
   return Object.assign(new Error(message), { code: "ERR_MODULE_NOT_FOUND" });
@@ -12,10 +13,10 @@ describe("a package that is loaded when it is used", () => {
     const cause = notFound(
       "Cannot find package 'hono' imported from /app/node_modules/curfew/dist/server/app.js",
     );
-    const loading = loadPackage(["hono", "zod"], "The server", fail(cause));
+    const loading = fail(cause)().catch(ifMissing(["hono", "zod"], "The server"));
     await expect(loading).rejects.toMatchObject({
       code: "missing_package",
-      message: "The server needs the package hono: npm install hono@^4.10.0 zod@^4.1.0",
+      message: "The server needs the package hono; run: npm install hono@^4.10.0 zod@^4.1.0",
       cause,
     });
   });
@@ -25,6 +26,16 @@ describe("a package that is loaded when it is used", () => {
     "Cannot find module '/app/node_modules/pg/lib/client.js'",
   ])("is not blamed for another one: %s", async (message) => {
     const error = notFound(message);
-    await expect(loadPackage("pg", "The PostgreSQL store", fail(error))).rejects.toBe(error);
+    await expect(fail(error)().catch(ifMissing("pg", "The PostgreSQL store"))).rejects.toBe(error);
+  });
+
+  it("is an optional peer in package.json, in the same versions", () => {
+    const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+    const { peerDependencies, peerDependenciesMeta, devDependencies } = JSON.parse(text);
+    for (const [name, versions] of Object.entries(OPTIONAL_PACKAGES)) {
+      expect({ name, versions: peerDependencies[name] }).toEqual({ name, versions });
+      expect({ name, ...peerDependenciesMeta[name] }).toEqual({ name, optional: true });
+      expect(Object.keys(devDependencies)).toContain(name);
+    }
   });
 });

@@ -15,27 +15,26 @@ export const OPTIONAL_PACKAGES = {
 
 type OptionalPackage = keyof typeof OPTIONAL_PACKAGES;
 
-/** Loads a module that needs an optional package. If that is missing, the error says how to install it. */
-export async function loadPackage<Module>(
+/** What the server needs, and every command that works on a store. */
+export const SERVER_PACKAGES = ["hono", "@hono/node-server", "zod"] as const;
+
+/**
+ * For the `catch` of a dynamic import: if one of the packages is missing, the error names all of them in the command that
+ * installs them. Any other error stays as it is. With a `catch` at the import itself, bundlers accept that a package is
+ * missing.
+ */
+export function ifMissing(
   names: OptionalPackage | readonly OptionalPackage[],
   user: string,
-  load: () => Promise<Module>,
-): Promise<Module> {
-  try {
-    return await load();
-  } catch (error) {
-    throw missingPackage([names].flat() as OptionalPackage[], user, error);
-  }
-}
-
-/** The error with the command that installs what is missing. Any other error is returned unchanged. */
-export function missingPackage(names: readonly OptionalPackage[], user: string, error: unknown): unknown {
-  const missing = names.find((name) => isMissing(error, name));
-  if (!missing) return error;
-  const command = `npm install ${names.map((name) => `${name}@${OPTIONAL_PACKAGES[name]}`).join(" ")}`;
-  return new CurfewError("missing_package", `${user} needs the package ${missing}: ${command}`, {
-    cause: error,
-  });
+): (error: unknown) => never {
+  return (error) => {
+    const all = [names].flat() as OptionalPackage[];
+    const missing = all.find((name) => isMissing(error, name));
+    if (!missing) throw error;
+    const command = `npm install ${all.map((name) => `${name}@${OPTIONAL_PACKAGES[name]}`).join(" ")}`;
+    const says = `${user} needs the package ${missing}; run: ${command}`;
+    throw new CurfewError("missing_package", says, { cause: error });
+  };
 }
 
 /** Node and Bun name the package in the message only. */

@@ -122,7 +122,7 @@ describe("a PostgreSQL schema", () => {
 
   it.each(versionsOf(POSTGRES))("version %i is migrated with all that is in it", async (version) => {
     const schema = `from_${version}`;
-    const [pool, peers] = [new OwnPool(database.url), new Peers()];
+    const [pool, peers] = [await OwnPool.load(database.url), new Peers()];
     const lanes = createConnections({ pool, bind: bindSchema(schema), system, peers });
     await migratePostgres(lanes.inspect, schema, POSTGRES.slice(0, 1));
     await lanes.inspect.run({ text: `do $$ begin ${data((name) => `curfew.${name}`)} end $$` });

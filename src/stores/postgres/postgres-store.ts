@@ -36,7 +36,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const { connection, schema = "curfew", system } = options;
   checkSchemaName(schema);
   checkPool(connection);
-  const own = typeof connection === "string" ? new OwnPool(connection) : undefined;
+  const own = typeof connection === "string" ? await OwnPool.load(connection) : undefined;
   const pool = own ?? new BorrowedPool(connection as PoolLike, system);
   const context = { pool, bind: bindSchema(schema), system, peers: new Peers() };
   const connections = createConnections(context);

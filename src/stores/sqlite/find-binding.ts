@@ -1,4 +1,4 @@
-import { loadPackage } from "../../core/load-package.ts";
+import { ifMissing } from "../../core/load-package.ts";
 import { betterSqlite3 } from "./better-sqlite3.ts";
 import type { Binding, DatabaseClass } from "./binding.ts";
 import { builtinSqlite } from "./builtin-sqlite.ts";
@@ -13,7 +13,7 @@ export async function defaultBinding(): Promise<Binding> {
 
 /** The better-sqlite3 that curfew itself finds. */
 export async function installedBetterSqlite3(): Promise<Binding> {
-  const reason = `The SQLite store (Node ${process.versions.node} has no complete node:sqlite)`;
-  const { default: Database } = await loadPackage("better-sqlite3", reason, () => import("better-sqlite3"));
+  const user = `The SQLite store on Node ${process.versions.node}, which has no complete node:sqlite,`;
+  const { default: Database } = await import("better-sqlite3").catch(ifMissing("better-sqlite3", user));
   return betterSqlite3(Database as unknown as DatabaseClass, true);
 }
