@@ -12,6 +12,7 @@ import { commitUnits, STALE_TRIES, tooManyChanges } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { UNIQUE } from "../enqueue/unique-keys.ts";
 import { auditEffects } from "../events/audit-log.ts";
+import { loadInParts } from "./bounded-reader.ts";
 
 export interface ImportOptions {
   /** Checks the lines and looks for known ids, and stores nothing. Unique keys are not looked up. */
@@ -106,15 +107,23 @@ async function lookUp(
     parsed: { id },
   } of jobs) {
     const row = rows.get(id);
-    const isKnown = seen.has(id) || (row !== undefined && !row.options?.importing);
+    const isKnown = seen.has(id) || (row !== undefined && !row.isImporting);
     results[index] = { status: isKnown ? "exists" : "created", id };
     seen.add(id);
   }
 }
 
-async function rowsOf({ jobs }: EngineContext["store"], ids: readonly JobId[]): Promise<Map<JobId, JobRow>> {
-  const rows = ids.length === 0 ? [] : await jobs.load(ids);
-  return new Map(rows.flatMap((row) => (row ? [[row.id, row]] : [])));
+type StoredJob = Pick<JobRow, "fence" | "rev" | "queue"> & { readonly isImporting: boolean };
+
+/** What an import needs to know of stored jobs. Their documents may be large, so they are not kept. */
+async function rowsOf(store: EngineContext["store"], ids: readonly JobId[]): Promise<Map<JobId, StoredJob>> {
+  const rows = new Map<JobId, StoredJob>();
+  for await (const row of loadInParts(store, ids)) {
+    if (!row) continue;
+    const { id, fence, rev, queue, options } = row;
+    rows.set(id, { fence, rev, queue, isImporting: options?.importing !== undefined });
+  }
+  return rows;
 }
 
 async function storeJobs(
@@ -192,7 +201,7 @@ async function complete(
     made,
   } of open) {
     const row = rows.get(id);
-    if (!row?.options?.importing || made.completion === null) continue;
+    if (!row?.isImporting || made.completion === null) continue;
     const job = { id, fence: row.fence, rev: row.rev, ...made.completion };
     const isReady = made.completion.image.state === "available";
     units.set(id, isReady ? { job, effects: [{ ready: row.queue }] } : { job });
