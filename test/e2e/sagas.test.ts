@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
-import Database from "better-sqlite3";
+import { DatabaseSync } from "node:sqlite";
 import pg from "pg";
 import { describe, expect, it } from "vitest";
 import {
@@ -123,7 +123,7 @@ interface OwnConnection {
 }
 
 async function ownSqlite(address: string): Promise<OwnConnection> {
-  const tx = new Database(address.slice("sqlite:".length));
+  const tx = new DatabaseSync(address.slice("sqlite:".length));
   return { tx, run: async (sql) => tx.exec(sql), close: async () => void tx.close() };
 }
 

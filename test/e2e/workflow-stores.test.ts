@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import Database from "better-sqlite3";
+import { DatabaseSync } from "node:sqlite";
 import pg from "pg";
 import { describe, expect, inject, it, onTestFinished } from "vitest";
 import {
@@ -35,7 +35,7 @@ async function openSqlite(): Promise<Opened> {
   const folder = await mkdtemp(join(tmpdir(), "curfew-workflow-store-"));
   const file = join(folder, "workflows.db");
   const engine = await openEngine({ store: `sqlite:${file}`, logger: silentLogger });
-  const handle = new Database(file);
+  const handle = new DatabaseSync(file);
   onTestFinished(async () => {
     await engine.close({ drain: "0s" });
     handle.close();

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import Database from "better-sqlite3";
+import { DatabaseSync } from "node:sqlite";
 import pg from "pg";
 import { afterEach, describe, expect, inject, it } from "vitest";
 import { defineJob, type Engine, openEngine, silentLogger, type Transaction } from "../../src/index.ts";
@@ -24,7 +24,7 @@ const BEDS: Record<string, () => Promise<Bed>> = {
     const path = join(folder, "jobs.db");
     closers.push(() => rm(folder, { recursive: true }));
     const engine = await openEngine({ store: `sqlite:${path}`, logger: silentLogger });
-    const tx = new Database(path);
+    const tx = new DatabaseSync(path);
     closers.push(async () => tx.close());
     return { engine, tx, run: async (sql) => tx.exec(sql) };
   },

@@ -44,7 +44,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const { connection, schema = "curfew", system, role } = options;
   checkSchemaName(schema);
   checkPool(connection, role ? PRODUCER_CONNECTIONS : MOST_CONNECTIONS);
-  const own = typeof connection === "string" ? new OwnPool(connection) : undefined;
+  const own = typeof connection === "string" ? await OwnPool.load(connection) : undefined;
   const pool = own ?? new BorrowedPool(connection as PoolLike, system);
   const shared = { pool, bind: bindSchema(schema), system, peers: new Peers() };
   const isPooled = await isTransactionPooler(shared).catch((error: unknown) => {

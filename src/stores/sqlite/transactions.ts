@@ -145,7 +145,8 @@ export class Transactions {
   #checkCopy(tx: object): void {
     const { binding } = this.#connection;
     if (isSameCopy(binding, tx)) return;
-    const fix = `the store uses a ${binding.name} of its own, and two copies damage the file: open the store with your handle, as openSqliteStore({ database })`;
+    const own = binding.name === "node:sqlite" ? "node:sqlite" : "a better-sqlite3 of its own";
+    const fix = `the store uses ${own}, and two copies damage the file: open the store with your handle, as openSqliteStore({ database })`;
     throw refusedHandle("a handle of another copy of SQLite", fix);
   }
 }
