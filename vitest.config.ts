@@ -46,7 +46,10 @@ export default defineConfig({
         globalSetup: postgres,
         isolate: false,
       }),
-      project("cli", ["test/cli/**/*.test.ts"], { globalSetup: postgres, testTimeout: 60_000 }),
+      project("cli", ["test/cli/**/*.test.ts", "test/import/**/*.test.ts"], {
+        globalSetup: postgres,
+        testTimeout: 60_000,
+      }),
       project("dashboard", ["test/dashboard/**/*.test.ts"], {
         globalSetup: ["test/dashboard-setup.ts"],
         testTimeout: 60_000,
