@@ -142,6 +142,7 @@ async function queueNames(redis: Redis, prefix: string): Promise<string[]> {
  * between its import and its removal. Jobs are removed after curfew has committed them.
  */
 class BullmqSource implements Source {
+  readonly name: string;
   readonly isAtomic = false;
   readonly #queues: readonly Queue[];
   readonly #redis: Redis;
@@ -151,6 +152,7 @@ class BullmqSource implements Source {
   readonly #schedulers = new Map<string, boolean>();
 
   constructor(queues: readonly Queue[], redis: Redis, settings: BullmqSettings) {
+    this.name = `bullmq ${settings.prefix}`;
     this.#queues = queues;
     this.#redis = redis;
     this.#settings = settings;

@@ -115,7 +115,7 @@ class Move {
     }
     const results = await this.#target.importJobs(
       good.map(({ line }) => line),
-      { dryRun: isDry, remember: tx === undefined, ...(tx !== undefined && { tx }), ...(by && { by }) },
+      { dryRun: isDry, ...(tx === undefined ? { remember: this.#source.name } : { tx }), ...(by && { by }) },
     );
     const stored: ((typeof good)[number] & { isNew: boolean })[] = [];
     for (const [index, one] of good.entries()) {
@@ -131,7 +131,10 @@ class Move {
     this.#count(stored.filter(({ isNew }) => isNew).length, gone.filter(({ isNew }) => !isNew).length);
     for (const { job, changes } of gone) for (const change of changes) this.#changed.add(job.name, change);
     if (tx === undefined && !isDry && gone.length > 0)
-      await this.#target.importJobs([], { forget: gone.map(({ line }) => line.id) });
+      await this.#target.importJobs([], {
+        remember: this.#source.name,
+        forget: gone.map(({ line }) => line.id),
+      });
   }
 
   /** A known job counts when it is removed from the old system: one that stays is known in every pass. */

@@ -44,7 +44,8 @@ export async function openSource(options: SourceOptions, now: () => Instant): Pr
       from === "pg-boss"
         ? await (await import("./pg-boss.ts")).pgBossQueries(client, settings)
         : await (await import("./graphile-worker.ts")).graphileQueries(client, { ...settings, crontab });
-    return new PostgresSource(client, queries, await canShareTransaction(client, store, CURFEW_SCHEMA));
+    const isAtomic = await canShareTransaction(client, store, CURFEW_SCHEMA);
+    return new PostgresSource(`${from} ${settings.schema}`, client, queries, isAtomic);
   } catch (error) {
     await client.end();
     throw error;

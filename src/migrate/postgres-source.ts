@@ -83,11 +83,13 @@ export async function canShareTransaction(
 
 /** Jobs in a PostgreSQL database. Rows are locked until their batch ends, so no worker there gets them. */
 export class PostgresSource implements Source {
+  readonly name: string;
   readonly isAtomic: boolean;
   readonly #client: PostgresClient;
   readonly #queries: PostgresQueries;
 
-  constructor(client: PostgresClient, queries: PostgresQueries, isAtomic: boolean) {
+  constructor(name: string, client: PostgresClient, queries: PostgresQueries, isAtomic: boolean) {
+    this.name = name;
     this.#client = client;
     this.#queries = queries;
     this.isAtomic = isAtomic;

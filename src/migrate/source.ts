@@ -54,6 +54,8 @@ export interface CronSpec {
 
 /** An old system that jobs are moved from. */
 export interface Source extends AsyncDisposable {
+  /** The same in every run, such as `pg-boss pgboss`. Ids of jobs that were stored and not yet removed are kept under it. */
+  readonly name: string;
   /** Whether a batch is inserted and removed in one transaction. */
   readonly isAtomic: boolean;
   counts(): Promise<SourceCounts>;

@@ -84,12 +84,14 @@ describe.skipIf(server === null)("an import from BullMQ", () => {
     const fails = async () => {
       throw new Error("no network");
     };
-    const worker = new Worker("used", fails, { connection: redis.duplicate() });
+    const connection = redis.duplicate();
+    const worker = new Worker("used", fails, { connection });
     await used.add("once", {}, { attempts: 1 });
     const again = await used.add("again", {}, { attempts: 3, backoff: 600_000 });
     await expect.poll(async () => (await used.getJobCounts("failed", "delayed")).failed).toBe(1);
     await expect.poll(async () => (await used.getJobCounts("delayed")).delayed).toBe(1);
     await worker.close();
+    connection.disconnect();
     await used.add("plain", { n: 1 });
     await used.add("later", { n: 2 }, { priority: 500 });
     const report = await importFrom(from(["used"]));
@@ -155,11 +157,13 @@ describe.skipIf(server === null)("an import from BullMQ", () => {
   it("leaves active jobs to their worker and counts them", async () => {
     const busy = open("busy");
     await busy.add("a", {});
-    const worker = new Worker("busy", null, { connection: redis.duplicate() });
+    const connection = redis.duplicate();
+    const worker = new Worker("busy", null, { connection });
     await worker.getNextJob("token");
     await busy.add("b", {});
     expect(await importFrom(from(["busy"]))).toMatchObject({ moved: 1, active: 1, isComplete: false });
     await worker.close(true);
+    connection.disconnect();
     expect(await busy.getJobCounts("active")).toEqual({ active: 1 });
   });
 

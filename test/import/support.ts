@@ -28,6 +28,7 @@ export function openStore(address: string): Promise<Engine> {
 /** A source whose jobs cannot be removed, as if the process were killed between the two writes. */
 export function neverRemoves(source: Source): Source {
   return {
+    name: source.name,
     isAtomic: source.isAtomic,
     counts: () => source.counts(),
     crons: () => source.crons(),

@@ -8,15 +8,8 @@ import { type ParsedLine, parseLine } from "../../core/job/job-line.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import { holderRecord, holdersIn, type UniqueHolder } from "../../core/job/unique-holders.ts";
 import { parseInstant } from "../../core/time.ts";
-import {
-  BATCH_LIMIT,
-  type Effect,
-  type Enqueued,
-  NAME_LIMIT,
-  type RecordKey,
-  type Unit,
-} from "../../ports/store.ts";
-import { commitUnits, STALE_TRIES, tooManyChanges } from "../commit/commit.ts";
+import { BATCH_LIMIT, type Enqueued, NAME_LIMIT, type RecordKey, type Unit } from "../../ports/store.ts";
+import { changeRecord, commitUnits, STALE_TRIES, tooManyChanges } from "../commit/commit.ts";
 import { recordKind } from "../commit/records.ts";
 import type { EngineContext } from "../context.ts";
 import { UNIQUE } from "../enqueue/unique-keys.ts";
@@ -30,17 +23,19 @@ export interface ImportOptions {
   /** The caller's transaction on the database of the store: the jobs exist if and only if it commits. */
   readonly tx?: unknown;
   /**
-   * Remembers each job in the commit that lets it run, until a call names it in `forget`. A remembered job is answered
-   * `exists`, even if it has ended and was deleted. For a caller that removes the jobs from another system after this
-   * call: if it dies in between, repeating both adds nothing twice.
+   * Remembers the ids under this name before the jobs may run, until a call names them in `forget`. A remembered job is
+   * answered `exists`, even if it has ended and was deleted. For a caller that removes the jobs from another system
+   * after this call: if it dies in between, repeating both adds nothing twice.
    */
-  readonly remember?: boolean;
-  /** Ids of remembered jobs that the other system no longer has. */
+  readonly remember?: string;
+  /** Ids remembered under that name that the other system no longer has. */
   readonly forget?: readonly JobId[];
 }
 
-/** Jobs that were imported and that the other system may still have. The name is the id of the job. */
-const IMPORTED = recordKind<null>("imported");
+/** Ids of imported jobs that another system may still have, by the name of that system. */
+const IMPORTED = recordKind<readonly JobId[]>("imported");
+/** Beyond this the oldest ids are forgotten: those of a batch that was never repeated. */
+const MOST_REMEMBERED = 10_000;
 
 /**
  * What became of a line, in the order of the lines. `exists`: a job with this id is there, and nothing was changed.
@@ -72,11 +67,11 @@ export async function importLines(
   lines: readonly unknown[],
   options: ImportOptions,
 ): Promise<ImportedLine[]> {
-  const { dryRun = false, by, tx, remember = false, forget = [] } = options;
+  const { dryRun = false, by, tx, remember, forget = [] } = options;
   if (!Array.isArray(lines) || lines.length > BATCH_LIMIT)
     throw refuse("invalid_option", "lines", lines.length, `pass a list of at most ${BATCH_LIMIT} lines`);
   if (by !== undefined) parseBy(by);
-  await forgetImported(context, forget);
+  if (remember !== undefined && forget.length > 0) await changeMemory(context, remember, [], forget);
   const results: ImportedLine[] = [];
   const jobs: Job[] = [];
   const keys: Key[] = [];
@@ -86,7 +81,7 @@ export async function importLines(
       if ((line as { kind?: unknown } | null)?.kind === "unique") keys.push({ index, ...parseKey(line) });
       else {
         const parsed = parseLine(line, "job", context.documentLimit);
-        const made = importedJob(parsed, now, remember);
+        const made = importedJob(parsed, now, remember !== undefined);
         jobs.push({ index, parsed, made, fence: fenceSalt(context.random) });
       }
     } catch (error) {
@@ -94,7 +89,7 @@ export async function importLines(
       results[index] = { status: "invalid", id: idOf(line), message: error.message };
     }
   }
-  const unknown = remember ? await withoutRemembered(context, jobs, results) : jobs;
+  const unknown = remember === undefined ? jobs : await withoutDone(context, remember, jobs, results);
   await (dryRun ? lookUp(context, unknown, results) : storeJobs(context, unknown, results, options));
   for (const key of keys) {
     if (!dryRun) await storeKey(context, key);
@@ -114,27 +109,36 @@ export async function importLines(
   return results;
 }
 
-async function forgetImported(context: EngineContext, ids: readonly JobId[]): Promise<void> {
-  if (ids.length > BATCH_LIMIT)
-    throw refuse("invalid_option", "forget", ids.length, `pass at most ${BATCH_LIMIT} ids`);
-  await commitUnits(
-    context,
-    ids.map((id) => ({ effects: [IMPORTED.remove(id)] })),
-  );
+async function changeMemory(
+  context: EngineContext,
+  name: string,
+  add: readonly JobId[],
+  forget: readonly JobId[],
+): Promise<void> {
+  const gone = new Set(forget);
+  await changeRecord(context, "import", IMPORTED, name, (known) => {
+    const ids = new Set([...(known ?? []), ...add].filter((id) => !gone.has(id)));
+    if (ids.size === 0) return known && { body: null };
+    return { body: [...ids].slice(-MOST_REMEMBERED) };
+  });
 }
 
-async function withoutRemembered(
+/** A remembered id was stored. If it is gone, or no longer marked as being imported, nothing is left to do for it. */
+async function withoutDone(
   { store }: EngineContext,
+  name: string,
   jobs: readonly Job[],
   results: ImportedLine[],
 ): Promise<readonly Job[]> {
-  if (jobs.length === 0) return jobs;
-  const records = await store.records.load(jobs.map(({ parsed }) => IMPORTED.key(parsed.id)));
-  return jobs.filter(({ index, parsed: { id } }, at) => {
-    if (records[at] == null) return true;
-    results[index] = { status: "exists", id };
-    return false;
-  });
+  const remembered = new Set((await IMPORTED.load(store, name))?.body);
+  const known = jobs.filter(({ parsed }) => remembered.has(parsed.id));
+  const rows = await rowsOf(
+    store,
+    known.map(({ parsed }) => parsed.id),
+  );
+  const done = new Set(known.filter(({ parsed }) => !rows.get(parsed.id)?.options?.importing));
+  for (const { index, parsed } of done) results[index] = { status: "exists", id: parsed.id };
+  return jobs.filter((job) => !done.has(job));
 }
 
 function idOf(line: unknown): string | null {
@@ -181,6 +185,9 @@ async function storeJobs(
     options,
   );
   await storeWithoutKey(context, jobs, answers, options);
+  const stored = jobs.filter((_, at) => typeof answers[at] === "string").map(({ parsed }) => parsed.id);
+  if (options.remember !== undefined && stored.length > 0)
+    await changeMemory(context, options.remember, stored, []);
   const completed = await complete(context, jobs, answers, options);
   for (const [at, { index, parsed }] of jobs.entries()) {
     const answer = answers[at] as Enqueued;
@@ -232,7 +239,7 @@ async function complete(
   context: EngineContext,
   jobs: readonly Job[],
   answers: readonly Enqueued[],
-  { tx, remember }: ImportOptions,
+  { tx }: ImportOptions,
 ): Promise<ReadonlySet<JobId>> {
   const open = jobs.flatMap((job, at) =>
     job.made.completion !== null && typeof answers[at] === "string" ? [{ ...job, answer: answers[at] }] : [],
@@ -251,9 +258,8 @@ async function complete(
     if (stored === undefined || made.completion === null) continue;
     if ("options" in stored && !stored.options?.importing) continue;
     const job = { id, fence: stored.fence, rev: stored.rev, ...made.completion };
-    const effects: Effect[] = remember ? [IMPORTED.put(id, null, null)] : [];
-    if (made.completion.image.state === "available") effects.push({ ready: row.queue });
-    units.set(id, { job, effects });
+    const isReady = made.completion.image.state === "available";
+    units.set(id, isReady ? { job, effects: [{ ready: row.queue }] } : { job });
   }
   const outcomes = await commitUnits(context, [...units.values()], { tx });
   return new Set([...units.keys()].filter((_id, index) => outcomes[index]?.ok));
