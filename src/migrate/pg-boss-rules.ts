@@ -30,8 +30,9 @@ export interface PgBossJob {
   readonly retry_delay: number;
   readonly retry_backoff: boolean;
   readonly retry_delay_max: number | null;
-  readonly expire_seconds: number;
-  readonly heartbeat_seconds: number | null;
+  /** In seconds, as all durations here. */
+  readonly expire: number;
+  readonly heartbeat: number | null;
   readonly singleton_key: string | null;
   readonly has_slot: boolean;
   readonly group_id: string | null;
@@ -111,8 +112,8 @@ function settingsOf(job: PgBossJob) {
   const first = Math.max(SECOND, delay);
   return {
     timeouts: {
-      attempt: Math.max(1, job.expire_seconds) * SECOND,
-      ...(job.heartbeat_seconds !== null && { heartbeat: Math.max(1, job.heartbeat_seconds) * SECOND }),
+      attempt: Math.max(1, job.expire) * SECOND,
+      ...(job.heartbeat !== null && { heartbeat: Math.max(1, job.heartbeat) * SECOND }),
     },
     retry: {
       attempts: job.retry_limit + 1,

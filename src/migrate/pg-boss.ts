@@ -51,20 +51,9 @@ export async function pgBossQueries(
     throw refuse("invalid_option", "--schema", schema, fix);
   }
   const job = `${quotedSchema(schema)}.job`;
-  const has = (column: string, otherwise: string) =>
-    columns.has(column) ? column : `${otherwise} as ${column}`;
   const chosen = `j.name not like '${INTERNAL}' and ($1::text[] = '{}' or j.name = any($1::text[]))`;
   const taken = `j.state in ('created', 'retry', 'failed')`;
-  const dependencies = columns.has("blocked") ? "(blocked or blocking or pending_dependencies > 0)" : "false";
-  const select = `
-    select j.id::text, j.name, j.priority, j.state::text, data::text, output::text, retry_limit, retry_count, retry_delay,
-      retry_backoff, retry_delay_max, expire_seconds, ${has("heartbeat_seconds", "null::int")}, singleton_key,
-      singleton_on is not null as has_slot, ${has("group_id", "null::text")}, ${MILLISECONDS("start_after")} as start_after,
-      floor(extract(epoch from created_on) * 1000000)::bigint::text as created_on,
-      ${MILLISECONDS("completed_on")} as completed_on, ${MILLISECONDS("keep_until")} as keep_until, dead_letter, policy,
-      ${dependencies} as has_dependencies, ${has("source_name", "null::text")}, ${has("source_retry_count", "null::int")},
-      ${columns.has("source_output") ? "source_output::text" : "null::text as source_output"}
-    from ${job} j join unnest($1::text[], $2::uuid[]) as k(name, id) on j.name = k.name and j.id = k.id`;
+  const select = selectJobs(job, columns);
   const size = "octet_length(coalesce(data::text, '')) + octet_length(coalesce(output::text, ''))";
   return {
     async counts() {
@@ -107,6 +96,22 @@ export async function pgBossQueries(
       return rowCount ?? 0;
     },
   };
+}
+
+/** Whole rows by queue and id. Columns that older versions lack are null. */
+function selectJobs(job: string, columns: ReadonlySet<string>): string {
+  const has = (column: string, otherwise: string) =>
+    columns.has(column) ? column : `${otherwise} as ${column}`;
+  const dependencies = columns.has("blocked") ? "(blocked or blocking or pending_dependencies > 0)" : "false";
+  return `
+    select j.id::text, j.name, j.priority, j.state::text, data::text, output::text, retry_limit, retry_count, retry_delay,
+      retry_backoff, retry_delay_max, expire_seconds as expire, ${columns.has("heartbeat_seconds") ? "heartbeat_seconds" : "null::int"} as heartbeat, singleton_key,
+      singleton_on is not null as has_slot, ${has("group_id", "null::text")}, ${MILLISECONDS("start_after")} as start_after,
+      floor(extract(epoch from created_on) * 1000000)::bigint::text as created_on,
+      ${MILLISECONDS("completed_on")} as completed_on, ${MILLISECONDS("keep_until")} as keep_until, dead_letter, policy,
+      ${dependencies} as has_dependencies, ${has("source_name", "null::text")}, ${has("source_retry_count", "null::int")},
+      ${columns.has("source_output") ? "source_output::text" : "null::text as source_output"}
+    from ${job} j join unnest($1::text[], $2::uuid[]) as k(name, id) on j.name = k.name and j.id = k.id`;
 }
 
 async function schedules(client: PostgresClient, { schema, only, names }: PostgresSettings) {
