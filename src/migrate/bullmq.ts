@@ -50,6 +50,7 @@ interface Redis {
   connect(): Promise<void>;
   scan(cursor: string, ...args: string[]): Promise<[string, string[]]>;
   zscore(key: string, member: string): Promise<string | null>;
+  eval(script: string, keyCount: number, ...args: string[]): Promise<unknown>;
   on(event: "error", listener: (error: Error) => void): void;
   disconnect(): void;
 }
@@ -65,7 +66,24 @@ export interface BullmqSettings {
 
 interface BullmqSourceJob extends SourceJob {
   readonly id: string;
+  /** It waits in the list and has no other keys than its own. */
+  readonly isPlain: boolean;
 }
+
+/**
+ * Removes plain jobs from the old end of the waiting list, where the import reads. BullMQ's own `remove` scans the whole
+ * list for each job: with 100,000 waiting jobs that took 11 ms each, and the import of n jobs a time of n².
+ */
+const REMOVE_WAITING = `
+  local removed = {}
+  for index = 2, #ARGV do
+    local id = ARGV[index]
+    if redis.call("LREM", KEYS[1], -1, id) == 1 or redis.call("LREM", KEYS[2], -1, id) == 1 then
+      redis.call("DEL", ARGV[1] .. id, ARGV[1] .. id .. ":logs")
+      removed[#removed + 1] = id
+    end
+  end
+  return removed`;
 
 const STATES: readonly BullmqState[] = ["waiting", "prioritized", "delayed", "failed"];
 /** BullMQ has the waiting jobs of a paused queue in a list of their own, in some versions. */
@@ -199,9 +217,17 @@ class BullmqSource implements Source {
         this.#paused.add(queue.name);
       }
       for (const state of STATES) yield* this.#jobs(queue, state, isDry);
-      const flows = await queue.getRanges(["waiting-children"], 0, -1, true);
-      const ruled = applyRules(() => refused("flow", "waits for its children"));
-      const jobs = flows.map((id) => ({ name: `${queue.name}:${id}`, id, ruled }));
+      yield* this.#parents(queue);
+    }
+  }
+
+  /** Jobs that wait for their children are only counted. */
+  async *#parents(queue: Queue): AsyncGenerator<SourceBatch, void, undefined> {
+    const ruled = applyRules(() => refused("flow", "waits for its children"));
+    for (let offset = 0; ; offset += MOST_PER_PAGE) {
+      const ids = await queue.getRanges(["waiting-children"], offset, offset + MOST_PER_PAGE - 1, true);
+      if (ids.length === 0) return;
+      const jobs = ids.map((id) => ({ name: `${queue.name}:${id}`, ruled }));
       yield { jobs, remove: async () => [], release: async () => {} };
     }
   }
@@ -240,19 +266,20 @@ class BullmqSource implements Source {
   /** Null for the next run of a scheduler that becomes a cron. */
   async #read(queue: Queue, id: string, state: BullmqState): Promise<BullmqSourceJob | null> {
     const name = `${queue.name}:${id}`;
+    const unread = { name, id, isPlain: false };
     const { prefix, names, now } = this.#settings;
     let job: Job | undefined;
     try {
       job = await queue.getJob(id);
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error;
-      return { name, id, ruled: applyRules(() => refused("not_json", error.message)) };
+      return { ...unread, ruled: applyRules(() => refused("not_json", error.message)) };
     }
-    if (job === undefined) return { name, id, ruled: applyRules(() => refused("missing", name)) };
+    if (job === undefined) return { ...unread, ruled: applyRules(() => refused("missing", name)) };
     const { repeatJobKey = "" } = job;
     const becomesCron = this.#schedulers.get(`${queue.name}/${repeatJobKey}`);
     if (becomesCron === false)
-      return { name, id, ruled: applyRules(() => refused("scheduler", repeatJobKey)) };
+      return { ...unread, ruled: applyRules(() => refused("scheduler", repeatJobKey)) };
     if (becomesCron && state === "delayed") return null;
     const whole = {
       id,
@@ -271,7 +298,9 @@ class BullmqSource implements Source {
       deduplicationId: job.deduplicationId ?? null,
       isInFlow: job.parentKey !== undefined || (await hasChildren(job)),
     };
-    return { name, id, ruled: translateBullmqJob(whole, { queue: queue.name, prefix, names, now: now() }) };
+    const isPlain = state === "waiting" && whole.deduplicationId === null && repeatJobKey === "";
+    const context = { queue: queue.name, prefix, names, now: now() };
+    return { name, id, isPlain, ruled: translateBullmqJob(whole, context) };
   }
 
   /** The due time of a retry is only in the sorted set of delayed jobs. */
@@ -282,14 +311,23 @@ class BullmqSource implements Source {
   }
 
   async #remove(queue: Queue, jobs: readonly BullmqSourceJob[]): Promise<BullmqSourceJob[]> {
+    const removed = await this.#removeWaiting(queue, jobs);
     const isGone = await Promise.all(
       jobs.map(async ({ id }) => {
+        if (removed.has(id)) return true;
         // BullMQ refuses to remove a job that a worker holds. If Redis is gone, the next call says so.
         const count = await queue.remove(id, { removeChildren: false }).catch(() => 0);
         return count === 1 || (await queue.getJob(id)) === undefined;
       }),
     );
     return jobs.filter((_, index) => !isGone[index]);
+  }
+
+  async #removeWaiting(queue: Queue, jobs: readonly BullmqSourceJob[]): Promise<ReadonlySet<string>> {
+    const ids = jobs.filter(({ isPlain }) => isPlain).map(({ id }) => id);
+    if (ids.length === 0) return new Set();
+    const keys = [queue.toKey("wait"), queue.toKey("paused"), queue.toKey("")];
+    return new Set((await this.#redis.eval(REMOVE_WAITING, 2, ...keys, ...ids)) as string[]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -60,7 +60,7 @@ export async function graphileQueries(
       const found = await client.query<Record<string, unknown>>(
         `select j.id::text, t.identifier as task, q.queue_name, j.payload::text, j.priority,
            floor(extract(epoch from j.run_at) * 1000)::float8 as run_at, j.attempts, j.max_attempts, j.last_error,
-           floor(extract(epoch from j.created_at) * 1000000)::bigint::text as created_at,
+           floor(extract(epoch from j.created_at) * 1000000)::numeric::text as created_at,
            floor(extract(epoch from j.updated_at) * 1000)::float8 as updated_at, j.key
          ${from} left join ${at("job_queues")} q on q.id = j.job_queue_id where j.id = any($1::bigint[])`,
         [rows.map(({ id }) => id)],

@@ -107,7 +107,7 @@ function selectJobs(job: string, columns: ReadonlySet<string>): string {
     select j.id::text, j.name, j.priority, j.state::text, data::text, output::text, retry_limit, retry_count, retry_delay,
       retry_backoff, retry_delay_max, expire_seconds as expire, ${columns.has("heartbeat_seconds") ? "heartbeat_seconds" : "null::int"} as heartbeat, singleton_key,
       singleton_on is not null as has_slot, ${has("group_id", "null::text")}, ${MILLISECONDS("start_after")} as start_after,
-      floor(extract(epoch from created_on) * 1000000)::bigint::text as created_on,
+      floor(extract(epoch from created_on) * 1000000)::numeric::text as created_on,
       ${MILLISECONDS("completed_on")} as completed_on, ${MILLISECONDS("keep_until")} as keep_until, dead_letter, policy,
       ${dependencies} as has_dependencies, ${has("source_name", "null::text")}, ${has("source_retry_count", "null::int")},
       ${columns.has("source_output") ? "source_output::text" : "null::text as source_output"}

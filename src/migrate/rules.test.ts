@@ -79,6 +79,19 @@ describe("rules for pg-boss", () => {
     });
   });
 
+  it.each([
+    { start_after: Number.POSITIVE_INFINITY },
+    { created_on: "Infinity" },
+    { created_on: "-1" },
+    { start_after: Number.NaN },
+  ])("a time that is none is refused: %j", (changes) => {
+    expect(boss(changes)).toMatchObject({ refused: { reason: "invalid" } });
+  });
+
+  it("a job that is kept for ever has no wait limit", () => {
+    expect(boss({ keep_until: Number.POSITIVE_INFINITY })).not.toHaveProperty("value.waitAt");
+  });
+
   it("an output that is no error is shown as JSON", () => {
     expect(boss({ state: "failed", output: '{"value": 5}', completed_on: now })).toMatchObject({
       value: { deadLetter: true, errors: [{ message: "5", at: now }] },

@@ -2,7 +2,7 @@ import type { ErrorRecord, JobOptions, PolicySettings } from "../core/job/job.ts
 import { checkQueue, checkType, DEFAULT_QUEUE } from "../core/job/job-definition.ts";
 import type { JobLine } from "../core/job/job-line.ts";
 import { parseUnique, uniqueKeyOf } from "../core/job/unique-key.ts";
-import type { Instant } from "../core/time.ts";
+import { INSTANT_LIMIT, type Instant } from "../core/time.ts";
 import { sha256 } from "../engine/runtime/sha256.ts";
 import type { Change, Note, Refusal } from "./report.ts";
 
@@ -143,8 +143,11 @@ export function idOf({ engine, scope, queue, id, created, createdAt, order }: Or
   return `${time.slice(0, 8)}-${time.slice(8)}-7${high}-${low}-${hash.slice(0, 12)}`;
 }
 
-/** A name for people and handlers: `meta.importedFrom`. */
-export const originText = ({ engine, queue, id }: Origin) => `${engine}:${queue}:${id}`;
+/** A name for people and handlers: `meta.importedFrom`. Not every store takes control characters. */
+function originText({ engine, queue, id }: Origin): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters on purpose.
+  return `${engine}:${queue}:${id}`.replace(/[\u0000-\u001f]/g, " ").toWellFormed();
+}
 
 /** What the rules of an engine found out about a job. */
 export interface ForeignJob {
@@ -166,14 +169,18 @@ export interface ForeignJob {
   readonly deadAt?: Instant | undefined;
 }
 
+const isInstant = (at: number) => Number.isInteger(at) && at >= 0 && at < INSTANT_LIMIT;
 const iso = (at: Instant) => new Date(at).toISOString();
 const LONGEST_MESSAGE = 2_000;
 
 /** The line of a job, as an export of curfew would have written it. */
 export function lineFor(job: ForeignJob, now: Instant): JobLine {
   const { origin, dueAt, attempts, expiresAt, deadAt, error, limit } = job;
+  // PostgreSQL has the timestamp `infinity`, and Redis may hold anything.
+  for (const at of [origin.createdAt, dueAt, deadAt ?? 0, error?.at ?? 0])
+    if (!isInstant(at)) refused("invalid", `${at} is not a time`);
   const isDead = deadAt !== undefined;
-  const hasWait = !isDead && attempts === 0 && expiresAt !== undefined;
+  const hasWait = !isDead && attempts === 0 && expiresAt !== undefined && isInstant(expiresAt);
   const options: JobOptions = {
     settings: job.settings,
     meta: { importedFrom: originText(origin) },

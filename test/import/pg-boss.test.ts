@@ -130,17 +130,18 @@ describe("an import from pg-boss", () => {
     await admin.query(
       "insert into pgboss.job (name, blocked, pending_dependencies) values ('flow-child', true, 1)",
     );
+    await admin.query("insert into pgboss.job (name, start_after) values ('odd', 'infinity')");
     const options = from(["sendReport", "flow-child", "odd", "bad\t"]);
     const dry = await importFrom({ ...options, isDry: true });
     const report = await importFrom(options);
     for (const { refused, changed, moved } of [dry, report]) {
       expect(moved).toBe(1);
-      expect(reasons(refused)).toEqual({ name: 1, too_large: 1, flow: 1 });
+      expect(reasons(refused)).toEqual({ name: 1, too_large: 1, flow: 1, invalid: 1 });
       expect(reasons(changed)).toEqual({ renamed: 2, priority: 1 });
     }
     expect(report.changed[0]?.examples[0]).toMatchObject({ detail: '"sendReport" -> "send-report"' });
     expect(await jobsIn(database.url, "send-report")).toMatchObject([{ type: "send-report", priority: 100 }]);
-    expect(await leftIn("odd")).toBe(1);
+    expect(await leftIn("odd")).toBe(2);
     const { moved } = await importFrom(from(["bad\t"], { rename: ["bad\t=good"], into: "good" }));
     expect(moved).toBe(1);
     expect(await jobsIn(database.url, "good")).toMatchObject([{ type: "good" }]);
