@@ -27,8 +27,8 @@ function project(
 export default defineConfig({
   test: {
     pool: "forks",
-    // Most of the time is spent waiting for processes and deadlines, so three files share two cores.
-    maxWorkers: 3,
+    // Half of the long files wait for processes and deadlines, so four files share two cores.
+    maxWorkers: 4,
     testTimeout: 30_000,
     hookTimeout: 60_000,
     sequence: { sequencer: LongestFirst },
@@ -47,7 +47,7 @@ export default defineConfig({
         isolate: false,
       }),
       project("cli", ["test/cli/**/*.test.ts", "test/import/**/*.test.ts"], {
-        globalSetup: postgres,
+        globalSetup: [...postgres, "test/cli-setup.ts"],
         testTimeout: 60_000,
       }),
       project("dashboard", ["test/dashboard/**/*.test.ts"], {
@@ -65,7 +65,7 @@ export default defineConfig({
       }),
       project(
         "unit",
-        ["src/**/*.test.ts", "test/*.test.ts", "test/tidy/**/*.test.ts", "test/engine/**/*.test.ts"],
+        ["src/**/*.test.ts", "test/*.test.ts", "test/tidy/**/*.test.ts", "test/engine/**/*.test.ts", "test/calls/**/*.test.ts"],
         {
           isolate: false,
           pool: "threads",

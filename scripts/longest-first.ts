@@ -4,37 +4,72 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 const root = join(import.meta.dirname, "..");
 
-/** Files that take longest, longest first: one of them at the end would keep all workers but its own idle. */
-const LONGEST = [
-  "test/server/conformance.test.ts",
-  "test/e2e/crash.test.ts",
-  "test/e2e/sandbox/kill.test.ts",
-  "test/e2e/server-crash.test.ts",
-  "test/server/fuzz.test.ts",
-  "test/e2e/workflows.test.ts",
-  "test/e2e/sandbox/pool.test.ts",
-  "test/e2e/remote-worker.test.ts",
-  "test/e2e/crons.test.ts",
-  "test/stores/postgres.test.ts",
-  "test/stores/sqlite.test.ts",
-  "test/sim/sim.test.ts",
-  "test/sim/crons/crons.test.ts",
-].map((path) => join(root, path));
+/** How many seconds the long files take on two cores, as a run of CI printed them; all others take less than ten. */
+const SECONDS: Readonly<Record<string, number>> = {
+  "test/server/conformance.test.ts": 131,
+  "test/dashboard/other-pages.test.ts": 80,
+  "test/stores/postgres.test.ts": 52,
+  "test/cli/operators.test.ts": 50,
+  "test/dashboard/hostile.test.ts": 48,
+  "test/dashboard/long-use.test.ts": 46,
+  "test/e2e/sandbox/pool.test.ts": 45,
+  "test/e2e/crash.test.ts": 44,
+  "test/e2e/sandbox/kill.test.ts": 43,
+  "test/dashboard/pages.test.ts": 42,
+  "test/sim/sim.test.ts": 40,
+  "test/e2e/remote-worker.test.ts": 38,
+  "test/e2e/package.test.ts": 37,
+  "test/dashboard/actions.test.ts": 36,
+  "test/dashboard/demo.test.ts": 32,
+  "test/e2e/server-crash.test.ts": 30,
+  "test/stores/sqlite.test.ts": 27,
+  "test/dashboard/other-actions.test.ts": 27,
+  "test/e2e/workflows.test.ts": 26,
+  "test/server/timeouts-suite.test.ts": 26,
+  "test/cli/transfer.test.ts": 25,
+  "test/cli/mcp.test.ts": 23,
+  "test/stores/why/situations.test.ts": 20,
+  "test/examples.test.ts": 19,
+  "test/cli/changes.test.ts": 18,
+  "test/cli/bench.test.ts": 17,
+  "test/server/attack.test.ts": 17,
+  "test/server/fuzz.test.ts": 16,
+  "test/stores/postgres-store.test.ts": 16,
+  "test/stores/postgres-failover.test.ts": 15,
+  "test/cli/work.test.ts": 15,
+  "test/e2e/timeouts.test.ts": 15,
+  "test/e2e/sandbox/attack.test.ts": 14,
+  "test/sim/crons/crons.test.ts": 14,
+  "test/e2e/limits.test.ts": 13,
+  "test/cli/failures.test.ts": 13,
+  "test/e2e/blocked-loop.test.ts": 13,
+  "test/dashboard/job-lists.test.ts": 13,
+  "test/e2e/sagas.test.ts": 12,
+  "test/cli/answers.test.ts": 12,
+  "test/cli/doctor.test.ts": 12,
+  "test/stores/sqlite-own-database.test.ts": 12,
+  "test/e2e/sandbox/context.test.ts": 11,
+  "test/server/serve.test.ts": 10,
+  "test/e2e/all-events.test.ts": 10,
+  "test/cli/top.test.ts": 10,
+};
 
 /**
- * The order of Vitest, with the longest files of each project first, in a fresh clone too. The files of a project stay
- * together, so that they can share processes.
+ * The order of Vitest, with the longest files first, in a fresh clone too: one of them at the end would keep all workers
+ * but its own idle. Long files that compute and long files that wait are mixed by it. The files of projects that share
+ * processes come last, each project together.
  */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const gone = LONGEST.find((path) => !existsSync(path));
+    const seconds = new Map(Object.entries(SECONDS).map(([path, count]) => [join(root, path), count]));
+    const gone = [...seconds.keys()].find((path) => !existsSync(path));
     if (gone) throw new Error(`scripts/longest-first.ts: ${gone} does not exist; correct the list`);
+    const longestFirst = (specs: readonly TestSpecification[]) =>
+      specs.toSorted((a, b) => (seconds.get(b.moduleId) ?? 0) - (seconds.get(a.moduleId) ?? 0));
     const sorted = await super.sort(files);
-    const rank = ({ moduleId }: TestSpecification) => {
-      const at = LONGEST.indexOf(moduleId);
-      return at < 0 ? LONGEST.length : at;
-    };
-    const byProject = Map.groupBy(sorted, ({ project }) => project.name);
-    return [...byProject.values()].flatMap((specs) => specs.sort((a, b) => rank(a) - rank(b)));
+    const alone = sorted.filter(({ project }) => project.config.isolate);
+    const together = sorted.filter(({ project }) => !project.config.isolate);
+    const byProject = Map.groupBy(together, ({ project }) => project.name);
+    return [...longestFirst(alone), ...[...byProject.values()].flatMap(longestFirst)];
   }
 }

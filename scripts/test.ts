@@ -1,7 +1,8 @@
 /**
  * `npm test`: every check of the project. All stages run even when one fails, so that one run shows everything there
- * is to mend. Checks run two at a time, then the tests; each stage says when it begins and when it ends, and the tests
- * say every few seconds how far they are. The last line on stdout is always `N passed, N failed`.
+ * is to mend. What the tests need is built first; the other checks run beside the tests, one at a time, while tests
+ * wait. Each stage says when it begins and when it ends, and the tests say every few seconds how far they are. The last
+ * line on stdout is always `N passed, N failed`.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -13,7 +14,9 @@ import type { TestCounts } from "./count-reporter.ts";
 interface Stage {
   name: string;
   command: [program: string, ...flags: string[]];
-  /** Shown while it runs, and runs alone, after the others; those stay silent unless they fail. */
+  /** Ends before the tests begin: it writes what they read, or takes both cores. */
+  first?: boolean;
+  /** Shown while it runs; the others stay silent unless they fail. */
   live?: boolean;
 }
 
@@ -22,12 +25,12 @@ const scratch = mkdtempSync(join(tmpdir(), "curfew-test-"));
 const countsFile = join(scratch, "counts.json");
 
 const stages: Stage[] = [
-  { name: "types", command: ["tsc", "--noEmit"] },
+  { name: "types", command: ["tsc", "--noEmit"], first: true },
+  { name: "package", command: ["npm", "run", "--silent", "package"], first: true },
   { name: "dashboard types", command: ["tsc", "-p", "src/dashboard"] },
   { name: "lint", command: ["biome", "check", "--error-on-warnings"] },
   { name: "docs", command: ["node", "scripts/generate-docs.ts", "--check"] },
   { name: "unused", command: ["knip"] },
-  { name: "package", command: ["npm", "run", "--silent", "package"] },
   {
     name: "tests",
     command: ["vitest", "run", "--reporter=default", "--reporter=./scripts/count-reporter.ts"],
@@ -85,23 +88,16 @@ function readCounts(): TestCounts {
 console.log(`curfew on Node ${process.version}`);
 const failed: string[] = [];
 
-/** Runs stages, at most `count` at a time. */
-async function runAll(queue: Stage[], count: number): Promise<void> {
-  const left = queue.values();
-  const runNext = async () => {
-    for (const stage of left) if (!(await run(stage))) failed.push(stage.name);
-  };
-  await Promise.all(Array.from({ length: count }, runNext));
+/** Runs stages one after the other. */
+async function runAll(queue: readonly Stage[]): Promise<void> {
+  for (const stage of queue) if (!(await run(stage))) failed.push(stage.name);
 }
 
-await runAll(
-  stages.filter(({ live }) => !live),
-  2,
-);
-await runAll(
-  stages.filter(({ live }) => live),
-  1,
-);
+await Promise.all(stages.filter(({ first }) => first).map((stage) => runAll([stage])));
+await Promise.all([
+  runAll(stages.filter(({ live }) => live)),
+  runAll(stages.filter(({ first, live }) => !first && !live)),
+]);
 const counts = readCounts();
 rmSync(scratch, { recursive: true, force: true });
 if (counts.passed === 0) console.log("No test passed, so nothing has been shown to work.");

@@ -82,6 +82,7 @@ export type { ImportedLine, ImportOptions } from "./engine/operations/import-job
 export { JobFailedError } from "./engine/operations/job-failed-error.ts";
 export type { JobHandle, JobProgress, LogPage } from "./engine/operations/job-handle.ts";
 export type { JobQuery } from "./engine/operations/job-query.ts";
+export type { JobRequestOptions } from "./engine/operations/request-job.ts";
 export type { UnattendedQueue } from "./engine/operations/unattended.ts";
 export type { Operator } from "./engine/operator.ts";
 export type { LimitView } from "./engine/queues/key-limits.ts";

@@ -69,6 +69,7 @@ const TSCONFIG = {
       "curfew/testing": ["../../src/testing/index.ts"],
       "curfew/server": ["../../src/server/index.ts"],
       "curfew/client": ["../../src/client/index.ts"],
+      "curfew/calls": ["../../src/calls/index.ts"],
       "curfew/timeouts": ["../../src/timeouts.ts"],
       "curfew/tracing": ["../../src/tracing.ts"],
     },

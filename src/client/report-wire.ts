@@ -54,7 +54,7 @@ export function repliesOf(reply: Reply, count: number): Reply[] | null {
 function failureFields(verdict: Exclude<Verdict, EventOf<"succeed">>): Omit<WireNack, keyof WireAttempt> {
   switch (verdict.type) {
     case "snooze":
-      return { snooze_until: instantText(verdict.dueAt) };
+      return { snooze_until: instantText(verdict.dueAt), ...(verdict.signalled && { signalled: true }) };
     case "release":
       // `error: null` means that nothing failed; a missing error does not.
       return {

@@ -39,15 +39,16 @@ import { JobHandle } from "./operations/job-handle.ts";
 import type { JobQuery } from "./operations/job-query.ts";
 import { JobRows } from "./operations/job-rows.ts";
 import type { ExtendOptions, RetryByHandOptions } from "./operations/operate-job.ts";
-import { UnattendedCounter } from "./operations/unattended.ts";
+import { type JobRequestOptions, requestJob } from "./operations/request-job.ts";
 import { Operator } from "./operator.ts";
 import { Limits } from "./queues/key-limits.ts";
 import { Maintenance } from "./queues/maintenance.ts";
 import { Queues } from "./queues/queues.ts";
+import { settingsLoop } from "./queues/settings-loop.ts";
 import { Service } from "./remote/service.ts";
 import { CLOSE_LIMIT, CLOSE_MARKS, CloseBudget } from "./runtime/close-budget.ts";
 import { type CloseOnSignalsOptions, closeOnSignals } from "./runtime/close-on-signals.ts";
-import { Loop } from "./runtime/loop.ts";
+import type { Loop } from "./runtime/loop.ts";
 import type { MessageHandle } from "./sagas/message-handle.ts";
 import type { SagaHandle, SagaView } from "./sagas/saga-handle.ts";
 import { SagaRecords } from "./sagas/saga-records.ts";
@@ -67,7 +68,6 @@ import { WorkflowCleanup } from "./workflows/workflow-cleanup.ts";
 import { WORKFLOWS } from "./workflows/workflow-records.ts";
 import { Workflows } from "./workflows/workflows.ts";
 
-const SETTINGS_EVERY = 5_000;
 const DRAIN = 25_000;
 
 type ResultOf<Definition> = Definition extends JobDefinition<unknown, unknown, infer Result> ? Result : never;
@@ -124,7 +124,7 @@ export class Engine implements AsyncDisposable {
         for (const worker of this.#workers) worker.suspect(id);
       },
     };
-    const { system, logger, storeFailed } = this.#context;
+    const { system, logger } = this.#context;
     this.#warnings = new QueueWarnings(system, logger, () => this.#workers);
     this.journal = new EventJournal(this.#context, events);
     this.audit = new AuditLog(this.#context);
@@ -165,19 +165,7 @@ export class Engine implements AsyncDisposable {
     this.bulk = new Bulk(this.#context);
     this.deadLetters = new DeadLetters(this.#context, this.bulk);
     this.#statistics = new Statistics(this.#context);
-    const unattended = new UnattendedCounter(this.#context);
-    this.#settings = new Loop({
-      name: "settings",
-      system,
-      logger,
-      round: async () => {
-        await this.#context.queues.refresh();
-        await this.journal.refresh();
-        await unattended.round();
-        return SETTINGS_EVERY * this.#context.idlePollFactor;
-      },
-      onError: (error) => storeFailed(error, "settings"),
-    });
+    this.#settings = settingsLoop(this.#context, this.journal);
   }
 
   static async open(options: EngineOptions): Promise<Engine> {
@@ -226,6 +214,18 @@ export class Engine implements AsyncDisposable {
     options?: Omit<EnqueueOptions, "id">,
   ): Promise<JobHandle<Result>[]> {
     return (await this.#enqueuer.enqueueMany(definition, payloads, options)) as JobHandle<Result>[];
+  }
+
+  /** Enqueues a job and waits for its result; rejects with a TimeoutError after `within` (SEMANTICS 10.8). */
+  request<Input, Result>(
+    definition: JobDefinition<Input, unknown, Result>,
+    payload: NoInfer<Input>,
+    options: JobRequestOptions,
+  ): Promise<Result> {
+    const { monotonic } = this.#context.system;
+    const enqueue = (more: EnqueueOptions) =>
+      this.#enqueuer.enqueue(definition, payload, more, undefined) as Promise<JobHandle<Result>>;
+    return requestJob({ enqueue, monotonic }, options);
   }
 
   /** Sends a message to a saga; resolves when it is durable. A process that hosts the saga handles it. */

@@ -9,7 +9,7 @@ import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { EXITS } from "../../src/cli/exit.ts";
 import { createDatabase } from "../postgres.ts";
-import { RunningCommand, server } from "../server/command.ts";
+import { bareEnvironment, RunningCommand, server } from "../server/command.ts";
 import { answer, curfew, openStage, type Stage } from "./stage.ts";
 
 const MAIN = join(import.meta.dirname, "../../src/cli/main.ts");
@@ -131,7 +131,7 @@ describe("output that cannot be written", () => {
   it.skipIf(!existsSync("/dev/full"))("ends a command with 1 and one line", async () => {
     const full = openSync("/dev/full", "w");
     const child = spawn(process.execPath, [MAIN, "stats", "--store", stage.store], {
-      env: { PATH: process.env.PATH, NO_COLOR: "1" },
+      env: bareEnvironment(),
       stdio: ["ignore", full, "pipe"],
     });
     closeSync(full);
@@ -148,7 +148,7 @@ describe("a reader that leaves", () => {
   it("ends a command quietly", async () => {
     const shell = `"${process.execPath}" "${MAIN}" tail -f -n 200 --url ${stage.url} | head -n 1`;
     const child = spawn("bash", ["-c", `set -o pipefail; ${shell}`], {
-      env: { PATH: process.env.PATH, NO_COLOR: "1" },
+      env: bareEnvironment(),
       stdio: ["ignore", "pipe", "pipe"],
     });
     let stderr = "";

@@ -5,10 +5,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
 import { openEngine } from "../../src/index.ts";
 import { createDatabase } from "../postgres.ts";
-import { server } from "../server/command.ts";
-import { answer, curfew, openStage, type Stage } from "./stage.ts";
-
-const MAIN = join(import.meta.dirname, "../../src/cli/main.ts");
+import { bareEnvironment, server } from "../server/command.ts";
+import { answer, BUILT_MAIN, curfew, openStage, type Stage } from "./stage.ts";
 
 interface Reply {
   readonly id: number | string | null;
@@ -30,8 +28,8 @@ class Client {
   readonly #waiting = new Set<() => void>();
 
   constructor(flags: readonly string[], env: NodeJS.ProcessEnv = {}) {
-    this.child = spawn(process.execPath, [MAIN, "mcp", ...flags], {
-      env: { PATH: process.env.PATH, NO_COLOR: "1", ...env },
+    this.child = spawn(process.execPath, [BUILT_MAIN, "mcp", ...flags], {
+      env: { ...bareEnvironment(), ...env },
       stdio: ["pipe", "pipe", "pipe"],
     });
     this.child.stderr.setEncoding("utf8").on("data", (text: string) => {

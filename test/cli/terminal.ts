@@ -1,10 +1,9 @@
 /** Runs the command inside a pseudo-terminal, which Python has and Node has not. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
-
-const MAIN = join(import.meta.dirname, "../../src/cli/main.ts");
+import { bareEnvironment } from "../server/command.ts";
+import { BUILT_MAIN } from "./stage.ts";
 
 /** Hands bytes on in both directions. Input that begins with NUL resizes the window or ends the command instead. */
 const SCRIPT = `
@@ -60,9 +59,10 @@ interface TerminalOptions {
 
 export function inTerminal(flags: readonly string[], options: TerminalOptions = {}): InTerminal {
   const { columns = 80, rows = 24, env } = options;
-  const words = ["-c", SCRIPT, String(columns), String(rows), process.execPath, MAIN, ...flags];
+  const words = ["-c", SCRIPT, String(columns), String(rows), process.execPath, BUILT_MAIN, ...flags];
+  const { NO_COLOR: _, ...bare } = bareEnvironment();
   const child = spawn("python3", words, {
-    env: { PATH: process.env.PATH, TERM: "xterm", ...env },
+    env: { ...bare, TERM: "xterm", ...env },
     stdio: ["pipe", "pipe", "inherit"],
   });
   let text = "";

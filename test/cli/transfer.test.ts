@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { defineJob, openEngine, unchecked } from "../../src/index.ts";
 import { createDatabase } from "../postgres.ts";
-import { command, RunningCommand, server } from "../server/command.ts";
+import { bareEnvironment, command, RunningCommand, server } from "../server/command.ts";
 import { answer, curfew, openStage, type Stage } from "./stage.ts";
 
 const MAIN = join(import.meta.dirname, "../../src/cli/main.ts");
@@ -85,7 +85,7 @@ describe("curfew export", () => {
   it("ends quietly when its reader leaves", async () => {
     const shell = `"${process.execPath}" "${MAIN}" export --partial --ended --url ${stage.url} | head -n 1`;
     const child = spawn("bash", ["-c", `set -o pipefail; ${shell}`], {
-      env: { PATH: process.env.PATH, NO_COLOR: "1" },
+      env: bareEnvironment(),
       stdio: ["ignore", "ignore", "pipe"],
     });
     let stderr = "";
@@ -133,7 +133,7 @@ describe("curfew import", () => {
     const store = await emptyStore();
     const shell = `"${process.execPath}" "${MAIN}" import --store ${store} < ${file}`;
     const child = spawn("bash", ["-c", shell], {
-      env: { PATH: process.env.PATH, NO_COLOR: "1" },
+      env: bareEnvironment(),
       stdio: ["ignore", "pipe", "ignore"],
     });
     let stdout = "";

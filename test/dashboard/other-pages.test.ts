@@ -2,7 +2,7 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { defineSaga } from "../../src/core/saga/saga-definition.ts";
-import { violations } from "./axe.ts";
+import { violations, violationsOfBothThemes } from "./axe.ts";
 import { hasChromium } from "./chromium.ts";
 import { beat, type FullStage, openFullDashboard } from "./full-stage.ts";
 import { openBrowser, openDashboard, settled } from "./stage.ts";
@@ -61,12 +61,11 @@ describe.skipIf(!hasChromium)("the other pages", () => {
   });
 
   it.each([
-    ["light", { dark: false }],
-    ["dark", { dark: true }],
-    ["on a phone", { width: 390, height: 844 }],
+    ["light and dark", violationsOfBothThemes, {}],
+    ["on a phone", violations, { width: 390, height: 844 }],
   ])(
     "are readable for everybody, %s, and nothing goes wrong on them",
-    async (_name, options) => {
+    async (_name, look, options) => {
       await using opened = await stage.open("/", options);
       const { page, problems } = opened;
       const found: string[] = [];
@@ -75,7 +74,7 @@ describe.skipIf(!hasChromium)("the other pages", () => {
         await settled(page);
         const heading = (await page.locator("h1").first().textContent()) ?? "";
         if (!heading.includes(title)) found.push(`${path}: is headed ${heading}`);
-        found.push(...(await violations(page)).map((text) => `${path}: ${text}`));
+        found.push(...(await look(page)).map((text) => `${path}: ${text}`));
         found.push(...problems.splice(0).map((text) => `${path}: ${text}`));
         const wider = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
         if (wider !== 0) found.push(`${path}: scrolls sideways by ${wider}`);

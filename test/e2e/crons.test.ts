@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { openEngine, silentLogger } from "../../src/index.ts";
 import { jobsOf } from "../../src/testing/read-store.ts";
 import { storeAddresses } from "./support/addresses.ts";
@@ -14,10 +14,11 @@ const KILLS = 6;
 const { sqliteAddress, postgresAddress } = storeAddresses("crons");
 const children = new Set<ChildProcess>();
 
-afterEach(() => {
+// A test that passes has killed its own; the tests run side by side, so what is left is ended after both.
+afterAll(() => {
   for (const child of children) child.kill("SIGKILL");
-  children.clear();
 });
+
 async function start(address: string): Promise<ChildProcess> {
   const child = fork(CHILD, [address], { execArgv: [] });
   children.add(child);
@@ -31,7 +32,7 @@ async function kill(child: ChildProcess): Promise<void> {
   await once(child, "exit");
 }
 
-describe("a cron under three processes that are killed and started again", () => {
+describe.concurrent("a cron under three processes that are killed and started again", () => {
   it.each([
     ["SQLite", sqliteAddress],
     ["PostgreSQL", postgresAddress],

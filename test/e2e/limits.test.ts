@@ -104,7 +104,7 @@ function expectKept(spans: ReadonlyMap<string, Span[]>): void {
   expect(mostWithin(spans.get("limits.pace"), PACE.per - SHIFT)).toBeLessThanOrEqual(PACE.limit);
 }
 
-describe("limits over processes that are killed", () => {
+describe.concurrent("limits over processes that are killed", () => {
   it("SQLite: no bound is passed, and no place is lost", { timeout: LIMIT }, async () => {
     const folder = await mkdtemp(join(tmpdir(), "curfew-limits-db-"));
     try {

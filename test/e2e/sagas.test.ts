@@ -31,7 +31,7 @@ async function openTwo(address: string): Promise<Engine[]> {
   ];
 }
 
-describe("SEMANTICS 7.3: a timeout and its revoke at the same time, with two engines", () => {
+describe.concurrent("SEMANTICS 7.3: a timeout and its revoke at the same time, with two engines", () => {
   it.each([
     ["memory", openMemory],
     ["SQLite", async () => openTwo(await sqliteAddress())],
@@ -74,7 +74,7 @@ async function handledAll(engine: Engine, ids: readonly string[]): Promise<void>
   }
 }
 
-describe("SEMANTICS 7.4: processes that are killed in the middle of steps", () => {
+describe.concurrent("SEMANTICS 7.4: processes that are killed in the middle of steps", () => {
   it.each([
     ["SQLite", sqliteAddress],
     ["PostgreSQL", postgresAddress],
@@ -126,7 +126,7 @@ async function ownPostgres(address: string): Promise<OwnConnection> {
   return { tx, run: (sql) => tx.query(sql), close: () => tx.end() };
 }
 
-describe("a message sent in a transaction of the caller's own", () => {
+describe.concurrent("a message sent in a transaction of the caller's own", () => {
   it.each([
     ["SQLite", sqliteAddress, ownSqlite],
     ["PostgreSQL", postgresAddress, ownPostgres],

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { storeAddresses } from "./support/addresses.ts";
 import { type RunReport, workflowRun } from "./workflows/workflow-run.ts";
 
-/** `CURFEW_WORKFLOWS=1000` is the full run. */
+/** A sample; `npm run test:long` runs 1,000. */
 const WORKFLOWS = Number(process.env.CURFEW_WORKFLOWS ?? 100);
 const SEED = Number(process.env.CURFEW_WORKFLOW_SEED ?? 1);
 const LIMIT = 900_000;
@@ -17,7 +17,7 @@ function expectRight(name: string, report: RunReport): void {
   expect(report.kills).toBeGreaterThan(3);
 }
 
-describe("workflows whose workers are killed", () => {
+describe.concurrent("workflows whose workers are killed", () => {
   it("SQLite: all end right", { timeout: LIMIT }, async () => {
     const store = await sqliteAddress();
     expectRight("SQLite", await workflowRun({ store, workflows: WORKFLOWS, workers: 4, seed: SEED }));

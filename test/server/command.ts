@@ -6,6 +6,12 @@ import { onTestFinished } from "vitest";
 
 const MAIN = join(import.meta.dirname, "../../src/cli/main.ts");
 
+/** What a command gets from the environment of the tests: no store, no key, and its modules compiled before. */
+export function bareEnvironment(): NodeJS.ProcessEnv {
+  const cache = process.env.NODE_COMPILE_CACHE;
+  return { PATH: process.env.PATH, NO_COLOR: "1", ...(cache && { NODE_COMPILE_CACHE: cache }) };
+}
+
 export interface Ended {
   readonly code: number | null;
   readonly stdout: string;
@@ -23,19 +29,16 @@ export class RunningCommand {
     flags: readonly string[],
     options: {
       readonly cwd?: string;
+      /** The program, where it is not the command's source. */
+      readonly main?: string;
       readonly node?: readonly string[];
       readonly env?: NodeJS.ProcessEnv;
     } = {},
   ) {
-    this.child = spawn(process.execPath, [...(options.node ?? []), MAIN, ...flags], {
+    this.child = spawn(process.execPath, [...(options.node ?? []), options.main ?? MAIN, ...flags], {
       cwd: options.cwd,
       stdio: ["ignore", "pipe", "pipe"],
-      env: {
-        PATH: process.env.PATH,
-        NO_COLOR: "1",
-        ...(process.env.NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }),
-        ...options.env,
-      },
+      env: { ...bareEnvironment(), ...options.env },
     });
     for (const name of ["stdout", "stderr"] as const) {
       this.child[name]?.setEncoding("utf8").on("data", (text: string) => {

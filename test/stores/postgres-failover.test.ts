@@ -1,5 +1,5 @@
 import pg from "pg";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
+import { type ExpectStatic, inject, it, describe as series, type TestContext } from "vitest";
 import { defineJob } from "../../src/core/job/job-definition.ts";
 import { processor } from "../../src/engine/attempt/processor.ts";
 import type { Engine } from "../../src/engine/engine.ts";
@@ -7,60 +7,57 @@ import type { Worker } from "../../src/engine/worker/worker.ts";
 import { openEngine, openPostgresStore } from "../../src/open.ts";
 import { silentLogger } from "../../src/ports/log.ts";
 import { TcpProxy } from "../failover/proxy.ts";
-import { createDatabase, type TestPostgres } from "../postgres.ts";
+import { createDatabase } from "../postgres.ts";
 
 const definition = defineJob({ type: "failover.job" });
 
-let database: TestPostgres;
-let proxy: TcpProxy;
-const closing: (() => Promise<unknown>)[] = [];
+// Each test waits for its own proxy, so they wait side by side.
+const describe = series.concurrent;
 
-beforeAll(async () => {
-  database = await createDatabase(inject("postgresUrl"));
-});
+const serverPort = () => Number(new URL(inject("postgresUrl")).port);
 
-beforeEach(async () => {
-  proxy = await TcpProxy.start(Number(new URL(database.url).port));
-});
-
-afterEach(async () => {
-  for (const close of closing.splice(0)) await close();
-  await proxy[Symbol.asyncDispose]();
-});
-
-afterAll(async () => {
-  await database[Symbol.asyncDispose]();
-});
-
-const serverPort = () => Number(new URL(database.url).port);
+/** A database of the test's own, behind a proxy that it may cut. Both are gone when the test is over. */
+async function startProxy({ onTestFinished }: TestContext): Promise<{ proxy: TcpProxy; url: string }> {
+  const database = await createDatabase(inject("postgresUrl"));
+  onTestFinished(() => database[Symbol.asyncDispose]());
+  const proxy = await TcpProxy.start(serverPort());
+  onTestFinished(() => proxy[Symbol.asyncDispose]());
+  return { proxy, url: proxy.through(database.url) };
+}
 
 /** An engine with a worker, and what became of it. */
 interface Running {
+  readonly proxy: TcpProxy;
   readonly engine: Engine;
   readonly worker: Worker;
   readonly ran: string[];
 }
 
 /** Opens by the proxy's address, or by a pool of the user's that sets no limit at all. */
-async function start(connection: "address" | "pool"): Promise<Running> {
+async function start(connection: "address" | "pool", context: TestContext): Promise<Running> {
+  const { proxy, url } = await startProxy(context);
   let engine: Engine;
-  const url = proxy.through(database.url);
   if (connection === "address") engine = await openEngine({ store: url, logger: silentLogger });
   else {
     const pool = new pg.Pool({ connectionString: url, max: 20 });
     pool.on("error", () => {});
-    closing.push(() => pool.end());
+    context.onTestFinished(() => pool.end());
     engine = await openEngine({ store: await openPostgresStore({ connection: pool }), logger: silentLogger });
   }
-  closing.unshift(() => engine.close({ drain: "0s" }));
+  // What is registered last is closed first: the engine before its pool and its proxy.
+  context.onTestFinished(() => engine.close({ drain: "0s" }));
   const ran: string[] = [];
   const worker = engine.work({ processors: [processor(definition, ({ id }) => void ran.push(id))] });
-  await runOne({ engine, worker, ran });
-  return { engine, worker, ran };
+  const running = { proxy, engine, worker, ran };
+  await runOne(running, context);
+  return running;
 }
 
 /** Enqueues a job until the store confirms one, and waits until it ran. Returns milliseconds of both. */
-async function runOne({ engine, ran }: Running): Promise<{ acknowledged: number; ran: number }> {
+async function runOne(
+  { engine, ran }: Running,
+  { expect }: TestContext,
+): Promise<{ acknowledged: number; ran: number }> {
   const from = performance.now();
   let id: string | undefined;
   while (id === undefined) {
@@ -74,52 +71,56 @@ async function runOne({ engine, ran }: Running): Promise<{ acknowledged: number;
   return { acknowledged, ran: performance.now() - from };
 }
 
-async function until(condition: () => boolean): Promise<number> {
+async function until(condition: () => boolean, expect: ExpectStatic): Promise<number> {
   const from = performance.now();
   await expect.poll(condition, { interval: 50 }).toBe(true);
   return performance.now() - from;
 }
 
 describe.each(["address", "pool"] as const)("a server behind one %s", (connection) => {
-  it("that vanishes makes the worker unready within 10 s, and is replaced within 10 s", async () => {
-    const running = await start(connection);
-    proxy.vanish();
-    expect(await until(() => !running.worker.status().ready)).toBeLessThan(10_000);
-    proxy.moveTo(serverPort());
-    const { acknowledged, ran } = await runOne(running);
+  it("that vanishes makes the worker unready within 10 s, and is replaced within 10 s", async (context) => {
+    const { expect } = context;
+    const running = await start(connection, context);
+    running.proxy.vanish();
+    expect(await until(() => !running.worker.status().ready, expect)).toBeLessThan(10_000);
+    running.proxy.moveTo(serverPort());
+    const { acknowledged, ran } = await runOne(running, context);
     expect(acknowledged).toBeLessThan(10_000);
     expect(ran).toBeLessThan(10_000);
-    expect(await until(() => running.worker.status().ready)).toBeLessThan(10_000);
+    expect(await until(() => running.worker.status().ready, expect)).toBeLessThan(10_000);
   });
 
-  it("that is replaced at once after it vanished is left within 10 s", async () => {
-    const running = await start(connection);
-    proxy.vanish();
-    proxy.moveTo(serverPort());
-    const { acknowledged, ran } = await runOne(running);
+  it("that is replaced at once after it vanished is left within 10 s", async (context) => {
+    const { expect } = context;
+    const running = await start(connection, context);
+    running.proxy.vanish();
+    running.proxy.moveTo(serverPort());
+    const { acknowledged, ran } = await runOne(running, context);
     expect(acknowledged).toBeLessThan(10_000);
     expect(ran).toBeLessThan(10_000);
   });
 
-  it("that crashes is replaced within 2 s, however long it was gone", async () => {
-    const running = await start(connection);
-    proxy.cut();
-    await until(() => !running.worker.status().ready);
+  it("that crashes is replaced within 2 s, however long it was gone", async (context) => {
+    const { expect } = context;
+    const running = await start(connection, context);
+    running.proxy.cut();
+    await until(() => !running.worker.status().ready, expect);
     // Long enough that loops rest for seconds between two tries.
     const later = running.engine.now() + 4_000;
-    await until(() => running.engine.now() > later);
-    proxy.moveTo(serverPort());
-    const { ran } = await runOne(running);
+    await until(() => running.engine.now() > later, expect);
+    running.proxy.moveTo(serverPort());
+    const { ran } = await runOne(running, context);
     expect(ran).toBeLessThan(2_000);
-    expect(await until(() => running.worker.status().ready)).toBeLessThan(2_000);
+    expect(await until(() => running.worker.status().ready, expect)).toBeLessThan(2_000);
   });
 });
 
 describe("closing while the server does not answer", () => {
-  it.each(["idle", "running"] as const)(
+  it.for(["idle", "running"] as const)(
     "takes at most the drain and 5 s when the worker is %s, and leaves no socket",
-    async (how) => {
-      const url = proxy.through(database.url);
+    async (how, context) => {
+      const { expect } = context;
+      const { proxy, url } = await startProxy(context);
       const engine = await openEngine({ store: url, logger: silentLogger });
       const entered = Promise.withResolvers<void>();
       const run = async ({ signal }: { signal: AbortSignal }) => {
@@ -137,9 +138,10 @@ describe("closing while the server does not answer", () => {
     },
   );
 
-  it("a store that is being opened gives up its sockets too", async () => {
+  it("a store that is being opened gives up its sockets too", async (context) => {
+    const { expect } = context;
+    const { proxy, url } = await startProxy(context);
     proxy.vanish();
-    const url = proxy.through(database.url);
     await expect(openEngine({ store: url, logger: silentLogger, openWithin: "0s" })).rejects.toMatchObject({
       code: "store_failed",
     });
@@ -148,7 +150,7 @@ describe("closing while the server does not answer", () => {
 });
 
 describe("limits that the role or the database sets", () => {
-  it("do not end an opening that waits for another process to migrate", async () => {
+  it("do not end an opening that waits for another process to migrate", async ({ expect }) => {
     await using limited = await createDatabase(inject("postgresUrl"));
     const name = new URL(limited.url).pathname.slice(1);
     const admin = new pg.Client({ connectionString: limited.url });

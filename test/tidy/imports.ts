@@ -9,6 +9,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   engine: ["core", "ports"],
   stores: ["core", "ports"],
   sandbox: ["core", "ports"],
+  calls: ["core", "ports", "engine/runtime"],
   server: ["core", "ports", "ojs", "engine"],
   client: ["core", "ports", "ojs", "engine", "sandbox"],
   "open.ts": ["core", "ports", "engine", "stores", "sandbox"],
@@ -66,6 +67,7 @@ function resolve(path: string, from: string): string | undefined {
   if (from === "curfew/testing") return "src/testing/index.ts";
   if (from === "curfew/server") return "src/server/index.ts";
   if (from === "curfew/client") return "src/client/index.ts";
+  if (from === "curfew/calls") return "src/calls/index.ts";
   if (from === "curfew/timeouts") return "src/timeouts.ts";
   if (from === "curfew/tracing") return "src/tracing.ts";
   return undefined;

@@ -14,12 +14,13 @@ import {
   stallMargin,
 } from "./deadlines.ts";
 import {
+  causeOf,
   type Decision,
   discard,
-  type ErrorInput,
   finish,
   imageOf,
   type LifecycleEvent,
+  SNOOZED_LATE,
   settleFailure,
   stateBack,
   timeoutError,
@@ -86,7 +87,7 @@ const RULES: { readonly [Name in JobEventName]: Rule<Name> } = {
   fail: (job, event, now, random) => fail(job, event, now, random),
   expire: (job, event, now, random) => expire(job, event, now, random),
   stall: (job, event, now, random) => stall(job, now, random, event),
-  snooze: (job, event, now, random) => snooze(job, event.dueAt, now, random),
+  snooze,
   release: (job, event, now, random) => release(job, event, now, random),
   cancel: (job, event, now, random) => {
     // The steps after it would be decided while the steps before it still run.
@@ -271,7 +272,10 @@ function fail(job: JobRow, event: EventOf<"fail">, now: Instant, random: Random)
   if (job.startedAt === null) return { ok: false, because: "invalid_state" };
   // An error at or after the hard deadline comes after the verdict that was due (SEMANTICS 3.3).
   const isLate = job.hardAt !== null && now >= job.hardAt;
-  if (event.signalled || isLate) return settleTimeout(job, now, random, { cause: causeOf(event.error) });
+  if (event.signalled || isLate) {
+    const { discard = false, error } = event;
+    return settleTimeout(job, now, random, { cause: causeOf(error) }, discard);
+  }
   const record: ErrorRecord = { ...event.error, attempt: job.attempt, at: now };
   return settleFailure(job, record, now, random, {
     discard: event.discard ?? false,
@@ -279,15 +283,6 @@ function fail(job: JobRow, event: EventOf<"fail">, now: Instant, random: Random)
     deadLetter: event.deadLetter ?? false,
     insist: event.insist ?? false,
   });
-}
-
-function causeOf(error: ErrorInput): ErrorCause {
-  return {
-    type: error.type,
-    code: error.code,
-    message: error.message,
-    ...(error.stack !== undefined && { stack: error.stack }),
-  };
 }
 
 function expire(job: JobRow, event: EventOf<"expire">, now: Instant, random: Random): Decision {
@@ -304,9 +299,10 @@ function settleTimeout(
   now: Instant,
   random: Random,
   more: { cause?: ErrorCause; forced?: true; stack?: string },
+  discard = false,
 ): Decision {
   const first = softKind(job) === "total" ? "job.total_timeout" : "job.timeout";
-  return settleFailure(job, timeoutError(job, now, more), now, random, { first });
+  return settleFailure(job, timeoutError(job, now, more), now, random, { first, discard });
 }
 
 /**
@@ -428,11 +424,14 @@ function wakeUnstarted(job: JobRow, now: Instant, random: Random): Decision {
  * Ends the attempt unspent and runs the job again later. If that is past the total, the job ends now, as predicted
  * (SEMANTICS 4.4).
  */
-function snooze(job: JobRow, dueAt: Instant, now: Instant, random: Random): Decision {
+function snooze(job: JobRow, event: EventOf<"snooze">, now: Instant, random: Random): Decision {
+  const { dueAt, signalled = false } = event;
   if (job.startedAt === null) return { ok: false, because: "invalid_state" };
   // At the hard deadline it is too late to snooze, as it is for a result (SEMANTICS 3.4).
   if (job.hardAt !== null && now >= job.hardAt)
     return expire(job, { type: "expire", forced: true }, now, random);
+  // After the signal it is the timeout, or a handler could go past its limit again and again for free (SEMANTICS 3.5).
+  if (signalled) return settleTimeout(job, now, random, { cause: SNOOZED_LATE });
   if (job.totalAt !== null && dueAt >= job.totalAt) {
     const error = totalError(job, now, now < job.totalAt);
     const isDead = job.policy?.retry.onExhausted === "dead-letter";

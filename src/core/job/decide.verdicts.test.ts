@@ -225,9 +225,16 @@ describe("3.5 classification by our signal", () => {
     expect(errorOf(decision)).toMatchObject({ type: "timeout", code: "timeout", cause: error });
   });
 
-  it("Discard thrown after our abort is that timeout too", () => {
+  it("Discard thrown after our abort is that timeout too, and ends the job", () => {
     const decision = decideOk(row, failEvent({ error, signalled: true, discard: true }), at("31s"));
-    expect(decision.image.state).toBe("retryable");
+    expect(decision.image).toMatchObject({ state: "discarded", deadLetter: false });
+    expect(errorOf(decision)).toMatchObject({ type: "timeout", cause: error });
+  });
+
+  it("a snooze after our abort is that timeout too, and spends the attempt", () => {
+    const decision = decideOk(row, { type: "snooze", dueAt: at("1h"), signalled: true }, at("31s"));
+    expect(decision.image).toMatchObject({ state: "retryable", attempt: 1, returns: 0 });
+    expect(errorOf(decision)).toMatchObject({ type: "timeout", cause: { type: "snooze" } });
   });
 
   it.each(["AbortError", "TimeoutError"])("a handler's own earlier %s is an ordinary failure", (type) => {

@@ -54,6 +54,23 @@ export interface LifecycleEvent {
   readonly deadLetter?: true;
 }
 
+/** What an error after the signal leaves on the timeout. */
+export function causeOf(error: ErrorInput): ErrorCause {
+  return {
+    type: error.type,
+    code: error.code,
+    message: error.message,
+    ...(error.stack !== undefined && { stack: error.stack }),
+  };
+}
+
+/** The cause of a timeout that a snooze came after. */
+export const SNOOZED_LATE: ErrorCause = {
+  type: "snooze",
+  code: "snooze",
+  message: "The handler asked to be called again after its deadline",
+};
+
 /**
  * Why an event changes nothing. `too_close`: a deadline may or may not have passed; ask again shortly. `lease_over`:
  * the claim may have expired, so no handler may start under it.

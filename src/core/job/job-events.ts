@@ -47,7 +47,7 @@ export type JobEvent =
   | { readonly type: "expire"; readonly forced?: boolean; readonly stack?: string }
   /** `witnessed`: the holder itself saw that the handler was silent, whatever its own beats said. */
   | { readonly type: "stall"; readonly stack?: string; readonly witnessed?: boolean }
-  | { readonly type: "snooze"; readonly dueAt: Instant }
+  | { readonly type: "snooze"; readonly dueAt: Instant; readonly signalled?: boolean }
   | { readonly type: "release"; readonly delay?: number; readonly error?: ErrorInput }
   /** `halted`: by its workflow, which may also end steps that no operator can. */
   | {

@@ -8,17 +8,26 @@ import {
 } from "../time.ts";
 import type { TimeoutKind } from "./job.ts";
 
+/** The limits that only streams have (SEMANTICS 10.7). */
+type StreamLimit = "first" | "idle";
+
 /** The abort reason of a timeout. Middleware gets it as the error of an attempt that timed out. */
 export class TimeoutError extends Error {
   override readonly name = "TimeoutError";
-  readonly kind: TimeoutKind;
+  readonly kind: TimeoutKind | StreamLimit;
   /** The limit that was exceeded, in milliseconds. */
   readonly limit: number;
   readonly elapsed: number;
   /** When the attempt is ended by force; null if grace is unbounded. */
   readonly deadline: Instant | null;
 
-  constructor(kind: TimeoutKind, limit: number, elapsed: number, deadline: Instant | null, cause?: unknown) {
+  constructor(
+    kind: TimeoutKind | StreamLimit,
+    limit: number,
+    elapsed: number,
+    deadline: Instant | null,
+    cause?: unknown,
+  ) {
     super(`Timed out (${kind}) after ${formatDuration(limit)}`, cause === undefined ? undefined : { cause });
     this.kind = kind;
     this.limit = limit;

@@ -8,6 +8,7 @@ import {
   stamp,
 } from "../job/envelope.ts";
 import type { JobDefinition } from "../job/job-definition.ts";
+import { TimeoutError } from "../job/reasons.ts";
 import { type Json, toJsonText, validate } from "../schema.ts";
 import type { Instant } from "../time.ts";
 import type { WallClock } from "../timeout/wall-clock.ts";
@@ -151,6 +152,9 @@ export class SagaActions {
   }
 
   #assertRunning(call: string): void {
+    const { signal } = this.#input;
+    // What a handler does past its limit cannot be committed (SEMANTICS 7.9).
+    if (signal.aborted && signal.reason instanceof TimeoutError) throw signal.reason;
     if (!this.#isOver) return;
     throw refuse("step_over", `saga.${call}`, this.#input.id, "await everything before the handler returns");
   }

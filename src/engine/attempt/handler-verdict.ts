@@ -15,7 +15,8 @@ export function verdictOfReturn(
   context: AttemptParts,
   signalled: boolean,
 ): ReturnVerdict | Promise<ReturnVerdict> {
-  if (value instanceof Snooze) return { type: "snooze", dueAt: snoozedUntil(value, context.clock.anchor()) };
+  if (value instanceof Snooze)
+    return { type: "snooze", dueAt: snoozedUntil(value, context.clock.anchor()), signalled };
   if (value === undefined && !schema) return { type: "succeed", signalled };
   const succeed = (result: unknown): ReturnVerdict => {
     if (result === undefined) return { type: "succeed", signalled };

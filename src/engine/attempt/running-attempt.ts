@@ -9,6 +9,7 @@ import { earlier, type Instant } from "../../core/time.ts";
 import { isInstance, isThenable } from "../../core/user-values.ts";
 import { type SandboxRunner, SandboxUnavailable } from "../../ports/sandbox.ts";
 import type { AttemptParts } from "../context.ts";
+import { runInside } from "../runtime/ambient.ts";
 import { AttemptScope, type ScopedAttempt } from "./attempt-scope.ts";
 import { CleanupHooks } from "./cleanup-hooks.ts";
 import { classified, verdictOfReturn, verdictOfThrow } from "./handler-verdict.ts";
@@ -156,6 +157,11 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
   }
 
   protected enter(scope: AttemptScope): void {
+    // Calls inside get what is left of this attempt (SEMANTICS 10.6).
+    runInside(scope, () => this.#enter(scope));
+  }
+
+  #enter(scope: AttemptScope): void {
     const { middleware } = this.host;
     const handler = this.#handler;
     let returned: unknown;

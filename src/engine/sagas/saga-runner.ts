@@ -13,6 +13,7 @@ import type { Revoked } from "../../ports/timeouts.ts";
 import { STALE_TRIES } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import type { Delivery, DeliveryLease } from "../dispatch/destination.ts";
+import { runInside } from "../runtime/ambient.ts";
 import { sha256 } from "../runtime/sha256.ts";
 import { announceStep, stepEvents } from "./announce-saga.ts";
 import {
@@ -139,7 +140,10 @@ async function stepWithin(
   };
   try {
     const { signal } = controller;
-    const step = runStep({ plan, id, record, event, now: clock.now(), nextId, signal, enqueue });
+    const remaining = () => Math.max(0, startedAt + limit - system.monotonic());
+    const step = runInside({ remaining, signal }, () =>
+      runStep({ plan, id, record, event, now: clock.now(), nextId, signal, enqueue }),
+    );
     if (limit === Number.POSITIVE_INFINITY) return await step;
     const outcome = await endedWithin(system, limit, step, () => {
       const error = overdue();

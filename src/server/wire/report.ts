@@ -56,7 +56,11 @@ export function readSuccess(body: SenderFields & { readonly result?: unknown }, 
 export function readFailure(body: FailBody, now: Instant): Judge {
   if (typeof body.snooze_until === "string") {
     const dueAt = readInstant(body.snooze_until, now, "snooze_until");
-    return (_row, at) => ({ type: "snooze", dueAt: Math.max(dueAt, at) });
+    return (row, at) => ({
+      type: "snooze",
+      dueAt: Math.max(dueAt, at),
+      signalled: isSignalled(row, at, body.signalled ?? undefined),
+    });
   }
   const error = readError(body);
   if (body.requeue) return readRelease(body, error);

@@ -1,3 +1,4 @@
+import { DueHeap, type Slotted } from "../../core/due-heap.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
 import { JOB_STATES, type JobId, type JobRow, type JobState, noJobs, sumDepths } from "../../core/job/job.ts";
 import { isWanted } from "../../core/job/job-filter.ts";
@@ -18,7 +19,6 @@ import {
   SCAN_STEP,
 } from "../../ports/store.ts";
 import { cursorOf, type ScanCursor, type ScanPath, scanCursorOf } from "../scan-cursor.ts";
-import { DueHeap, type Slotted } from "./due-heap.ts";
 import { LimitTable } from "./limit-table.ts";
 import { SortedList } from "./sorted-list.ts";
 

@@ -1,7 +1,7 @@
+import { DueHeap, type Slotted } from "../../core/due-heap.ts";
 import type { Json } from "../../core/schema.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import type { RecordKey, RecordRow } from "../../ports/store.ts";
-import { DueHeap, type Slotted } from "./due-heap.ts";
 import { SortedList } from "./sorted-list.ts";
 
 interface RecordEntry extends Slotted {

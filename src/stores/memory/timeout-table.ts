@@ -1,3 +1,4 @@
+import { DueHeap, type Slotted } from "../../core/due-heap.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import {
   compareIds,
@@ -26,7 +27,6 @@ import type {
   TimeoutFilter,
   Which,
 } from "../../ports/timeouts.ts";
-import { DueHeap, type Slotted } from "./due-heap.ts";
 import { SortedList } from "./sorted-list.ts";
 
 /** Documents are stored as text, so that no caller can change them through an object that it passed or received. */

@@ -1,4 +1,4 @@
-import type { Instant } from "../../core/time.ts";
+import type { Instant } from "./time.ts";
 
 /** An item that knows its slot in a heap, so that it can be removed without a search. */
 export interface Slotted {

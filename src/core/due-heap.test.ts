@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { randomInt, seededRandom } from "../../core/random.ts";
 import { DueHeap } from "./due-heap.ts";
+import { randomInt, seededRandom } from "./random.ts";
 
 const item = (name: number) => ({ name, slot: -1 });
 

@@ -1,0 +1,107 @@
+import { NEAR_SHARE } from "../core/job/near-miss.ts";
+import { type Advice, advise } from "../core/stats/advice.ts";
+import { type Percentiles, percentilesOf } from "../core/stats/job-stats.ts";
+import { OTHER, SeriesSum, withLimit } from "../core/stats/series.ts";
+import type { CallEnd } from "./running-call.ts";
+
+/** The counts of one call name. */
+export interface CallCounts {
+  readonly name: string;
+  readonly calls: number;
+  readonly completed: number;
+  /** Results after the signal and within the grace. They count. */
+  readonly late: number;
+  readonly failed: number;
+  /** Calls that ended by a limit, and by which. */
+  readonly timeouts: { readonly execution: number; readonly total: number };
+  /** Calls that their callers gave up. */
+  readonly stopped: number;
+  /** Tries beyond the first. */
+  readonly retries: number;
+  /** Calls that used more than 80 % of the limit of their last try. */
+  readonly nearMisses: number;
+  /** Results that came after the verdict and were dropped. */
+  readonly ignored: number;
+  /** Functions that still run after their verdict, now. */
+  readonly stuck: number;
+  /** How long successful tries took, in milliseconds. */
+  readonly run: Percentiles | null;
+}
+
+/** Programs choose names, perhaps from user input, so the number of counted names is bounded. */
+const MOST_NAMES = 500;
+
+export class CallStats {
+  readonly #byName = new Map<string, NamedCounts>();
+
+  of(name: string): NamedCounts {
+    const known = this.#byName.get(name);
+    if (known) return known;
+    const key = this.#byName.size < MOST_NAMES ? name : OTHER;
+    let counts = this.#byName.get(key);
+    if (!counts) {
+      counts = new NamedCounts(key);
+      this.#byName.set(key, counts);
+    }
+    return counts;
+  }
+
+  snapshot(): CallCounts[] {
+    return [...this.#byName.values()].map((counts) => counts.snapshot());
+  }
+
+  /** What the calls of a name say about its `attempt`; `proposed` is another one in milliseconds to try on them. */
+  advise(name: string, proposed?: number): Advice | undefined {
+    return this.#byName.get(name)?.advise(proposed);
+  }
+}
+
+class NamedCounts {
+  readonly name: string;
+  ignored = 0;
+  stuck = 0;
+  readonly #sum = new SeriesSum();
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  ended({ outcome, kind = "execution", attempts, limit, took, policy }: CallEnd): void {
+    const { counts, durations } = this.#sum;
+    counts.started += 1;
+    counts.retrying += Math.max(0, attempts - 1);
+    const attempt = policy.attempt ?? 0;
+    if (this.#sum.limits.at(-1) !== attempt) this.#sum.limits = withLimit(this.#sum.limits, attempt);
+    if (outcome === "failed") counts.failed += 1;
+    else if (outcome === "stopped") counts.cancelled += 1;
+    else if (outcome === "timeout") counts[kind] += 1;
+    else {
+      counts.completed += 1;
+      if (outcome === "late") counts.late += 1;
+      durations.run.add(took);
+      if (limit !== null && took > NEAR_SHARE * limit) counts.nearMisses += 1;
+    }
+  }
+
+  snapshot(): CallCounts {
+    const { counts, durations } = this.#sum;
+    return {
+      name: this.name,
+      calls: counts.started,
+      completed: counts.completed,
+      late: counts.late,
+      failed: counts.failed,
+      timeouts: { execution: counts.execution, total: counts.total },
+      stopped: counts.cancelled,
+      retries: counts.retrying,
+      nearMisses: counts.nearMisses,
+      ignored: this.ignored,
+      stuck: this.stuck,
+      run: percentilesOf(durations.run),
+    };
+  }
+
+  advise(proposed: number | undefined): Advice {
+    return advise(this.name, this.#sum, proposed);
+  }
+}

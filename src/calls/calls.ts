@@ -1,0 +1,194 @@
+import {
+  type CallExplanation,
+  type CallOptions,
+  type CallPolicy,
+  type CallSettings,
+  explainCall,
+  parseCall,
+  resolveCall,
+} from "../core/call/call-policy.ts";
+import { refuse, refuseUnknownKeys } from "../core/errors.ts";
+import type { Advice } from "../core/stats/advice.ts";
+import { type Duration, parseDuration } from "../core/time.ts";
+import { followDeadlines } from "../engine/runtime/ambient.ts";
+import { realSystem } from "../engine/runtime/real-system.ts";
+import { type Logger, silentLogger } from "../ports/log.ts";
+import type { System } from "../ports/system.ts";
+import { type CallCounts, CallStats } from "./call-stats.ts";
+import { DeadlineList } from "./deadline-list.ts";
+import { limitedStream, type StreamOptions } from "./limited-stream.ts";
+import {
+  type CallContext,
+  type CallEnd,
+  type CallFunction,
+  type CallHost,
+  RunningCall,
+} from "./running-call.ts";
+import type { StreamSource } from "./stream-source.ts";
+
+export interface CallsOptions {
+  /** Limits for calls that name none. */
+  readonly defaults?: CallOptions;
+  /** Default: silent. */
+  readonly logger?: Logger;
+  /** The clock and the timers; tests pass a virtual one. */
+  readonly system?: System;
+  /** Called at the end of each call, for traces. What it throws is logged and costs the call nothing. */
+  readonly onEnd?: (end: CallEnd) => void;
+}
+
+/** The limits of one call, and how it ends otherwise. */
+export interface WithinOptions extends CallOptions {
+  /** For counters, warnings and `advise`. Default `"within"`. */
+  readonly name?: string;
+  /** Ends the call when the caller gives up. */
+  readonly signal?: AbortSignal;
+  /** Whether the call ignores the deadline of the handler, step or call around it. */
+  readonly detach?: boolean;
+}
+
+const OWN_KEYS = ["name", "signal", "detach"];
+const UNNAMED = "within";
+
+/** A function with limits, made by `defineCall`. */
+export interface DefinedCall<Input, Output> {
+  (input: Input, options?: Omit<WithinOptions, "name">): Promise<Output>;
+  readonly callName: string;
+  /** Which source decides each limit. */
+  explain(options?: CallOptions): CallExplanation;
+}
+
+export interface CallDefinition<Input, Output> extends CallOptions {
+  readonly name: string;
+  readonly run: (input: Input, context: CallContext) => Output | PromiseLike<Output>;
+}
+
+/** Names whose late results were warned of. A warning per result would fill a log. */
+const MOST_WARNED = 1_000;
+
+/** Calls that share a timer, defaults and counters. */
+export class Calls implements CallHost {
+  readonly system: System;
+  readonly deadlines: DeadlineList;
+  readonly #logger: Logger;
+  readonly #defaults: CallSettings | undefined;
+  readonly #onEnd: ((end: CallEnd) => void) | undefined;
+  readonly #stats = new CallStats();
+  readonly #warned = new Set<string>();
+
+  constructor(options: CallsOptions = {}) {
+    refuseUnknownKeys(options, "createCalls", ["defaults", "logger", "system", "onEnd"]);
+    this.system = options.system ?? realSystem;
+    this.deadlines = new DeadlineList(this.system);
+    this.#logger = options.logger ?? silentLogger;
+    this.#defaults = options.defaults && parseCall(options.defaults, "createCalls.defaults");
+    this.#onEnd = options.onEnd;
+    followDeadlines();
+  }
+
+  /**
+   * Calls the function under limits. The promise settles at the hard deadline at the latest, whatever the function does
+   * (SEMANTICS 10).
+   */
+  readonly within = <Value>(options: WithinOptions, run: CallFunction<Value>): Promise<Value> => {
+    if (typeof run !== "function") throw refuse("invalid_option", "within", run, "pass a function");
+    const policy = resolveCall({ defaults: this.#defaults, call: parseCall(options, "within", OWN_KEYS) });
+    return this.#start(options.name ?? UNNAMED, policy, run, options);
+  };
+
+  /** Names a function and its limits once. */
+  readonly defineCall = <Input, Output>(
+    definition: CallDefinition<Input, Output>,
+  ): DefinedCall<Input, Output> => {
+    const { name, run } = definition;
+    if (typeof name !== "string" || name === "" || name.length > 200)
+      throw refuse("invalid_name", "defineCall.name", name, "use 1 to 200 characters");
+    if (typeof run !== "function") throw refuse("invalid_option", "defineCall.run", run, "pass a function");
+    const { defaults } = { defaults: this.#defaults };
+    const settings = parseCall(definition, "defineCall", ["name", "run"]);
+    const own = resolveCall({ defaults, definition: settings });
+    const call = (input: Input, options?: Omit<WithinOptions, "name">) => {
+      const policy = options
+        ? resolveCall({ defaults, definition: settings, call: parseCall(options, name, OWN_KEYS) })
+        : own;
+      return this.#start(name, policy, (context) => run(input, context), options);
+    };
+    const explain = (options?: CallOptions) =>
+      explainCall({ defaults, definition: settings, call: options && parseCall(options, name) });
+    return Object.assign(call, { callName: name, explain });
+  };
+
+  /** Limits the waits for the items of a stream (SEMANTICS 10.7). */
+  readonly limitStream = <Item>(
+    options: StreamOptions,
+    source: StreamSource<Item>,
+  ): AsyncIterableIterator<Item> => limitedStream(this, options, source);
+
+  /** Which source decides each limit of a call. */
+  explain(options: CallOptions): CallExplanation {
+    return explainCall({ defaults: this.#defaults, call: parseCall(options, "explain") });
+  }
+
+  /** The counts of each name since the start. Beyond 500 names, everything is counted under "other". */
+  counts(): CallCounts[] {
+    return this.#stats.snapshot();
+  }
+
+  /** What the calls of a name say about its `attempt`; `attempt` is another one to try on them. */
+  advise(name: string, options: { readonly attempt?: Duration } = {}): Advice | undefined {
+    const { attempt } = options;
+    return this.#stats.advise(
+      name,
+      attempt === undefined ? undefined : parseDuration(attempt, "advise.attempt"),
+    );
+  }
+
+  /** How many deadlines wait. */
+  get pending(): number {
+    return this.deadlines.count;
+  }
+
+  #start<Value>(
+    name: string,
+    policy: CallPolicy,
+    run: CallFunction<Value>,
+    options: Pick<WithinOptions, "signal" | "detach"> | undefined,
+  ): Promise<Value> {
+    const call = new RunningCall<Value>(this, {
+      name,
+      policy,
+      run,
+      signal: options?.signal,
+      isDetached: options?.detach === true,
+    });
+    return call.start();
+  }
+
+  ended(end: CallEnd): void {
+    this.#stats.of(end.name).ended(end);
+    if (!this.#onEnd) return;
+    try {
+      this.#onEnd(end);
+    } catch (error) {
+      this.#logger.warn({ call: end.name, error }, "onEnd of createCalls threw");
+    }
+  }
+
+  ignored(name: string): void {
+    this.#stats.of(name).ignored += 1;
+    if (this.#warned.has(name) || this.#warned.size >= MOST_WARNED) return;
+    this.#warned.add(name);
+    this.#logger.warn(
+      { call: name },
+      "a function ended after its deadline, and its result was dropped; end at the signal, or raise the limit",
+    );
+  }
+
+  stuck(name: string): void {
+    this.#stats.of(name).stuck += 1;
+  }
+
+  unstuck(name: string): void {
+    this.#stats.of(name).stuck -= 1;
+  }
+}

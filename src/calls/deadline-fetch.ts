@@ -1,0 +1,23 @@
+import { DEADLINE_HEADER } from "../core/call/deadline-header.ts";
+import { TimeoutError } from "../core/job/reasons.ts";
+import { currentAmbient } from "../engine/runtime/ambient.ts";
+
+/**
+ * `fetch` that ends with the handler, step or call around it, and sends what is left of its time to the server
+ * (SEMANTICS 10.6). Outside of them it is plain `fetch`.
+ */
+export async function deadlineFetch(
+  input: string | URL | Request,
+  init: RequestInit = {},
+): Promise<Response> {
+  const ambient = currentAmbient();
+  if (!ambient) return fetch(input, init);
+  const left = ambient.remaining();
+  ambient.signal.throwIfAborted();
+  if (left < 1) throw new TimeoutError("total", 0, 0, null);
+  const own = init.signal ?? (input instanceof Request ? input.signal : undefined);
+  const signal = own ? AbortSignal.any([own, ambient.signal]) : ambient.signal;
+  const headers = new Headers(init.headers ?? (input instanceof Request ? input.headers : undefined));
+  if (left !== Number.POSITIVE_INFINITY) headers.set(DEADLINE_HEADER, String(Math.floor(left)));
+  return fetch(input, { ...init, headers, signal });
+}

@@ -1,0 +1,263 @@
+import { refuseUnknownKeys } from "../core/errors.ts";
+import { TimeoutError } from "../core/job/reasons.ts";
+import { type Duration, parseDuration } from "../core/time.ts";
+import { isInstance } from "../core/user-values.ts";
+import { type Ambient, currentAmbient } from "../engine/runtime/ambient.ts";
+import { Deadline } from "./deadline-list.ts";
+import type { CallHost } from "./running-call.ts";
+import { type Source, type StreamSource, sourceOf } from "./stream-source.ts";
+
+/** The limits of a stream. Each counts only while the consumer waits for the source (SEMANTICS 10.7). */
+export interface StreamOptions {
+  /** For counters and warnings. Default `"stream"`. */
+  readonly name?: string;
+  /** Until the first item. Default: `idle`. */
+  readonly first?: Duration | "none";
+  /** Between two items. Default none. */
+  readonly idle?: Duration | "none";
+  /** For all items together. Default none. */
+  readonly total?: Duration | "none";
+  /** How long the source may take to clean up before it counts as stuck. Default 5 s. */
+  readonly grace?: Duration;
+  /** Ends the stream when the caller gives up. */
+  readonly signal?: AbortSignal;
+}
+
+interface Limits {
+  readonly name: string;
+  readonly first: number;
+  readonly idle: number;
+  readonly total: number;
+  readonly grace: number;
+}
+
+const KEYS = ["name", "first", "idle", "total", "grace", "signal"];
+const BUILT_IN_GRACE = 5_000;
+const NONE = Number.POSITIVE_INFINITY;
+
+function parseLimits(options: StreamOptions): Limits {
+  refuseUnknownKeys(options, "limitStream", KEYS);
+  const limit = (name: "first" | "idle" | "total") => {
+    const value = options[name];
+    return value === undefined || value === "none" ? NONE : parseDuration(value, `limitStream.${name}`);
+  };
+  const { grace, name = "stream" } = options;
+  const idle = limit("idle");
+  return {
+    name,
+    first: options.first === undefined ? idle : limit("first"),
+    idle,
+    total: limit("total"),
+    grace: grace === undefined ? BUILT_IN_GRACE : parseDuration(grace, "limitStream.grace", { zero: true }),
+  };
+}
+
+export function limitedStream<Item>(
+  host: CallHost,
+  options: StreamOptions,
+  source: StreamSource<Item>,
+): AsyncIterableIterator<Item> {
+  return new LimitedStream(host, parseLimits(options), source, options.signal);
+}
+
+interface Waiting<Item> {
+  readonly since: number;
+  readonly kind: "first" | "idle" | "total";
+  readonly limit: number;
+  readonly resolve: (result: IteratorResult<Item, undefined>) => void;
+  readonly reject: (reason: unknown) => void;
+}
+
+const DONE = { done: true, value: undefined } as const;
+
+class LimitedStream<Item> extends Deadline implements AsyncIterableIterator<Item, undefined> {
+  readonly #host: CallHost;
+  readonly #limits: Limits;
+  readonly #controller = new AbortController();
+  readonly #source: Source<Item>;
+  readonly #ambient: Ambient | undefined;
+  readonly #signal: AbortSignal | undefined;
+  #waiting: Waiting<Item> | undefined;
+  /** The last `next` that was asked for. Consumers may ask ahead; the source is asked one at a time. */
+  #last: Promise<unknown> | undefined;
+  #hasItem = false;
+  #isOver = false;
+  /** How long the consumer has waited for the source, in all. */
+  #used = 0;
+
+  constructor(host: CallHost, limits: Limits, source: StreamSource<Item>, signal: AbortSignal | undefined) {
+    super();
+    this.#host = host;
+    this.#limits = limits;
+    this.#source = sourceOf(source, { signal: this.#controller.signal });
+    this.#signal = signal;
+    this.#ambient = currentAmbient();
+    for (const other of [signal, this.#ambient?.signal]) {
+      if (other?.aborted) this.#stopBy(other);
+      else other?.addEventListener("abort", this.#onAbort, { once: true });
+    }
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  next(): Promise<IteratorResult<Item, undefined>> {
+    const asked = this.#last ? this.#last.then(() => this.#ask()) : this.#ask();
+    const settled = asked.then(
+      () => {},
+      () => {},
+    );
+    this.#last = settled;
+    void settled.then(() => {
+      if (this.#last === settled) this.#last = undefined;
+    });
+    return asked;
+  }
+
+  /** The consumer stops early. */
+  async return(): Promise<IteratorResult<Item, undefined>> {
+    if (!this.#isOver) await this.#end(undefined);
+    return DONE;
+  }
+
+  async throw(error: unknown): Promise<IteratorResult<Item, undefined>> {
+    await this.return();
+    throw error;
+  }
+
+  readonly #onAbort = (event: Event): void => this.#stopBy(event.target as AbortSignal);
+
+  #stopBy({ reason }: AbortSignal): void {
+    if (this.#isOver) return;
+    // The deadline of the code around is a limit of ours too, which names itself.
+    if (this.#waiting && isInstance(reason, TimeoutError) && this.#waiting.kind === "total") return;
+    const waiting = this.#waiting;
+    void this.#end(reason);
+    waiting?.reject(reason);
+  }
+
+  #ask(): Promise<IteratorResult<Item, undefined>> {
+    if (this.#isOver) {
+      const { aborted, reason } = this.#controller.signal;
+      // A consumer that was not waiting hears of the stop now, once.
+      const isTold = !aborted || reason === undefined || this.#hasReported;
+      this.#hasReported = true;
+      return isTold ? Promise.resolve(DONE) : Promise.reject(reason);
+    }
+    return new Promise((resolve, reject) => {
+      const since = this.#host.system.monotonic();
+      const own = this.#hasItem ? this.#limits.idle : this.#limits.first;
+      const left = Math.min(this.#limits.total - this.#used, this.#ambient?.remaining() ?? NONE);
+      const isTotal = left <= own;
+      const delay = Math.min(own, left);
+      const kind = isTotal ? "total" : this.#hasItem ? "idle" : "first";
+      this.#waiting = { since, kind, limit: isTotal ? this.#limits.total : own, resolve, reject };
+      if (delay !== NONE) this.#host.deadlines.set(this, since + Math.max(0, delay));
+      this.#source.next().then(
+        (result) => this.#received(result),
+        (error) => this.#failed(error),
+      );
+    });
+  }
+  #hasReported = false;
+
+  #received(result: IteratorResult<Item, unknown>): void {
+    const waiting = this.#takeWaiting();
+    if (!waiting) {
+      // An item that came after the limit is dropped.
+      if (!result.done) this.#host.ignored(this.#limits.name);
+      return;
+    }
+    this.#hasItem = true;
+    if (!result.done) waiting.resolve(result);
+    else {
+      this.#close();
+      waiting.resolve(DONE);
+    }
+  }
+
+  #failed(error: unknown): void {
+    const waiting = this.#takeWaiting();
+    if (!waiting) return;
+    this.#close();
+    waiting.reject(error);
+  }
+
+  #takeWaiting(): Waiting<Item> | undefined {
+    const waiting = this.#waiting;
+    if (!waiting) return undefined;
+    this.#waiting = undefined;
+    this.#host.deadlines.clear(this);
+    this.#used += this.#host.system.monotonic() - waiting.since;
+    return waiting;
+  }
+
+  /** A limit has passed. The consumer goes on, and the source gets its grace. */
+  override expire(): void {
+    const { since, kind, limit, reject } = this.#waiting as Waiting<Item>;
+    const waited = this.#host.system.monotonic() - since;
+    const elapsed = Math.round(kind === "total" ? this.#used + waited : waited);
+    const error = new TimeoutError(kind, Number.isFinite(limit) ? limit : elapsed, elapsed, null);
+    this.#hasReported = true;
+    void this.#end(error);
+    reject(error);
+  }
+
+  /** Stops the source, and waits for it no longer than the grace. */
+  #end(reason: unknown): Promise<void> {
+    this.#close();
+    this.#takeWaiting();
+    this.#controller.abort(reason);
+    const stopping = new Stopping(this.#host, this.#limits.name);
+    if (this.#limits.grace > 0) {
+      const graceEnd = this.#host.system.monotonic() + this.#limits.grace;
+      this.#host.deadlines.set(stopping, graceEnd);
+    }
+    this.#source.stop(reason).then(
+      () => stopping.done(),
+      () => stopping.done(),
+    );
+    if (this.#limits.grace === 0) stopping.expire();
+    return stopping.promise;
+  }
+
+  #close(): void {
+    this.#isOver = true;
+    this.#signal?.removeEventListener("abort", this.#onAbort);
+    this.#ambient?.signal.removeEventListener("abort", this.#onAbort);
+  }
+}
+
+/** A source that was told to stop. After the grace it counts as stuck until it has stopped. */
+class Stopping extends Deadline {
+  readonly promise: Promise<void>;
+  readonly #host: CallHost;
+  readonly #name: string;
+  #resolve!: () => void;
+  #isStuck = false;
+  #isDone = false;
+
+  constructor(host: CallHost, name: string) {
+    super();
+    this.#host = host;
+    this.#name = name;
+    this.promise = new Promise((resolve) => {
+      this.#resolve = resolve;
+    });
+  }
+
+  override expire(): void {
+    if (this.#isDone) return;
+    this.#isStuck = true;
+    this.#host.stuck(this.#name);
+    this.#resolve();
+  }
+
+  done(): void {
+    this.#isDone = true;
+    this.#host.deadlines.clear(this);
+    if (this.#isStuck) this.#host.unstuck(this.#name);
+    this.#resolve();
+  }
+}

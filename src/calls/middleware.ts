@@ -1,0 +1,209 @@
+import { DEADLINE_HEADER, readDeadline } from "../core/call/deadline-header.ts";
+import { StopError, TimeoutError } from "../core/job/reasons.ts";
+import { type Duration, formatDuration, parseDuration } from "../core/time.ts";
+import { isInstance } from "../core/user-values.ts";
+import { runInside } from "../engine/runtime/ambient.ts";
+import type { Calls } from "./calls.ts";
+import type { CallContext, CallFunction } from "./running-call.ts";
+
+/** The limit of a route. */
+export interface RouteOptions {
+  /** The most that a request may take, whatever its caller allows. Default 30 s. */
+  readonly attempt?: Duration;
+  /** For counters and `advise`. Default `"http"`. */
+  readonly name?: string;
+}
+
+interface Refusal {
+  readonly status: 400 | 504;
+  readonly body: { readonly error: { readonly code: string; readonly message: string } };
+}
+
+/** What the middleware of every framework shares. */
+class Route {
+  readonly #calls: Calls;
+  readonly #name: string;
+  readonly #limit: number;
+
+  constructor(calls: Calls, { attempt = "30s", name = "http" }: RouteOptions) {
+    this.#calls = calls;
+    this.#name = name;
+    this.#limit = parseDuration(attempt, "deadline.attempt");
+  }
+
+  /** The time that a request has; a refusal if its header is not valid. */
+  limitOf(header: unknown): number | Refusal {
+    const left = readDeadline(header);
+    if (left !== undefined) return Math.min(this.#limit, left ?? this.#limit);
+    const message = `${DEADLINE_HEADER}: send whole milliseconds from 1 to 10 years, or leave it out`;
+    return { status: 400, body: { error: { code: "invalid_deadline", message } } };
+  }
+
+  run<Value>(limit: number, signal: AbortSignal | undefined, run: CallFunction<Value>): Promise<Value> {
+    const options = { name: this.#name, attempt: { milliseconds: limit }, ...(signal && { signal }) };
+    return this.#calls.within(options, run);
+  }
+}
+
+/** The reply to a request whose time is up; undefined for any other error. */
+function timeoutReply(error: unknown): Refusal | undefined {
+  if (!isInstance(error, TimeoutError)) return undefined;
+  const message = `The request was not answered within ${formatDuration(error.limit)}`;
+  return { status: 504, body: { error: { code: "deadline_exceeded", message } } };
+}
+
+/** The parts of Node's requests and replies that are used. */
+interface NodeRequest {
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+}
+
+interface NodeReply {
+  readonly headersSent: boolean;
+  readonly writableFinished: boolean;
+  statusCode: number;
+  setHeader(name: string, value: string): unknown;
+  end(body: string): unknown;
+  destroy(): unknown;
+  once(event: "close", listener: () => void): unknown;
+}
+
+/** Where handlers find their signal. */
+export interface WithDeadline {
+  readonly deadline?: CallContext;
+  readonly signal?: AbortSignal;
+}
+
+/** Newer Nodes have a `signal` of their own on a request, which knows nothing of deadlines and cannot be assigned to. */
+function attach(request: WithDeadline, context: CallContext): void {
+  Object.defineProperty(request, "deadline", { value: context, configurable: true });
+  Object.defineProperty(request, "signal", { get: () => context.signal, configurable: true });
+}
+
+/** Ends when the reply is sent, and stops when the client leaves before that. */
+function nodeCall(route: Route, limit: number, reply: NodeReply, enter: (context: CallContext) => void) {
+  const left = new AbortController();
+  const call = route.run(limit, left.signal, (context) => {
+    return new Promise<void>((resolve) => {
+      reply.once("close", () => {
+        if (!reply.writableFinished) left.abort(new StopError("cancelled", 0, null));
+        resolve();
+      });
+      enter(context);
+    });
+  });
+  return call.catch((error) => {
+    const refusal = timeoutReply(error);
+    // The client has left, or the next function threw.
+    if (!refusal) reply.destroy();
+    else if (reply.headersSent) reply.destroy();
+    else sendNode(reply, refusal);
+  });
+}
+
+function sendNode(reply: NodeReply, { status, body }: Refusal): void {
+  reply.statusCode = status;
+  reply.setHeader("content-type", "application/json");
+  // The rest of the request, if any, belongs to nobody.
+  reply.setHeader("connection", "close");
+  reply.end(JSON.stringify(body));
+}
+
+/** Middleware for Express, Connect and plain Node. `request.signal` aborts at the deadline. */
+export function expressDeadline(calls: Calls, options: RouteOptions = {}) {
+  const route = new Route(calls, options);
+  return (request: NodeRequest & WithDeadline, reply: NodeReply, next: () => void): void => {
+    const limit = route.limitOf(request.headers[DEADLINE_HEADER]);
+    if (typeof limit !== "number") {
+      sendNode(reply, limit);
+      return;
+    }
+    void nodeCall(route, limit, reply, (context) => {
+      attach(request, context);
+      next();
+    });
+  };
+}
+
+interface FastifyLike {
+  addHook(name: "onRequest" | "preHandler", hook: FastifyHook): unknown;
+}
+type FastifyHook = (request: FastifyRequest, reply: { readonly raw: NodeReply }, done: () => void) => void;
+type FastifyRequest = NodeRequest & { readonly raw: WithDeadline };
+
+/** Adds the deadline to all routes of a Fastify instance. `request.raw.signal` aborts at it. */
+export function fastifyDeadline(app: FastifyLike, calls: Calls, options: RouteOptions = {}): void {
+  const route = new Route(calls, options);
+  app.addHook("onRequest", (request, reply, done) => {
+    const limit = route.limitOf(request.headers[DEADLINE_HEADER]);
+    if (typeof limit !== "number") {
+      sendNode(reply.raw, limit);
+      return;
+    }
+    void nodeCall(route, limit, reply.raw, (context) => {
+      attach(request.raw, context);
+      done();
+    });
+  });
+  // Reading a body leaves the context of the first hook, so the handler enters it again.
+  app.addHook("preHandler", ({ raw }, _reply, done) => {
+    if (raw.deadline) runInside(raw.deadline, done);
+    else done();
+  });
+}
+
+interface HonoContext {
+  readonly req: { readonly raw: Request; header(name: string): string | undefined };
+  set(key: "signal", value: AbortSignal): void;
+  json(body: unknown, status: 400 | 504): Response;
+  res: Response;
+}
+
+/** Middleware for Hono. `c.get("signal")` aborts at the deadline. */
+export function honoDeadline(calls: Calls, options: RouteOptions = {}) {
+  const route = new Route(calls, options);
+  return async (c: HonoContext, next: () => Promise<void>): Promise<Response | undefined> => {
+    const limit = route.limitOf(c.req.header(DEADLINE_HEADER));
+    if (typeof limit !== "number") return c.json(limit.body, limit.status);
+    try {
+      await route.run(limit, c.req.raw.signal, (context) => {
+        c.set("signal", context.signal);
+        return next();
+      });
+      return undefined;
+    } catch (error) {
+      const refusal = timeoutReply(error);
+      if (!refusal) throw error;
+      return c.json(refusal.body, refusal.status);
+    }
+  };
+}
+
+interface KoaContext {
+  readonly req: NodeRequest;
+  readonly state: { signal?: AbortSignal };
+  status: number;
+  body: unknown;
+}
+
+/** Middleware for Koa. `ctx.state.signal` aborts at the deadline. */
+export function koaDeadline(calls: Calls, options: RouteOptions = {}) {
+  const route = new Route(calls, options);
+  return async (ctx: KoaContext, next: () => Promise<unknown>): Promise<void> => {
+    const refuseWith = ({ status, body }: Refusal) => {
+      ctx.status = status;
+      ctx.body = body;
+    };
+    const limit = route.limitOf(ctx.req.headers[DEADLINE_HEADER]);
+    if (typeof limit !== "number") return refuseWith(limit);
+    try {
+      await route.run(limit, undefined, ({ signal }) => {
+        ctx.state.signal = signal;
+        return next();
+      });
+    } catch (error) {
+      const refusal = timeoutReply(error);
+      if (!refusal) throw error;
+      refuseWith(refusal);
+    }
+  };
+}

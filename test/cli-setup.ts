@@ -1,0 +1,27 @@
+import { join } from "node:path";
+import { build } from "esbuild";
+
+const root = join(import.meta.dirname, "..");
+
+/**
+ * Makes one program of the command line, as small as esbuild can. Hundreds of commands are started, and each loads two
+ * hundred modules from the source in 0.37 s of CPU, but the program in 0.24 s.
+ */
+export default async function setup(): Promise<void> {
+  await build({
+    absWorkingDir: root,
+    entryPoints: ["src/cli/main.ts", "src/stores/sqlite/checkpoint-thread.ts"],
+    entryNames: "[name]",
+    // As deep below the root as the modules of src, which read package.json from there.
+    outdir: join(root, ".cache", "cli"),
+    bundle: true,
+    splitting: true,
+    platform: "node",
+    format: "esm",
+    target: "node22",
+    // They load files of their own at run time.
+    external: ["better-sqlite3", "pg", "pino"],
+    banner: { js: 'import{createRequire}from"node:module";const require=createRequire(import.meta.url);' },
+    logLevel: "warning",
+  });
+}
