@@ -1,4 +1,5 @@
-import { createRequire } from "node:module";
+// Renamed: bundles for ES modules often declare `createRequire` themselves.
+import { createRequire as requireFrom } from "node:module";
 import { join } from "node:path";
 import { CurfewError } from "../core/errors.ts";
 import type { Instant } from "../core/time.ts";
@@ -132,7 +133,7 @@ export async function openBullmq(settings: BullmqSettings): Promise<Source> {
 function load<Module>(name: string): Module {
   for (const from of [join(process.cwd(), "package.json"), import.meta.url]) {
     try {
-      return createRequire(from)(name) as Module;
+      return requireFrom(from)(name) as Module;
     } catch (error) {
       if ((error as { code?: unknown }).code !== "MODULE_NOT_FOUND") throw error;
     }

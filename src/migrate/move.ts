@@ -95,7 +95,8 @@ class Move {
       try {
         await this.#moveBatch(batch);
       } catch (error) {
-        await batch.release();
+        // If the connection is gone, so is the lock, and the first error says more.
+        await batch.release().catch(() => {});
         throw error;
       }
       const done = this.#moved + this.#known + this.#refused.total;

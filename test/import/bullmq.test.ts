@@ -57,7 +57,7 @@ describe.skipIf(server === null)("an import from BullMQ", () => {
     );
     const flags = ["--from", "bullmq", "--source", url, "--store", store.address, "--only", "mail"];
     const dry = await curfew(["import", ...flags, "--dry-run"]);
-    expect(dry).toMatchObject({ code: 0, stdout: "1 job would be moved.\n" });
+    expect(dry).toEqual({ code: 0, stdout: "1 job would be moved.\n", stderr: "" });
     expect(await mail.isPaused()).toBe(false);
     const { code, stdout, stderr } = await curfew(["import", ...flags, "--json"]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
