@@ -1,3 +1,4 @@
+import { hostname } from "node:os";
 import { type CurfewError, refuse, refuseUnknownKeys } from "./core/errors.ts";
 import type { PolicyOptions } from "./core/job/policy.ts";
 import { refuseOldNode } from "./core/node-version.ts";
@@ -74,12 +75,12 @@ const BACKOFF = { first: 100, factor: 2, most: 2_000 };
 export async function openEngine(options: OpenOptions): Promise<Engine> {
   refuseUnknownKeys(options, "options", KEYS);
   refuseOldNode(process.versions.node);
-  const zoneData = process.versions.tz;
+  const own = { zoneData: process.versions.tz, host: hostname() };
   const { store: address, openWithin, system = onThisMachine(), logger = consoleLogger(), ...rest } = options;
   if (typeof address !== "string") {
     if (typeof address !== "object" || address === null) throw unknownStore(address);
     const { Engine } = await engineModule();
-    return Engine.open({ ...rest, store: address, system, logger, zoneData });
+    return Engine.open({ ...rest, ...own, store: address, system, logger });
   }
   const within =
     openWithin === undefined ? OPEN_WITHIN : parseDuration(openWithin, "openWithin", { zero: true });
@@ -87,7 +88,7 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
     const store = await openStore(address, system);
     try {
       const { Engine } = await engineModule();
-      return await Engine.open({ ...rest, store, system, logger, zoneData });
+      return await Engine.open({ ...rest, ...own, store, system, logger });
     } catch (error) {
       await store.close();
       throw error;

@@ -25,6 +25,8 @@ export interface EngineOptions extends PolicyOptions {
   readonly tracing?: Tracing | undefined;
   /** The version of this process's zone data, such as "2026a". Pending wall-clock times are moved if it is newer. */
   readonly zoneData?: string | undefined;
+  /** The name of this machine, for `why`: who paused a queue, if the caller names no operator. */
+  readonly host?: string | undefined;
   /** Factor for the rests of idle loops. Default 1. A test engine uses more, so that idle days pass faster. */
   readonly idlePollFactor?: number;
 }

@@ -61,6 +61,7 @@ import { forgettingHandlers, type RecordHandlers, startHandlers } from "./sweep/
 import { PruneLoop } from "./sweep/prune-loop.ts";
 import { SweepLoop } from "./sweep/sweep-loop.ts";
 import { QueueWarnings } from "./worker/warn-of-queues.ts";
+import { type WorkForOptions, type WorkForSummary, workFor } from "./worker/work-for.ts";
 import { parseDrain, type WorkOptions } from "./worker/work-options.ts";
 import { Worker } from "./worker/worker.ts";
 import { StepScheduler } from "./workflows/step-scheduler.ts";
@@ -173,22 +174,12 @@ export class Engine implements AsyncDisposable {
     const lease = timeoutLease === undefined ? LEASE : parseDuration(timeoutLease, "timeoutLease");
     const events = checkEvents(options.events);
     const shared = await openSharedContext(options);
-    const { store, clock, logger } = shared;
     const engine = new Engine(shared, lease, events);
     await engine.journal.open();
-    if (store.capabilities.durable === "none") {
-      logger.warn(
-        { store: store.capabilities.name },
-        "this store is not durable: all jobs are lost when the process ends",
-      );
-    }
-    await resolveZones({ store, clock, logger }, options.zoneData);
-    engine.#listening = await store.listen((hint) => engine.#hear(hint));
-    engine.#sweep.loop.start();
-    engine.#prune.loop.start();
-    engine.#settings.start();
-    engine.#statistics.loop.start();
-    engine.#dispatcher.start();
+    await resolveZones(shared, options.zoneData);
+    engine.#listening = await shared.store.listen((hint) => engine.#hear(hint));
+    for (const { loop } of [engine.#sweep, engine.#prune, engine.#statistics]) loop.start();
+    for (const part of [engine.#settings, engine.#dispatcher]) part.start();
     return engine;
   }
 
@@ -299,8 +290,18 @@ export class Engine implements AsyncDisposable {
 
   /** Starts a worker in this process. */
   work(options: WorkOptions): Worker {
+    return this.#start((onClosed) => new Worker(this.#context, options, onClosed));
+  }
+
+  /** Runs due jobs until there are none or the time is used, for functions that are called by a schedule (SEMANTICS 5.6). */
+  async workFor(options: WorkForOptions): Promise<WorkForSummary> {
+    const [context, sweep, dispatcher] = [this.#context, this.#sweep, this.#dispatcher];
+    return workFor(options, { context, sweep, dispatcher, start: (make) => this.#start(make) });
+  }
+
+  #start<One extends Worker>(make: (onClosed: (worker: Worker) => void) => One): One {
     this.#assertOpen();
-    const worker = new Worker(this.#context, options, (closed) => this.#workers.delete(closed));
+    const worker = make((closed) => this.#workers.delete(closed));
     this.#workers.add(worker);
     this.#warnings.look();
     return worker.start();
@@ -422,8 +423,7 @@ export class Engine implements AsyncDisposable {
   /** The store answers again: what waits between two tries goes on at once. */
   #lookAgain(): void {
     this.#readyAll();
-    this.#sweep.loop.wake();
-    this.#dispatcher.loop.wake();
+    for (const { loop } of [this.#sweep, this.#dispatcher]) loop.wake();
   }
 
   #hear(hint: Hint): void {

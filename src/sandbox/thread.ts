@@ -39,7 +39,10 @@ export class ThreadCarrier implements Carrier {
     this.#worker.on("error", (error) => {
       this.#error ??= { error };
     });
-    this.#worker.on("exit", (code) => events.onExit({ code, signal: null, ...this.#error }));
+    // Node delivers all messages of a thread before its exit.
+    this.#worker.on("exit", (code) =>
+      events.onExit({ code, signal: null, ...this.#error, isHeardOut: true }),
+    );
     for (const name of ["stdout", "stderr"] as const) {
       const lines = new LineReader((line) => events.onLine(name, line));
       this.#worker[name].setEncoding("utf8").on("data", (text: string) => lines.push(text));

@@ -111,7 +111,7 @@ describe("an import from pg-boss", () => {
     await boss.send("one-by-one", {}, { singletonKey: "b" });
     await importFrom(from(["only-one", "one-by-one"]));
     expect(await jobsIn(database.url, "one-by-one")).toMatchObject([
-      { state: "pending", limitKey: "one-by-one:b", options: { limit: { concurrency: 1 } } },
+      { limitKey: "one-by-one:b", options: { limit: { concurrency: 1 } } },
     ]);
     const onlyOne = defineJob({ type: "only-one", queue: "only-one" });
     await using engine = await openStore(database.url);

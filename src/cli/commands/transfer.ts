@@ -3,8 +3,8 @@ import { ENGINES } from "../../migrate/open-source.ts";
 import { withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
 import {
+  checkHead,
   endLine,
-  FILE_VERSION,
   fieldsIn,
   headLine,
   type NumberedText,
@@ -292,20 +292,6 @@ async function guarded(work: Import, run: () => Promise<void>): Promise<void> {
     const far = `after line ${work.lastLine}, with ${created} jobs stored and ${exists} known; run it again to go on`;
     throw new CommandFailed(error.exit, `${error.message}; stopped ${far}`, { cause: error });
   }
-}
-
-function checkHead({ number, text }: NumberedText): void {
-  const { curfew, version } = fieldsIn(text) ?? {};
-  if (curfew !== "export")
-    throw new CommandFailed(
-      "usage",
-      `line ${number}: this is no export of curfew; make one with curfew export`,
-    );
-  if (version !== FILE_VERSION)
-    throw new CommandFailed(
-      "usage",
-      `line ${number}: version ${JSON.stringify(version)} is not known here; this is version ${FILE_VERSION}: use the curfew that wrote it`,
-    );
 }
 
 function summaryText(isDry: boolean, { created, exists, duplicate, invalid }: Import["counts"]): string {

@@ -14,6 +14,7 @@ import { recordKind } from "../commit/records.ts";
 import type { EngineContext } from "../context.ts";
 import { UNIQUE } from "../enqueue/unique-keys.ts";
 import { auditEffects } from "../events/audit-log.ts";
+import { loadInParts } from "./bounded-reader.ts";
 
 export interface ImportOptions {
   /** Checks the lines and looks for known ids, and stores nothing. Unique keys are not looked up. */
@@ -136,7 +137,7 @@ async function withoutDone(
     store,
     known.map(({ parsed }) => parsed.id),
   );
-  const done = new Set(known.filter(({ parsed }) => !rows.get(parsed.id)?.options?.importing));
+  const done = new Set(known.filter(({ parsed }) => !rows.get(parsed.id)?.isImporting));
   for (const { index, parsed } of done) results[index] = { status: "exists", id: parsed.id };
   return jobs.filter((job) => !done.has(job));
 }
@@ -161,15 +162,23 @@ async function lookUp(
     parsed: { id },
   } of jobs) {
     const row = rows.get(id);
-    const isKnown = seen.has(id) || (row !== undefined && !row.options?.importing);
+    const isKnown = seen.has(id) || (row !== undefined && !row.isImporting);
     results[index] = { status: isKnown ? "exists" : "created", id };
     seen.add(id);
   }
 }
 
-async function rowsOf({ jobs }: EngineContext["store"], ids: readonly JobId[]): Promise<Map<JobId, JobRow>> {
-  const rows = ids.length === 0 ? [] : await jobs.load(ids);
-  return new Map(rows.flatMap((row) => (row ? [[row.id, row]] : [])));
+type StoredJob = Pick<JobRow, "fence" | "rev" | "queue"> & { readonly isImporting: boolean };
+
+/** What an import needs to know of stored jobs. Their documents may be large, so they are not kept. */
+async function rowsOf(store: EngineContext["store"], ids: readonly JobId[]): Promise<Map<JobId, StoredJob>> {
+  const rows = new Map<JobId, StoredJob>();
+  for await (const row of loadInParts(store, ids)) {
+    if (!row) continue;
+    const { id, fence, rev, queue, options } = row;
+    rows.set(id, { fence, rev, queue, isImporting: options?.importing !== undefined });
+  }
+  return rows;
 }
 
 async function storeJobs(
@@ -256,7 +265,7 @@ async function complete(
     const { id, row } = parsed;
     const stored = answer === "created" ? { fence, rev: 0 } : rows.get(id);
     if (stored === undefined || made.completion === null) continue;
-    if ("options" in stored && !stored.options?.importing) continue;
+    if ("isImporting" in stored && !stored.isImporting) continue;
     const job = { id, fence: stored.fence, rev: stored.rev, ...made.completion };
     const isReady = made.completion.image.state === "available";
     units.set(id, isReady ? { job, effects: [{ ready: row.queue }] } : { job });

@@ -83,6 +83,9 @@ export class Worker
     return this.concurrency + UNFLUSHED_ROOM - this.running.size - this.prefetchedCount - this.writer.backlog;
   }
 
+  /** For workers with a limited time. */
+  dried(): void {}
+
   /** The queue has jobs to claim. */
   notify(queue: string): void {
     this.consumers.get(queue)?.notify();

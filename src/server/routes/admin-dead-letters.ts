@@ -47,6 +47,7 @@ const stats = route({
   right: "read",
   tag: TAG,
   summary: "Count dead letters by queue, type and error",
+  isShared: true,
   reply: deadLetterStatsReply,
   replies: { 200: "The figures" },
   async run(_call, { engine, service }) {
