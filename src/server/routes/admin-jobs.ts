@@ -152,6 +152,12 @@ function meant({ filter, job_ids }: BulkBody, now: number): JobQuery {
   return query;
 }
 
+function countsFromEnd(): HttpError {
+  const message =
+    "filter.older_than: it counts from the end of a job, and ended jobs cannot be cancelled; use until";
+  return new HttpError(400, "invalid_request", message, { details: { field: "filter.older_than" } });
+}
+
 const DONE = { retry: "retried", cancel: "cancelled", delete: "deleted" } as const;
 
 const bulkBy = (path: string, action: keyof typeof DONE, what: string, isConfirmed = false) =>
@@ -166,6 +172,7 @@ const bulkBy = (path: string, action: keyof typeof DONE, what: string, isConfirm
     replies: { 200: "What was done" },
     async run({ body, identity, isGone }, context) {
       const options = readBulk(isConfirmed ? { ...body, confirm: true } : body, identity, isGone);
+      if (action === "cancel" && body.filter?.older_than) throw countsFromEnd();
       const act = BULK[action] as (typeof BULK)[string];
       const result = await act(meant(body, context.engine.now()), options, context);
       return bulkReply(action, options, result, DONE[action]);

@@ -16,6 +16,7 @@ import { byKey, json, type Reply, type Route, type RouteContext, reply, route } 
 import { turn } from "../turn.ts";
 import { readJob } from "../wire/enqueue.ts";
 import { type JobTexts, readTexts } from "../wire/job-page.ts";
+import { cursorAfter, placeOf } from "../wire/pages.ts";
 import { pressureHeaders, refuseTooMany } from "../wire/pressure.ts";
 import { retryFields } from "../wire/queue-config.ts";
 import { batchReplySchema, jobReplySchema, jobsReplySchema, retriesReplySchema } from "../wire/replies.ts";
@@ -168,20 +169,24 @@ const list = route({
   query: jobsQuery,
   replies: { 200: "A page of jobs" },
   async run({ query }, { engine }) {
-    const { queue, type, state, cursor, limit = 50 } = query;
+    const { queue, type, state, cursor, offset, limit = 50 } = query;
 
     const filter = {
       ...(queue && { queue }),
       ...(type && { type }),
       ...(state && { state: state as JobState }),
     };
-    const after = cursor ? checkCursor(cursor) : null;
+    const { skipped } = placeOf({ limit, offset, cursor });
     const read = async (from: string | null, count: number) => {
       const rows = await firstJobs(engine.store, filter, from, count + 1);
       const jobs = rows.slice(0, count);
       return { jobs, cursor: rows.length > count ? (jobs.at(-1)?.id ?? null) : null };
     };
-    const [page, total] = await Promise.all([readTexts(read, after, limit), totalOf(engine, query)]);
+    const after = cursor ? checkCursor(cursor) : await cursorAfter(skipped, read);
+    const [page, total] = await Promise.all([
+      after === "end" ? { texts: [], cursor: null } : readTexts(read, after, limit),
+      totalOf(engine, query),
+    ]);
     return listReply(page, limit, total === undefined ? {} : { total });
   },
 });

@@ -30,7 +30,7 @@ const listBy = (path: string) =>
     query: adminPageQuery,
     replies: { 200: "A page of queues" },
     async run({ query }, { engine }) {
-      const { items, pagination } = pageOf(await describeQueues(engine), query);
+      const { items, pagination } = pageOf(await describeQueues(engine), query, ({ name }) => name);
       return json(200, { queues: items, items, pagination });
     },
   });

@@ -69,6 +69,10 @@ export const cronChangeSchema = z
 
 export const cronsQuery = adminPageQuery.extend({ enabled: z.enum(["true", "false"]).optional() });
 
+export const cronHistoryQuery = z.looseObject({
+  limit: z.coerce.number().int().min(1).max(1_000).optional(),
+});
+
 type CronBody = z.output<typeof cronSchema>;
 
 type Change = z.output<typeof cronChangeSchema>;

@@ -134,6 +134,9 @@ const smallObject = (most: number) =>
   });
 export const metaObject = smallObject(MOST_META);
 
+/** Options of a job, or defaults for all jobs of a workflow. */
+export const optionsSchema = z.looseObject({ ...optionFields, metadata: optional(metaObject) });
+
 export const enqueueSchema = z
   .looseObject({
     type: jobType,
@@ -147,9 +150,7 @@ export const enqueueSchema = z
     }),
     meta: optional(metaObject),
     options: optional(
-      z.looseObject({ ...optionFields, metadata: optional(metaObject) }).meta({
-        description: "The same fields may stand at the top level; these go first.",
-      }),
+      optionsSchema.meta({ description: "The same fields may stand at the top level; these go first." }),
     ),
     ...optionFields,
   })
@@ -350,6 +351,7 @@ export const resultQuery = z.looseObject({
 });
 export const jobsQuery = z.looseObject({
   limit,
+  offset: z.coerce.number().int().min(0).max(1_000_000).optional(),
   cursor: z.string().max(128).optional(),
   queue: queueName.optional(),
   type: jobType.optional(),
@@ -359,6 +361,10 @@ export const jobsQuery = z.looseObject({
 });
 export const eventsQuery = z.looseObject({
   limit: z.coerce.number().int().min(1).max(1_000).optional(),
+  page: z.coerce.number().int().min(1).max(1).optional().meta({
+    description: "Only the first: continue with after. The public admin page sends it.",
+  }),
+  since: instant.optional().meta({ description: "Only events since this instant." }),
   per_page: z.coerce.number().int().min(1).max(1_000).optional(),
   types: z.string().max(2_000).optional(),
   type: z.string().max(2_000).optional(),
@@ -369,6 +375,7 @@ export const eventsQuery = z.looseObject({
   cursor: z.string().max(128).optional(),
 });
 
+export type OptionsBody = z.infer<typeof optionsSchema>;
 export type EnqueueBody = z.infer<typeof enqueueSchema>;
 export type RetryBody = z.infer<typeof retrySchema>;
 export type DefinitionBody = z.infer<typeof definitionSchema>;
