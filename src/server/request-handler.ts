@@ -60,7 +60,7 @@ export class RequestHandler {
     let caller: string | undefined;
     try {
       checkVersion(request.headers.get("ojs-version"));
-      const admitted = this.#guard.admit(request, route.right, incoming);
+      const admitted = this.#guard.admit(request, route.right, incoming, call);
       const identity = admitted instanceof Promise ? await admitted : admitted;
       caller = identity.name;
       const sent = readQuery(route, query());

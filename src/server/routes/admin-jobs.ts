@@ -19,9 +19,10 @@ import {
   prioritySchema,
 } from "../wire/admin-schemas.ts";
 import { bulkReply, readBulk, readFilter } from "../wire/filter.ts";
+import { countOwn, withoutInternal } from "../wire/internal-jobs.ts";
 import { jobsPage, nearMissText, placeOf, scannedPage } from "../wire/pages.ts";
 import { emptySchema } from "../wire/schemas.ts";
-import { ADMIN, cancelBy, jobId, loadJob, retryBy } from "./job-actions.ts";
+import { ADMIN, cancelBy, loadJob, ownJob, retryBy } from "./job-actions.ts";
 
 const TAG = "admin";
 const PATH = "/ojs/v1/admin/jobs";
@@ -42,8 +43,8 @@ const list = route({
     const isUpward = query.order === "asc" || (query.sort === "created_at" && query.order === undefined);
     return jobsPage(
       query,
-      (page) => service.rows.find(filter, { ...page, newestFirst: !isUpward }),
-      () => engine.bulk.countSome(filter),
+      withoutInternal((page) => service.rows.find(filter, { ...page, newestFirst: !isUpward })),
+      () => countOwn(engine, filter),
     );
   },
 });
@@ -110,8 +111,10 @@ const prioritise = route({
   reply: adminJobReply,
   body: prioritySchema,
   replies: { 200: "The job", 404: "There is no such job", 409: "The job does not wait" },
-  run: async ({ params, body, identity }, { service }) =>
-    ADMIN.show(await service.rows.prioritise(jobId(params), body.priority, byKey(identity))),
+  async run({ params, body, identity }, context) {
+    const id = await ownJob(params, context);
+    return ADMIN.show(await context.service.rows.prioritise(id, body.priority, byKey(identity)));
+  },
 });
 
 const run = route({
@@ -127,8 +130,8 @@ const run = route({
     404: "There is no such job",
     409: "The job is neither scheduled nor retryable",
   },
-  run: async ({ params, identity }, { service }) =>
-    ADMIN.show(await service.rows.runNow(jobId(params), byKey(identity))),
+  run: async ({ params, identity }, context) =>
+    ADMIN.show(await context.service.rows.runNow(await ownJob(params, context), byKey(identity))),
 });
 
 const BULK: Readonly<

@@ -100,7 +100,7 @@ export async function listedPage<Item>(query: PageQuery, { list, cursorOf, isWan
 /** A page of jobs, by number or by cursor, and the count as far as it goes. */
 export async function jobsPage(
   query: PageQuery,
-  find: (page: PageOptions) => Promise<RowPage>,
+  find: (page: PageOptions & { readonly limit: number }) => Promise<RowPage>,
   count: () => Promise<JobCount>,
 ): Promise<Reply> {
   const { page, perPage, cursor, skipped } = placeOf(query);

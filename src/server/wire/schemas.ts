@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { UUID_V7 } from "../../core/ids.ts";
 import { isInstantText, readIsoDuration } from "../../ojs/wire-durations.ts";
+import { INTERNAL } from "./internal-jobs.ts";
 import { rateLimitSchema } from "./limit.ts";
 import { uniqueSchema } from "./unique.ts";
 
@@ -29,19 +30,24 @@ const jobId = z
 /** Ids in paths and reports may be any text. An unknown one is a 404. */
 const anyId = z.string().min(1).max(128);
 
+const RESERVED = `use another name: those that begin with "${INTERNAL}" belong to the server`;
+const isFree = (name: string) => !name.startsWith(INTERNAL);
+
 export const queueName = z
   .string()
   .max(128)
   .regex(/^[a-z0-9][a-z0-9.-]*$/, {
     error: 'use lower-case letters, digits, "-" and ".", beginning with a letter or digit',
-  });
+  })
+  .refine(isFree, { error: RESERVED });
 
 export const jobType = z
   .string()
   .max(255)
   .regex(/^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*$/, {
     error: 'use lower-case words joined by dots, such as "card.charge"',
-  });
+  })
+  .refine(isFree, { error: RESERVED });
 
 export const optional = <Schema extends z.ZodType>(schema: Schema) => schema.nullish();
 
