@@ -22,7 +22,7 @@ const longCursor = z
     error: "not a cursor of this server; leave it out to start over",
   });
 /** Entries to skip from the start. */
-export const offset = z.coerce.number().int().min(0).max(1_000_000);
+const offset = z.coerce.number().int().min(0).max(1_000_000);
 const perPage = z.coerce.number().int().min(1).max(200);
 
 const flag = z.enum(["true", "false"]).transform((text) => text === "true");
