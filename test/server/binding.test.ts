@@ -170,3 +170,34 @@ describe("other spellings", () => {
     expect(refused.status).toBe(400);
   });
 });
+
+describe("jobs for operators (admin API 7.1)", () => {
+  it("are sorted by priority or by when they are due, page by page", async () => {
+    await using stage = await openStage();
+    const delays = ["PT3H", "PT1H", "PT2H"];
+    for (const [index, delay] of delays.entries())
+      await stage.enqueue({ scheduled_at: `+${delay}`, priority: [5, -3, 9][index] }, { args: [delay] });
+    const read = async (query: string) => {
+      const { body } = await stage.get(`/admin/jobs?${query}`);
+      return [body.items.map(({ args }: { args: string[] }) => args[0]), body.pagination] as const;
+    };
+    expect((await read("sort=scheduled_at&order=asc"))[0]).toEqual(["PT1H", "PT2H", "PT3H"]);
+    expect((await read("sort=scheduled_at"))[0]).toEqual(["PT3H", "PT2H", "PT1H"]);
+    const [first, { next_cursor, total }] = await read("sort=priority&per_page=2");
+    expect([first, total]).toEqual([["PT2H", "PT3H"], 3]);
+    const [rest, pagination] = await read(`sort=priority&per_page=2&cursor=${next_cursor}`);
+    expect([rest, pagination.has_more, pagination.next_cursor]).toEqual([["PT1H"], false, null]);
+    expect((await read("sort=priority&order=asc&offset=1&per_page=1"))[0]).toEqual(["PT3H"]);
+    expect((await stage.get("/admin/jobs?sort=priority&cursor=x")).status).toBe(400);
+  });
+
+  it("are refused with the reason where too many would have to be sorted", async () => {
+    await using stage = await openStage();
+    const jobs = Array.from({ length: 1_000 }, () => ({ type: "a.b", args: [] }));
+    for (let batch = 0; batch < 5; batch++) await stage.post("/jobs/batch", { jobs });
+    await stage.enqueue();
+    const { status, body } = await stage.get("/admin/jobs?sort=priority");
+    expect([status, body.error.message]).toEqual([400, expect.stringContaining("narrow the filter")]);
+    expect((await stage.get("/admin/jobs?sort=priority&type=test.job")).body.pagination.total).toBe(1);
+  });
+});

@@ -22,6 +22,7 @@ import { bulkReply, readBulk, readFilter } from "../wire/filter.ts";
 import { countOwn, withoutInternal } from "../wire/internal-jobs.ts";
 import { jobsPage, nearMissText, placeOf, scannedPage } from "../wire/pages.ts";
 import { emptySchema } from "../wire/schemas.ts";
+import { isSortKey, sortedPage } from "../wire/sorted-jobs.ts";
 import { ADMIN, cancelBy, loadJob, ownJob, retryBy } from "./job-actions.ts";
 
 const TAG = "admin";
@@ -40,6 +41,13 @@ const list = route({
     const { engine, service } = context;
     if (query.search !== undefined) return searchPage(query, query.search, context);
     const filter = readFilter(query, engine.now());
+    if (isSortKey(query.sort))
+      return sortedPage(query, {
+        by: query.sort,
+        isUpward: query.order === "asc",
+        find: withoutInternal((page) => service.rows.find(filter, page)),
+        load: (ids) => engine.store.jobs.load(ids),
+      });
     const isUpward = query.order === "asc" || (query.sort === "created_at" && query.order === undefined);
     return jobsPage(
       query,
