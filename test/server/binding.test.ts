@@ -119,6 +119,20 @@ describe("workflows (binding 14)", () => {
     ]);
   });
 
+  it("the reply to a cancel says how many steps it ended, and how many had ended before", async () => {
+    await using stage = await openStage();
+    const { id } = (await stage.post("/workflows", { name: "x", steps })).body;
+    await stage.post("/workers/ack", { job_id: (await stage.fetch()).id });
+    await stage.advance("1s");
+    const { body } = await stage.call("DELETE", `/workflows/${id}`);
+    expect(body.workflow).toMatchObject({
+      state: "cancelled",
+      cancelled_at: expect.any(String),
+      steps_cancelled: 2,
+      steps_already_completed: 1,
+    });
+  });
+
   it("the list has true counts", async () => {
     await using stage = await openStage();
     await stage.post("/workflows", { name: "x", steps });
@@ -128,6 +142,46 @@ describe("workflows (binding 14)", () => {
     expect((await stage.get("/workflows")).body.items).toMatchObject([
       { steps_total: 3, steps_completed: 1, jobs_completed: 1, counts_are_exact: true },
     ]);
+  });
+});
+
+describe("queues (binding 11)", () => {
+  it("the replies to pause and resume say when", async () => {
+    await using stage = await openStage();
+    const at = new Date(stage.engine.now()).toISOString();
+    expect((await stage.post("/queues/q/pause")).body).toMatchObject({ status: "paused", paused_at: at });
+    expect((await stage.post("/queues/q/resume")).body).toMatchObject({ status: "active", resumed_at: at });
+  });
+});
+
+describe("heads of replies (binding 3, 4, 6.5, 19)", () => {
+  it("every reply has the version, the media type and a request id, whatever was asked", async () => {
+    await using stage = await openStage();
+    for (const path of ["/jobs", "/jobs/none", "/nowhere", "/jobs?limit=x"]) {
+      const { headers } = await stage.call("GET", path, undefined, { Accept: "text/html" });
+      expect([path, headers.get("ojs-version"), headers.get("content-type")]).toEqual([
+        path,
+        "1.0",
+        "application/openjobspec+json",
+      ]);
+      expect(headers.get("x-request-id")).toMatch(/./);
+    }
+    const own = await stage.call("GET", "/jobs/none", undefined, { "X-Request-ID": "req_mine" });
+    expect([own.headers.get("x-request-id"), own.body.error.request_id]).toEqual(["req_mine", "req_mine"]);
+  });
+
+  it("a version that is not served is 422 unsupported", async () => {
+    await using stage = await openStage();
+    const { status, body } = await stage.call("GET", "/jobs", undefined, { "OJS-Version": "2.0" });
+    expect([status, body.error.code]).toEqual([422, "unsupported"]);
+  });
+
+  it("a body of another media type is 400, and application/json is taken", async () => {
+    await using stage = await openStage();
+    const job = { type: "a.b", args: [] };
+    const send = async (type: string) =>
+      (await stage.call("POST", "/jobs", job, { "Content-Type": type })).status;
+    expect([await send("application/json"), await send("text/plain")]).toEqual([201, 400]);
   });
 });
 

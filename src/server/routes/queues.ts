@@ -163,7 +163,7 @@ const pauseBy = (path: string, action: "pause" | "resume") =>
       await engine.queues[action](name, byKey(identity));
       const isPaused = action === "pause";
       const status = isPaused ? "paused" : "active";
-      const at = isPaused ? { paused_at: instantText(engine.now()) } : {};
+      const at = { [isPaused ? "paused_at" : "resumed_at"]: instantText(engine.now()) };
       const queue = { name, paused: isPaused, status, state: status, ...at };
       return json(200, { ...queue, queue });
     },

@@ -202,7 +202,15 @@ const progress = route({
 async function cancel(id: string | undefined, identity: Identity, context: RouteContext): Promise<Reply> {
   const view = await load(id, context);
   await context.engine.workflows.cancel(view.id, byKey(identity));
-  return workflowReply(200, await load(view.id, context));
+  const ended = await load(view.id, context);
+  const { cancelled, completed } = ended.progress;
+  return workflowReply(200, ended, {
+    cancelled_at: instantText(ended.endedAt ?? context.engine.now()),
+    steps_cancelled: cancelled,
+    // The public command line prints this name.
+    cancelled_steps: cancelled,
+    steps_already_completed: completed,
+  });
 }
 
 const remove = route({
