@@ -46,7 +46,7 @@ export default defineConfig({
         globalSetup: postgres,
         isolate: false,
       }),
-      project("cli", ["test/cli/**/*.test.ts"], {
+      project("cli", ["test/cli/**/*.test.ts", "test/import/**/*.test.ts"], {
         globalSetup: [...postgres, "test/cli-setup.ts"],
         testTimeout: 60_000,
       }),
@@ -55,6 +55,11 @@ export default defineConfig({
         testTimeout: 60_000,
         // Waiting for something on a page is an assertion that Vitest does not count.
         expect: { requireAssertions: false, poll: { timeout: 30_000 } },
+      }),
+      project("frameworks", ["test/frameworks/**/*.test.ts", "test/deploy/**/*.test.ts"], {
+        testTimeout: 60_000,
+        // The example for Next.js is a package of its own, so its `curfew` is not the one of this folder.
+        alias: [{ find: /^curfew$/, replacement: join(import.meta.dirname, "src/index.ts") }],
       }),
       project("sim", ["test/sim/**/*.test.ts"], { testTimeout: 120_000 }),
       project("stores", ["test/stores/**/*.test.ts"], {
@@ -65,7 +70,13 @@ export default defineConfig({
       }),
       project(
         "unit",
-        ["src/**/*.test.ts", "test/*.test.ts", "test/tidy/**/*.test.ts", "test/engine/**/*.test.ts", "test/calls/**/*.test.ts"],
+        [
+          "src/**/*.test.ts",
+          "test/*.test.ts",
+          "test/tidy/**/*.test.ts",
+          "test/engine/**/*.test.ts",
+          "test/calls/**/*.test.ts",
+        ],
         {
           isolate: false,
           pool: "threads",

@@ -25,7 +25,7 @@ let replies = 0;
 let open = 0;
 
 async function read(path: string): Promise<void> {
-  const reply = await fetch(API + path);
+  const reply = await fetch(API + path, { headers: { "Cache-Control": "max-age=2" } });
   await reply.arrayBuffer();
   if (!reply.ok) throw new Error(`${path}: ${reply.status}`);
   replies += 1;

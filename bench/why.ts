@@ -1,11 +1,11 @@
 /**
- * `npm run bench:why`: what `engine.why` costs beside 1,000,000 jobs, on SQLite and on PostgreSQL. The time is that of the
+ * `npm run bench:why`: what `why` and `ls` cost beside 1,000,000 jobs, on SQLite and on PostgreSQL. The time is that of the
  * whole call, so it bounds the time that the store takes. `npm run bench:why -- 100000` takes fewer jobs.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { defineJob, type Engine, openEngine, silentLogger } from "../src/index.ts";
+import { defineJob, type Engine, type JobQuery, openEngine, silentLogger } from "../src/index.ts";
 import { createDatabase, startOwnPostgres } from "../test/postgres.ts";
 
 const JOBS = Number(process.argv[2] ?? 1_000_000);
@@ -74,9 +74,22 @@ async function measure(name: string, store: string): Promise<void> {
     const why = await engine.why(id);
     await time(`${name}: why, ${what} (${why.reasons[0]?.code})`, () => engine.why(id));
   }
+  for (const [what, query] of Object.entries(LISTS))
+    await time(`${name}: ls ${what}`, () => engine.find(query, { limit: 50, newestFirst: true }));
   await time(`${name}: queues.unattended`, () => engine.queues.unattended());
   await engine.close();
 }
+
+/** What `curfew ls` asks for, each with the options of the command. */
+const LISTS: Readonly<Record<string, JobQuery>> = {
+  "": {},
+  "--state available": { state: "available" },
+  "--state scheduled --queue default": { state: "scheduled", queue: "default" },
+  "--type mail.push": { type: "mail.push" },
+  "--state discarded": { state: "discarded" },
+  "--type no.such": { type: "no.such" },
+  "--queue no-such": { queue: "no-such" },
+};
 
 async function time(name: string, run: () => Promise<unknown>): Promise<void> {
   const took: number[] = [];

@@ -13,6 +13,8 @@ import { JOB_STATES } from "../src/core/job/job.ts";
 import { isTerminal, LIFECYCLE } from "../src/core/job/lifecycle.ts";
 import { openApiText } from "../src/server/openapi.ts";
 import { optionTables } from "./options-page.ts";
+import { reliabilityPage } from "./reliability-page.ts";
+import type { RuntimeResult } from "./test-runtimes.ts";
 
 const pages: Record<string, () => string | Promise<string>> = {
   "docs/cli.md": commandLine,
@@ -20,7 +22,28 @@ const pages: Record<string, () => string | Promise<string>> = {
   "docs/lifecycle.md": lifecycle,
   "docs/openapi.json": openApiText,
   "docs/options.md": options,
+  "docs/runtimes.md": runtimes,
+  "docs/reliability.md": () => reliabilityPage(join(import.meta.dirname, "../docs/reliability")),
 };
+
+/** One row per runtime, one column per store, from the last `npm run test:runtimes`. */
+function runtimes(): string {
+  const text = readFileSync(join(import.meta.dirname, "..", "docs", "runtimes.json"), "utf8");
+  const results = JSON.parse(text) as RuntimeResult[];
+  const stores = [...new Set(results.map(({ store }) => store))];
+  const rows = Map.groupBy(results, ({ runtime }) => runtime);
+  const cell = ({ ok, says }: RuntimeResult) => (ok ? (says ? "refused, with the fix" : "runs") : "fails");
+  const lines = [...rows].map(([name, cells]) => `| ${name} | ${cells.map(cell).join(" | ")} |`);
+  const refusals = results
+    .filter(({ says }) => says)
+    .map(({ runtime, store, says }) => `- ${runtime}, ${store}: ${says}`);
+  const summary = [
+    "The README's first program, from a packed install into an empty project, on each runtime and store. `npm run test:runtimes`",
+    "repeats it. On Bun, only this program was tried: sandboxes and the server were not.",
+  ].join("\n");
+  const table = `| runtime | ${stores.join(" | ")} |\n|${"---|".repeat(stores.length + 1)}\n${lines.join("\n")}\n`;
+  return page("Runtimes", "docs/runtimes.json", summary, [table, `${refusals.join("\n")}\n`]);
+}
 
 function errors(): string {
   const kinds = {
@@ -59,8 +82,13 @@ async function commandLine(): Promise<string> {
     "",
     "Standard output holds data and nothing else; remarks, progress and errors go to standard error. `--json` prints one",
     "JSON document, or one per line where things come as they happen. Fields are those of [openapi.json](openapi.json); new",
-    'ones may be added. Under `--json` an error is one line on standard error, `{"error":{"code","message"}}`, whose code is',
-    "`failed`, `usage`, `unreachable`, `refused` or `interrupted`. Colours appear on a terminal only, and never with NO_COLOR.",
+    "ones may be added. In all of them names are in snake_case, instants are RFC 3339 texts, and a duration in milliseconds has",
+    "a name in `_ms`. A list is in `items`, with `has_more` where it may be cut. A state is a state of the server: a job that",
+    "only its limit holds is `available` and has `held_by`; the tables call it held. What users wrote (`args`, `meta`, `result`,",
+    "log fields) and the stored documents of an export (`options`, `policy`, `errors`) keep their own names.",
+    "",
+    'Under `--json` an error is one line on standard error, `{"error":{"code","message"}}`, whose code is `failed`, `usage`,',
+    "`unreachable`, `refused` or `interrupted`. Colours appear on a terminal only, and never with NO_COLOR.",
     "",
     "| exit code | meaning |",
     "|---|---|",

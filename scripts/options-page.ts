@@ -24,6 +24,13 @@ const LISTED: readonly Listed[] = [
     name: "WorkOptions",
   },
   {
+    title: "engine.workFor(options)",
+    intro:
+      "Also `processors`, `queues`, `middleware` and `maxStuck` of `engine.work`. [Serverless](guides/serverless.md) shows its use.",
+    path: "src/engine/worker/work-for.ts",
+    name: "WorkForOptions",
+  },
+  {
     title: "timeouts",
     intro: "[Timeouts](guides/timeouts.md) says what each of them does.",
     path: "src/core/job/policy.ts",

@@ -28,6 +28,7 @@ const stages: Stage[] = [
   { name: "types", command: ["tsc", "--noEmit"], first: true },
   { name: "package", command: ["npm", "run", "--silent", "package"], first: true },
   { name: "dashboard types", command: ["tsc", "-p", "src/dashboard"] },
+  { name: "Nest types", command: ["tsc", "-p", "test/frameworks/nest"] },
   { name: "lint", command: ["biome", "check", "--error-on-warnings"] },
   { name: "docs", command: ["node", "scripts/generate-docs.ts", "--check"] },
   { name: "unused", command: ["knip"] },

@@ -36,6 +36,7 @@ export type { Json, Schema } from "./core/schema.ts";
 export type { Advice } from "./core/stats/advice.ts";
 export type { Duration, Instant, InstantInput } from "./core/time.ts";
 export { explainWhen, type When, type WhenExplanation } from "./core/timeout/when.ts";
+export type { Transaction, TransactionClient } from "./core/transaction.ts";
 export {
   type BatchNode,
   batch,
@@ -83,6 +84,7 @@ export { JobFailedError } from "./engine/operations/job-failed-error.ts";
 export type { JobHandle, JobProgress, LogPage } from "./engine/operations/job-handle.ts";
 export type { JobQuery } from "./engine/operations/job-query.ts";
 export type { JobRequestOptions } from "./engine/operations/request-job.ts";
+export type { RescheduleOptions } from "./engine/operations/reschedule-options.ts";
 export type { UnattendedQueue } from "./engine/operations/unattended.ts";
 export type { Operator } from "./engine/operator.ts";
 export type { LimitView } from "./engine/queues/key-limits.ts";
@@ -98,6 +100,7 @@ export type { CounterSnapshot } from "./engine/statistics/counters.ts";
 export { LATENESS_BOUNDS } from "./engine/statistics/counters.ts";
 export type { Stats } from "./engine/statistics/statistics.ts";
 export type { StatsQuery } from "./engine/statistics/stats-query.ts";
+export type { WorkForOptions, WorkForSummary } from "./engine/worker/work-for.ts";
 export type { WorkerStatus, WorkOptions } from "./engine/worker/work-options.ts";
 export type { Worker } from "./engine/worker/worker.ts";
 export type { WorkflowOptions } from "./engine/workflows/start-options.ts";

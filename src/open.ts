@@ -1,3 +1,4 @@
+import { hostname } from "node:os";
 import { type CurfewError, refuse, refuseUnknownKeys } from "./core/errors.ts";
 import type { PolicyOptions } from "./core/job/policy.ts";
 import { refuseOldNode } from "./core/node-version.ts";
@@ -40,6 +41,11 @@ export interface OpenOptions extends PolicyOptions {
    * turns it on.
    */
   readonly events?: "durable" | "off";
+  /**
+   * `"producer"` for a process that only enqueues, sends and inspects. On PostgreSQL it holds two connections, makes no
+   * statement while nobody calls it, and may be behind a pooler of transactions. Default: it does all.
+   */
+  readonly role?: "producer";
   /** How long recorded events are stored. Default 1 day. */
   readonly keepEvents?: Duration;
   /** How long audit entries are stored. Default 90 days. */
@@ -62,6 +68,7 @@ const KEYS = keysOf<OpenOptions>({
   keepEvents: true,
   keepAudit: true,
   timeoutLease: true,
+  role: true,
   timeouts: true,
   retry: true,
   retention: true,
@@ -74,20 +81,20 @@ const BACKOFF = { first: 100, factor: 2, most: 2_000 };
 export async function openEngine(options: OpenOptions): Promise<Engine> {
   refuseUnknownKeys(options, "options", KEYS);
   refuseOldNode(process.versions.node);
-  const zoneData = process.versions.tz;
+  const own = { zoneData: process.versions.tz, host: hostname() };
   const { store: address, openWithin, system = onThisMachine(), logger = consoleLogger(), ...rest } = options;
   if (typeof address !== "string") {
     if (typeof address !== "object" || address === null) throw unknownStore(address);
     const { Engine } = await engineModule();
-    return Engine.open({ ...rest, store: address, system, logger, zoneData });
+    return Engine.open({ ...rest, ...own, store: address, system, logger });
   }
   const within =
     openWithin === undefined ? OPEN_WITHIN : parseDuration(openWithin, "openWithin", { zero: true });
   const open = async () => {
-    const store = await openStore(address, system);
+    const store = await openStore(address, system, rest.role);
     try {
       const { Engine } = await engineModule();
-      return await Engine.open({ ...rest, store, system, logger, zoneData });
+      return await Engine.open({ ...rest, ...own, store, system, logger });
     } catch (error) {
       await store.close();
       throw error;
@@ -106,12 +113,12 @@ export function onThisMachine(): System {
 }
 
 /** Loads a driver only if the address names it. */
-export async function openStore(address: string, system: System): Promise<Store> {
+export async function openStore(address: string, system: System, role?: "producer"): Promise<Store> {
   if (address === "memory:") return createMemoryStore({ clock: monotonicWall(system) });
   if (address.startsWith("sqlite:")) {
     return openSqliteStore({ path: address.slice("sqlite:".length), system });
   }
-  if (/^postgres(ql)?:\/\//.test(address)) return openPostgresStore({ connection: address, system });
+  if (/^postgres(ql)?:\/\//.test(address)) return openPostgresStore({ connection: address, system, role });
   if (/^rediss?:\/\//.test(address)) {
     const fix = "Redis is not supported yet: use sqlite: or postgres://";
     throw refuse("unknown_store", "store", hidePassword(address), fix);

@@ -64,7 +64,13 @@ declare global {
 const TSCONFIG = {
   extends: "../../tsconfig.json",
   compilerOptions: {
+    // As Nest applications are compiled.
+    experimentalDecorators: true,
+    emitDecoratorMetadata: true,
+    erasableSyntaxOnly: false,
     paths: {
+      "curfew/nestjs": ["../../src/nestjs/index.ts"],
+      "curfew/nestjs/testing": ["../../src/nestjs/testing.ts"],
       curfew: ["../../src/index.ts"],
       "curfew/testing": ["../../src/testing/index.ts"],
       "curfew/server": ["../../src/server/index.ts"],

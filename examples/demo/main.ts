@@ -22,8 +22,7 @@ import { createScreen, type Screen } from "./screen.ts";
 const { values: flags } = parseArgs({ options: { json: { type: "boolean", default: false } } });
 
 const stopping = new AbortController();
-process.once("SIGINT", () => stopping.abort());
-process.once("SIGTERM", () => stopping.abort());
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => stopping.abort());
 
 /** A pause to read by; Ctrl-C ends it. */
 const pause = (delay: number) =>
@@ -102,6 +101,8 @@ const CHAPTERS: readonly Chapter[] = [
 ];
 
 await using engine = await openEngine({ store: "memory:", logger: silentLogger });
+// A second Ctrl-C does not cut the drain short.
+engine.closeOnSignals({ drain: "2s" });
 const screen = createScreen(() => engine.now());
 void tell();
 engine.work({
@@ -114,7 +115,10 @@ if (!flags.json) screen.opening();
 for (const [title, play] of CHAPTERS) {
   if (stopping.signal.aborted) break;
   if (!flags.json) screen.chapter(title);
-  await play(engine, flags.json ? { ...screen, operator: () => {} } : screen);
+  await play(engine, flags.json ? { ...screen, operator: () => {} } : screen).catch((error: unknown) => {
+    // A chapter is cut off by a signal, because the engine closes under it.
+    if (!stopping.signal.aborted) throw error;
+  });
   await pause(300);
 }
 if (stopping.signal.aborted && !flags.json)

@@ -230,6 +230,7 @@ const COLUMNS: readonly Column<Line>[] = [
       title: field.slice(0, 3).toUpperCase(),
       show: ({ spread }) => (spread ? `${spread[field]} ms` : "-"),
       align: "right",
+      ...(field === "p95_ms" && { drop: 1 }),
     }),
   ),
 ];

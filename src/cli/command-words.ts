@@ -3,13 +3,17 @@ import type { Command } from "commander";
 const named = (command: Command | undefined, name: string | undefined) =>
   command?.commands.find((each) => each.name() === name || each.aliases().includes(String(name)));
 
-/** The words of a command line as commander takes them: a noun alone means `ls`, and `help ls` means `ls --help`. */
+/** What a noun alone means: the first of these that it has. */
+const QUESTIONS = ["ls", "status"];
+
+/** The words of a command line as commander takes them: a noun alone means its question, `help ls` means `ls --help`. */
 export function commandWords(program: Command, words: readonly string[]): readonly string[] {
   const [first, second] = words;
   if (first === "help" && second !== undefined) return helpWords(program, words.slice(1));
   const isAlone = second === undefined || (second.startsWith("-") && !["-h", "--help"].includes(second));
-  if (isAlone && named(named(program, first), "ls")) return [String(first), "ls", ...words.slice(1)];
-  return words;
+  if (!isAlone) return words;
+  const question = QUESTIONS.find((name) => named(named(program, first), name));
+  return question === undefined ? words : [String(first), question, ...words.slice(1)];
 }
 
 /** Help of an unknown command is the error that names it. */

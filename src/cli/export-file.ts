@@ -2,17 +2,18 @@ import { createReadStream } from "node:fs";
 import { CommandFailed } from "./exit.ts";
 import type { Fields } from "./target.ts";
 
-/** The version of the file that `export` writes and `import` reads. */
-export const FILE_VERSION = 1;
+/** The version of the file that `export` writes. Version 1 differs in the names of its fields alone. */
+const FILE_VERSION = 2;
+const READ_VERSIONS: readonly unknown[] = [1, FILE_VERSION];
 
 /** The first line of an export. */
 export function headLine(exportedAt: string, filter: Fields): Fields {
-  return { curfew: "export", version: FILE_VERSION, exportedAt, filter };
+  return { curfew: "export", version: FILE_VERSION, exported_at: exportedAt, filter };
 }
 
 /** The last line: a file without it was cut off. */
 export function endLine(jobs: number, uniqueKeys: number, leftOut: Fields): Fields {
-  return { curfew: "end", jobs, uniqueKeys, leftOut };
+  return { curfew: "end", jobs, unique_keys: uniqueKeys, left_out: leftOut };
 }
 
 /** Writes a line to standard output and waits while the reader is slower: nothing piles up in memory. */
@@ -66,4 +67,19 @@ export function fieldsIn(text: string): Fields | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Refuses a file that does not begin with the first line of an export, or that is newer than this curfew. */
+export function checkHead({ number, text }: NumberedText): void {
+  const { curfew, version } = fieldsIn(text) ?? {};
+  if (curfew !== "export")
+    throw new CommandFailed(
+      "usage",
+      `line ${number}: this is no export of curfew; make one with curfew export`,
+    );
+  if (!READ_VERSIONS.includes(version))
+    throw new CommandFailed(
+      "usage",
+      `line ${number}: version ${JSON.stringify(version)} is not known here; this curfew reads up to version ${FILE_VERSION}: use the curfew that wrote it`,
+    );
 }

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { nearestName } from "../core/nearest-name.ts";
 import { parseDuration, parseInstant } from "../core/time.ts";
 import { realSystem } from "../engine/runtime/real-system.ts";
@@ -12,8 +13,19 @@ import { type Column, tableText } from "./output/table.ts";
 import { relativeTime } from "./output/times.ts";
 
 interface FileOptions {
-  readonly file: string;
+  readonly file?: string;
   readonly json?: boolean;
+}
+
+const DEFAULT_FILE = "keys.json";
+
+function fileOf({ file }: FileOptions): string {
+  if (file !== undefined) return file;
+  if (existsSync(DEFAULT_FILE)) return DEFAULT_FILE;
+  throw new CommandFailed(
+    "usage",
+    `which key file? Pass --file <file> or set CURFEW_KEYS; there is no ${DEFAULT_FILE} in this folder. Make the first key with: curfew keys new --name <name> --role admin --file ${DEFAULT_FILE}`,
+  );
 }
 
 export type ListKeysOptions = FileOptions;
@@ -38,7 +50,7 @@ const columns = (now: number): Column<KeyOptions>[] => [
   { title: "NAME", show: ({ name }) => name, shrinkTo: 12 },
   { title: "ROLE", show: ({ role }) => role },
   { title: "VALID", show: (key) => validText(key, now) },
-  { title: "RATE", show: ({ rate }) => (rate === undefined ? "-" : `${rate}/s`), align: "right" },
+  { title: "RATE", show: ({ rate }) => (rate === undefined ? "-" : `${rate}/s`), align: "right", drop: 1 },
 ];
 
 function validText(key: KeyOptions, now: number): string {
@@ -49,7 +61,7 @@ function validText(key: KeyOptions, now: number): string {
 }
 
 export async function listKeys(options: ListKeysOptions): Promise<void> {
-  const keys = await readKeyFile(options.file);
+  const keys = await readKeyFile(fileOf(options));
   const now = realSystem.wall();
   const fields = keys.map((key) => ({
     id: idOf(key),
@@ -59,7 +71,7 @@ export async function listKeys(options: ListKeysOptions): Promise<void> {
     rate: key.rate ?? null,
     is_expired: isExpired(key, now),
   }));
-  outputOf(options).answer({ keys: fields }, () =>
+  outputOf(options).answer({ items: fields }, () =>
     keys.length === 0 ? "No keys." : tableText(columns(now), keys),
   );
 }
@@ -96,7 +108,8 @@ interface Replaced {
 }
 
 export async function rotateKey(word: string, options: RotateKeyOptions): Promise<void> {
-  const { file, notAfter } = options;
+  const { notAfter } = options;
+  const file = fileOf(options);
   const overlap = parseDuration(options.overlap, "--overlap", { zero: true });
   const now = realSystem.wall();
   if (notAfter !== undefined && parseInstant(notAfter, "--not-after") <= now)
@@ -177,9 +190,9 @@ export interface RemoveKeysOptions extends FileOptions {
 }
 
 export async function removeKeys(words: readonly string[], options: RemoveKeysOptions): Promise<void> {
-  const { file } = options;
   if (words.length === 0 && !options.expired)
     throw new CommandFailed("usage", "which keys? Name them, or pass --expired");
+  const file = fileOf(options);
   const now = realSystem.wall();
   const pick = (keys: readonly KeyOptions[]) => {
     const named = words.flatMap((word) => meant(keys, word, file));

@@ -18,7 +18,9 @@ export async function newKey({ role, name, notAfter, file, json }: NewKeyOptions
   checkKeys([entry], "keys");
   if (file !== undefined) await changeKeyFile(file, (keys) => [...keys, entry], { mayBeMissing: true });
   if (json) {
-    console.log(JSON.stringify({ key, ...entry }));
+    console.log(
+      JSON.stringify({ key, name, role, hash, ...(notAfter !== undefined && { not_after: notAfter }) }),
+    );
     return;
   }
   console.log(`${dim("key  ")} ${paint("green", key)}`);

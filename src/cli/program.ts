@@ -175,7 +175,7 @@ const ENTRIES: readonly Entry[] = [
   },
   {
     name: "import",
-    summary: "store the jobs of an export",
+    summary: "store the jobs of an export, or of another job system",
     group: RUN,
     load: async () => (await import("./commands/transfer.ts")).registerImport,
   },
@@ -210,7 +210,7 @@ const ENTRIES: readonly Entry[] = [
 
 const NOTES = `
 Most commands take --store <address> or --url <url>, or CURFEW_STORE and CURFEW_URL.
-A noun alone lists: curfew queues is curfew queues ls.
+A noun alone asks: curfew queues is curfew queues ls, curfew maintenance is curfew maintenance status.
 With --json an error is one line on standard error: {"error":{"code","message"}}. The code is failed, usage,
 unreachable, refused or interrupted.`;
 

@@ -1,4 +1,7 @@
 import { existsSync } from "node:fs";
+import { hostname, userInfo } from "node:os";
+import type { SchemaVersions } from "../core/doctor/facts.ts";
+import { ifMissing, SERVER_PACKAGES } from "../core/load-package.ts";
 import { realSystem } from "../engine/runtime/real-system.ts";
 import type { openEngine } from "../open.ts";
 import type { Logger } from "../ports/log.ts";
@@ -38,7 +41,7 @@ export interface Target {
   close(): Promise<void>;
 }
 
-const STORE_WITHIN = "3s";
+const STORE_WITHIN = 3_000;
 const ANSWER_WITHIN = 40_000;
 const ENGINE_DRAIN = "1s";
 
@@ -75,25 +78,51 @@ async function storeRoutes(address: string): Promise<Routes> {
   refuseBarePath(address);
   refuseMissingFile(address);
   const { hidePassword, openEngine } = await import("../open.ts");
-  const { createServer } = await import("../server/app.ts");
+  const { createServer } = await import("../server/app.ts").catch(
+    ifMissing(SERVER_PACKAGES, "A command on a store"),
+  );
   const name = hidePassword(address);
   let engine: Engine;
   try {
-    engine = await openEngine({ store: address, openWithin: STORE_WITHIN, logger: quietLogger });
+    await refuseOldSchema(address, name);
+    engine = await openEngine({ store: address, openWithin: `${STORE_WITHIN}ms`, logger: quietLogger });
   } catch (error) {
     throw unopened(name, error);
   }
-  const server = createServer(engine, { recordEvents: false, dashboard: false });
+  const { createKey } = await import("../server/auth.ts");
+  const { key, hash } = createKey();
+  const keys = [{ name: operatorName(), role: "admin" as const, hash }];
+  const server = createServer(engine, { recordEvents: false, dashboard: false, keys });
   return {
     kind: "store",
     name,
     engine,
     now: () => engine.now(),
-    fetch: async (path, init) => server.fetch(new Request(`http://store${path}`, init)),
+    fetch: async (path, init) =>
+      server.fetch(new Request(`http://store${path}`, { ...init, headers: withKey(init, key) })),
     async close() {
       await server.close();
       await engine.close({ drain: ENGINE_DRAIN });
     },
+  };
+}
+
+/** The actor of the audit for a command on a store, such as `mia@web-1`, in the characters of a key's name. */
+function operatorName(): string {
+  const clean = (text: string) => text.replace(/[^A-Za-z0-9._-]/g, "_").replace(/^[._-]+/, "");
+  let user = "";
+  try {
+    user = userInfo().username;
+  } catch {
+    // A container may run under a number that has no name.
+  }
+  return `${clean(user) || "local"}@${clean(hostname())}`.slice(0, 64);
+}
+
+function withKey({ headers }: RequestInit, key: string | undefined): Record<string, string> {
+  return {
+    ...(headers as Record<string, string>),
+    ...(key !== undefined && { authorization: `Bearer ${key}` }),
   };
 }
 
@@ -123,7 +152,39 @@ export class MissingFile extends CommandFailed {
   }
 }
 
+/**
+ * An engine migrates the store that it opens. A command must not: a look at a store must leave it as the workers know
+ * it, and a command may be newer than they are.
+ */
+async function refuseOldSchema(address: string, name: string): Promise<void> {
+  const { onThisMachine, planMigrations, retryUnreachable } = await import("../open.ts");
+  const plan = () => planMigrations(address);
+  const { applied, pending } = await retryUnreachable(plan, STORE_WITHIN, onThisMachine(), quietLogger);
+  if (pending.length === 0) return;
+  const versions = {
+    schemaVersion: Math.max(0, ...applied.map(({ version }) => version)),
+    newestVersion: Math.max(...pending.map(({ version }) => version)),
+  };
+  throw new OldSchema(name, versions);
+}
+
+/** The store lacks migrations, and the command does not apply them. */
+export class OldSchema extends CommandFailed {
+  readonly versions: SchemaVersions;
+
+  constructor(name: string, versions: SchemaVersions) {
+    const { schemaVersion, newestVersion } = versions;
+    const problem =
+      schemaVersion === 0
+        ? "has no tables of curfew; check the address, or make them with curfew migrate"
+        : `has schema version ${schemaVersion}, and this curfew needs version ${newestVersion}; update it with curfew migrate (--plan shows the changes), or run the curfew that your workers run`;
+    super("unreachable", `${name} ${problem}`);
+    this.versions = versions;
+  }
+}
+
 export function unopened(name: string, error: unknown): Error {
+  if (error instanceof CommandFailed) return error;
   if (!(error instanceof Error)) return new CommandFailed("unreachable", `${name}: ${String(error)}`);
   const code = (error as { code?: unknown }).code;
   if (code === "unknown_store" || code === "invalid_option")
@@ -155,12 +216,8 @@ function serverRoutes(url: string, key: string | undefined): Routes {
     engine: undefined,
     now: () => realSystem.wall(),
     async fetch(path, init) {
-      const headers = {
-        ...(init.headers as object),
-        ...(key !== undefined && { authorization: `Bearer ${key}` }),
-      };
       try {
-        return await fetch(base + path, { ...init, headers, redirect: "manual" });
+        return await fetch(base + path, { ...init, headers: withKey(init, key), redirect: "manual" });
       } catch (error) {
         if (init.signal?.aborted) throw init.signal.reason;
         throw new CommandFailed("unreachable", `the server at ${host} cannot be reached (${codeOf(error)})`, {

@@ -4,13 +4,13 @@ import { relativeText } from "./output/times.ts";
 import type { Fields } from "./target.ts";
 
 const columns = (now: number): Column<Fields>[] => [
-  { title: "ID", show: ({ id }) => printable(String(id)) },
+  { title: "ID", show: ({ id }) => printable(String(id)), shrinkTo: 36 },
   { title: "STATE", show: ({ state }) => paintState(String(state)) },
   { title: "DUE", show: ({ due_at }) => relativeText(due_at, now) },
-  { title: "TRIES", show: ({ tries }) => String(tries), align: "right" },
-  { title: "DESTINATION", show: ({ destination }) => printable(String(destination)), shrinkTo: 11 },
-  { title: "FOR", show: (timeout) => printable(subjectText(timeout)), shrinkTo: 10 },
-  { title: "ERROR", show: ({ error }) => printable(String(error ?? "")), shrinkTo: 10 },
+  { title: "TRIES", show: ({ tries }) => String(tries), align: "right", drop: 4 },
+  { title: "DESTINATION", show: ({ destination }) => printable(String(destination)), shrinkTo: 11, drop: 3 },
+  { title: "FOR", show: (timeout) => printable(subjectText(timeout)), shrinkTo: 10, drop: 2 },
+  { title: "ERROR", show: ({ error }) => printable(String(error ?? "")), shrinkTo: 10, drop: 1 },
 ];
 
 /** The saga and the name of the timeout, or its key. */

@@ -1,3 +1,4 @@
+import { shownState } from "./job-table.ts";
 import { dim, paint, paintState, printable } from "./output/paint.ts";
 import { relativeText } from "./output/times.ts";
 import { wrapText } from "./output/wrap.ts";
@@ -79,23 +80,19 @@ const LOOK: Readonly<Record<string, (target: string) => string>> = {
   "start-worker": (queue) => `curfew work <module> --queues ${word(queue)}`,
 };
 
-/** The reasons that only a job has which waits for nothing but its limit. */
-const HELD: ReadonlySet<unknown> = new Set(["limit_full", "limit_strict", "rate_full", "limit_admitting"]);
-
 export function whyText(why: Fields, now: number): string {
   const reasons = why.reasons as readonly Fields[];
   const job = String(why.job_id);
   const lines = reasons.flatMap(({ sentence, until, action }, index) => {
     const { name, target, text } = action as Fields;
     const look = typeof target === "string" ? LOOK[String(name)]?.(printable(target)) : undefined;
-    const ends = until === null ? "" : dim(` (until ${relativeText(until, now)})`);
-    const said = wrapText(`${index + 1}. ${printable(inCommands(String(sentence), job))}`, "", "   ");
+    const ends = until === null ? "" : ` (until ${relativeText(until, now)})`;
+    const said = wrapText(`${index + 1}. ${printable(inCommands(String(sentence), job))}${ends}`, "", "   ");
     return [
-      (index === 0 ? paint("bold", said) : said) + ends,
+      index === 0 ? paint("bold", said) : said,
       wrapText(`→ ${printable(inCommands(String(text), job))}`, "   ", "     "),
       ...(look === undefined ? [] : [`     ${dim(look)}`]),
     ];
   });
-  const isHeld = why.state === "pending" && reasons.some(({ code }) => HELD.has(code));
-  return [`Job ${job} is ${paintState(isHeld ? "held" : String(why.state))}.`, ...lines].join("\n");
+  return [`Job ${job} is ${paintState(shownState(why))}.`, ...lines].join("\n");
 }

@@ -1,7 +1,8 @@
 import { render } from "preact";
 import { App } from "./app.tsx";
+import { findPage } from "./pages.ts";
 import { handleKey } from "./state/keys.ts";
-import { followLinks } from "./state/router.ts";
+import { followLinks, place } from "./state/router.ts";
 import { whoAmI } from "./state/session.ts";
 import "./state/theme.ts";
 import "./ui/tokens.css";
@@ -18,3 +19,7 @@ document.addEventListener("click", followLinks);
 document.addEventListener("keydown", handleKey);
 render(<App />, root);
 void whoAmI();
+// The code of the page comes while the server is asked. Where it does not, the page says so once it is shown.
+findPage(place.value.path)
+  ?.entry.load()
+  .catch(() => {});

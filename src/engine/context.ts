@@ -37,6 +37,8 @@ export interface EngineContext extends AttemptParts {
   /** How many milliseconds the store keeps audit entries. */
   readonly auditKept: number;
   readonly store: Store;
+  /** The name of this machine; null if it was not given. */
+  readonly host: string | null;
   readonly clock: EngineClock;
   readonly queues: QueueSettings;
   /** Makes the events that are committed together with their change. */

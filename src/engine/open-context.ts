@@ -27,7 +27,7 @@ export async function openSharedContext(options: EngineOptions): Promise<SharedC
   const documentLimit = checkDocumentLimit(options.documentLimit ?? DOCUMENT_LIMIT);
   const eventsKept = parseDuration(options.keepEvents ?? "1d", "keepEvents");
   const auditKept = parseDuration(options.keepAudit ?? "90d", "keepAudit");
-  const clock = await EngineClock.open(system, store);
+  const clock = await EngineClock.open(system, store, options.role === "producer" ? "when-used" : "always");
   const bus = new EventBus(logger);
   const queues = new QueueSettings(store);
   await queues.refresh();
@@ -35,6 +35,9 @@ export async function openSharedContext(options: EngineOptions): Promise<SharedC
     logger.error({ error, during }, "the store failed");
     bus.emit({ name: "store.error", at: clock.now(), during, error });
   };
+  const { durable, name } = store.capabilities;
+  if (durable === "none")
+    logger.warn({ store: name }, "this store is not durable: all jobs are lost when the process ends");
   const commit = (units: readonly Unit[]) => commitUnits({ store, clock }, units);
   return {
     system,
@@ -50,6 +53,7 @@ export async function openSharedContext(options: EngineOptions): Promise<SharedC
     tracing: options.tracing && guardedTracing(options.tracing, logger),
     random: system.random,
     nextId: createIdSource(() => clock.now(), system.fill),
+    host: options.host ?? null,
     documentLimit,
     eventsKept,
     auditKept,

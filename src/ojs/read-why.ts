@@ -5,9 +5,12 @@ import { instant, list, object } from "./read-job.ts";
 /** The answer of a server to why a job does not run. */
 export function readWhy(body: unknown): Why {
   const said = object(body, "reply");
+  const heldBy = (said.held_by ?? null) as string | null;
   const why = {
     id: said.job_id as string,
-    state: said.state as JobState,
+    // As in the rows: a job that waits for its limit is pending there, and available on the wire.
+    state: heldBy === null ? (said.state as JobState) : "pending",
+    heldBy,
     at: instant(said.asked_at, "reply.asked_at") ?? 0,
     reasons: list(said.reasons, "reply.reasons").map((reason, index) =>
       readReason(reason, `reply.reasons[${index}]`),

@@ -409,6 +409,9 @@ export interface LiveCount {
   readonly count: number;
 }
 
+/** An available job. Its rank says when it became due. */
+export type ReadyJob = Pick<JobRow, "queue" | "id" | "rank" | "createdAt">;
+
 export interface KeyHolder {
   readonly key: string;
   readonly job: JobId;
@@ -478,6 +481,11 @@ export interface Inspector {
   slots(line: Line, most: number): Promise<HeldSlots>;
   /** Names of queues with available jobs, in order, after a name. The cost depends on `limit` alone. */
   readyQueues(after: string | null, limit: number): Promise<string[]>;
+  /**
+   * The available job that became due first, for each of the first `limit` queues in the order of their names. The cost
+   * depends on the number of these queues and of their priorities.
+   */
+  oldestReady(limit: number): Promise<ReadyJob[]>;
   /**
    * Events in the order of their commits. Those of one call are in the order of its units. An event that is committed
    * later never precedes one that was read. Returns fewer than `limit` only at the end, or if the page is incomplete.

@@ -8,6 +8,8 @@ export interface Exit {
   readonly signal: string | null;
   /** The uncaught error that ended it, if there was one. */
   readonly error?: unknown;
+  /** Whether everything that it reported has been delivered. */
+  readonly isHeardOut: boolean;
 }
 
 export interface CarrierEvents {
@@ -16,7 +18,9 @@ export interface CarrierEvents {
   onLine(stream: "stdout" | "stderr", line: string): void;
   /** It sent something that no sandbox sends. The receiver ends it. */
   onFlaw(because: string): void;
-  /** It is gone, and all its reports have been delivered. */
+  /** It exits, so it gets no other attempt. Its last reports and `onExit` follow. */
+  onExiting(): void;
+  /** It is gone. */
   onExit(exit: Exit): void;
 }
 

@@ -25,7 +25,7 @@ const send = isMainThread ? openPipe() : openPort();
 captureOutput();
 
 /** The death of the parent ends the stream. Then the whole process group ends, including grandchildren. */
-function openPipe(): (text: string) => void {
+function openPipe(): (text: string, onWritten?: () => void) => void {
   const socket = new Socket({ fd: PIPE, readable: true, writable: true });
   const frames = new FrameReader(Number.POSITIVE_INFINITY);
   socket.on("data", (chunk: Buffer) => {
@@ -34,7 +34,7 @@ function openPipe(): (text: string) => void {
   socket.on("error", endWithParent);
   socket.on("close", endWithParent);
   process.on("uncaughtExceptionMonitor", (error) => report({ say: "crashed", error: encodeError(error) }));
-  return (text) => void socket.write(`${text}\n`);
+  return (text, onWritten) => void socket.write(`${text}\n`, onWritten);
 }
 
 function endWithParent(): void {
@@ -48,14 +48,17 @@ function endWithParent(): void {
 }
 
 /** A thread ends with its process, so it need not watch its parent. It has no flags of Node. */
-function openPort(): (text: string) => void {
+function openPort(): (text: string, onWritten?: () => void) => void {
   process.setSourceMapsEnabled(true);
   parentPort?.on("message", (text: string) => follow(JSON.parse(text) as Order));
-  return (text) => parentPort?.postMessage(text);
+  return (text, onWritten) => {
+    parentPort?.postMessage(text);
+    onWritten?.();
+  };
 }
 
-function report(message: Report): void {
-  send(JSON.stringify(message));
+function report(message: Report, onWritten?: () => void): void {
+  send(JSON.stringify(message), onWritten);
 }
 
 function follow(order: Order): void {
@@ -112,15 +115,23 @@ function checkModule(
 
 function run({ key, job }: Extract<Order, { say: "run" }>): void {
   if (!loaded) throw new Error("an attempt was sent before the module was loaded");
-  const attempt = new ChildAttempt(key, job, loaded, report, () => {
-    report({ say: "idle", key });
-    if (current !== attempt) return;
-    current = undefined;
-    clearInterval(aliveTimer);
-  });
+  const attempt = new ChildAttempt(
+    key,
+    job,
+    loaded,
+    (message) => report(message),
+    () => {
+      report({ say: "idle", key });
+      if (current !== attempt) return;
+      current = undefined;
+      clearInterval(aliveTimer);
+    },
+  );
   current = attempt;
   resourcesBefore = process.getActiveResourcesInfo();
   clearInterval(aliveTimer);
   aliveTimer = setInterval(() => report({ say: "alive", key }), ALIVE_EVERY).unref();
-  attempt.run();
+  // The parent gives an attempt that was not entered to another child. So it must have this even if the handler ends
+  // the process at once.
+  report({ say: "entered", key }, () => attempt.run());
 }

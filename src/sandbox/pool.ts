@@ -40,6 +40,11 @@ const MEMORY_EVERY = 250;
  */
 const STARTS_APART = 10;
 const CLOSE_WITHIN = 5_000;
+/**
+ * How many sandboxes in a row may exit with an attempt that they have not entered. After that the attempt fails: a
+ * module that always exits after its load would keep its jobs waiting for ever.
+ */
+const MOST_UNENTERED = 3;
 
 /**
  * The sandboxes of one processor. Idle ones wait for attempts, worn ones are replaced, and after repeated load
@@ -56,6 +61,7 @@ export class Pool implements SandboxRunner, SandboxOwner {
   /** Runs that have begun without a reserved sandbox. */
   readonly #waiting: Run[] = [];
   readonly #breaker: Breaker;
+  #unentered = 0;
   #watching: Timer | undefined;
   /** Set for a short time after a start. */
   #resting: Timer | undefined;
@@ -207,12 +213,29 @@ export class Pool implements SandboxRunner, SandboxOwner {
     this.#serve();
   }
 
-  gone(sandbox: Sandbox): void {
-    this.#all.delete(sandbox);
-    this.#loading.delete(sandbox);
+  entered(): void {
+    this.#unentered = 0;
+  }
+
+  exiting(sandbox: Sandbox): void {
     const index = this.#idle.indexOf(sandbox);
     if (index >= 0) this.#idle.splice(index, 1);
     this.#serve();
+  }
+
+  /** The attempt moves to an idle sandbox. Without one its job is released: an attempt does not pay for a load. */
+  takeBack(run: Run): boolean {
+    if (this.#unentered >= MOST_UNENTERED || !run.leave()) return false;
+    this.#unentered += 1;
+    if (this.#free > 0 && !this.#closing) this.#waiting.unshift(run);
+    else run.fail(new SandboxUnavailable("its sandbox exited before the handler was entered", 0));
+    return true;
+  }
+
+  gone(sandbox: Sandbox): void {
+    this.#all.delete(sandbox);
+    this.#loading.delete(sandbox);
+    this.exiting(sandbox);
   }
 
   line(stream: string, text: string): void {

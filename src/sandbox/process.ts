@@ -13,7 +13,7 @@ import {
 import { LineReader } from "./lines.ts";
 import { childOf, memoryOf, type Silence, silenceOf } from "./proc.ts";
 import { decodeError, FrameReader, type Order, parseReport } from "./protocol.ts";
-import { besides, NO_DEBUGGER, reaper } from "./reaper.ts";
+import { entryOf, NO_DEBUGGER, reaper } from "./reaper.ts";
 import { captureStack, type Look } from "./stack.ts";
 
 const PIPE = 3;
@@ -57,7 +57,7 @@ export class ProcessCarrier implements Carrier {
   readonly #options: CarrierOptions;
   readonly #child: ChildProcess;
   readonly #pipe: Duplex | undefined;
-  #exit: Exit | undefined;
+  #exit: Omit<Exit, "isHeardOut"> | undefined;
   #crash: { readonly error: unknown } | undefined;
   /** The process that the command has started. */
   #started: number | undefined;
@@ -77,7 +77,7 @@ export class ProcessCarrier implements Carrier {
       "--enable-source-maps",
       ...options.flags,
     ];
-    const [file, ...args] = [...options.command, process.execPath, ...flags, besides("child")] as [string];
+    const [file, ...args] = [...options.command, process.execPath, ...flags, entryOf("child")] as [string];
     this.#child = spawn(file, args, {
       stdio: ["ignore", "pipe", "pipe", "pipe"],
       detached: process.platform !== "win32",
@@ -149,6 +149,7 @@ export class ProcessCarrier implements Carrier {
     pipe.on("error", () => {});
     pipe.on("close", () => {
       this.#isPipeOver = true;
+      this.#events.onExiting();
       if (this.#exit) this.#emitExit();
       else this.#system.after(EXIT_FOLLOWS, () => this.#exit || this.#events.onFlaw("closing its pipe"));
     });
@@ -161,8 +162,9 @@ export class ProcessCarrier implements Carrier {
     if (report.say !== "crashed") this.#events.onReport(report);
   }
 
-  #exited(exit: Exit): void {
+  #exited(exit: Omit<Exit, "isHeardOut">): void {
     this.#exit ??= exit;
+    this.#events.onExiting();
     const { pid } = this.#child;
     if (pid !== undefined) {
       // Ends the other members of its group.
@@ -177,7 +179,7 @@ export class ProcessCarrier implements Carrier {
     if (this.#hasExited) return;
     this.#hasExited = true;
     for (const stream of this.#child.stdio ?? []) stream?.destroy();
-    this.#events.onExit({ ...(this.#exit as Exit), ...this.#crash });
+    this.#events.onExit({ ...(this.#exit as Exit), ...this.#crash, isHeardOut: this.#isPipeOver });
   }
 
   #readLines(name: "stdout" | "stderr", stream: Readable): void {

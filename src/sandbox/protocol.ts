@@ -46,6 +46,11 @@ export type Report =
   | { readonly say: "ready"; readonly protocol: number }
   | { readonly say: "unloadable"; readonly error: ErrorText }
   | { readonly say: "crashed"; readonly error: ErrorText }
+  | {
+      /** The child has the attempt. It says so before any code of the user runs for this job. */
+      readonly say: "entered";
+      readonly key: string;
+    }
   | { readonly say: "alive"; readonly key: string }
   | { readonly say: "heard"; readonly key: string; readonly resources: readonly string[] }
   | { readonly say: "beat"; readonly key: string }
@@ -207,6 +212,7 @@ const REPORTS: { readonly [Say in Report["say"]]: { readonly [field: string]: Ch
   ready: { protocol: number },
   unloadable: { error },
   crashed: { error },
+  entered: { key: text },
   alive: { key: text },
   heard: { key: text, resources: Array.isArray },
   beat: { key: text },

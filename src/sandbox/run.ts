@@ -56,6 +56,8 @@ export class Run implements SandboxRun {
   #isSettled = false;
   /** It is being ended by force. Its result settles only when its sandbox is gone. */
   #isCondemned = false;
+  /** Its sandbox has reported about it, so code of the user may have run. */
+  #isEntered = false;
   #reason: AbortReason | undefined;
   #aliveAt: number;
   #resources: readonly string[] | undefined;
@@ -103,6 +105,16 @@ export class Run implements SandboxRun {
     this.#listenFor(this.#lookAfter);
   }
 
+  /** Leaves a sandbox that is gone, to begin in another one. Returns false if code of the user may have run in it. */
+  leave(): boolean {
+    if (this.#isEntered || this.isOver || this.#reason) return false;
+    this.#listening?.cancel();
+    this.#host = undefined;
+    this.#seen = undefined;
+    this.#lookedAt = Number.POSITIVE_INFINITY;
+    return true;
+  }
+
   /** The silence after which the stack is read: a blocked loop is looked at shortly before it counts as stalled. */
   get #lookAfter(): number {
     const { silence } = this.call;
@@ -127,6 +139,7 @@ export class Run implements SandboxRun {
       return;
     }
     const { call } = this;
+    this.#isEntered = true;
     this.#aliveAt = this.#system.monotonic();
     // It runs again, so an earlier stack is outdated.
     this.#seen = undefined;
@@ -145,7 +158,7 @@ export class Run implements SandboxRun {
     else if (report.say === "log") {
       this.#lastLog = report.message;
       call.log(report.message, report.fields);
-    } else if (report.say !== "alive") this.#settled(report);
+    } else if (report.say !== "alive" && report.say !== "entered") this.#settled(report);
   }
 
   #settled(report: Extract<Report, { say: "returned" | "threw" | "snoozed" }>): void {

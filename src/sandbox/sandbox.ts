@@ -14,6 +14,12 @@ export interface SandboxOwner {
   unloadable(sandbox: Sandbox, error: unknown): void;
   /** It may be given another attempt. */
   idle(sandbox: Sandbox): void;
+  /** Its attempt has reached the code of the user. */
+  entered(): void;
+  /** It gets no other attempt. `gone` follows. */
+  exiting(sandbox: Sandbox): void;
+  /** Whether an attempt whose sandbox is gone can run elsewhere. If not, it has failed. */
+  takeBack(run: Run): boolean;
   gone(sandbox: Sandbox): void;
   /** A line that belongs to no attempt. */
   line(stream: string, text: string): void;
@@ -105,6 +111,7 @@ export class Sandbox implements CarrierEvents, RunHost {
       return;
     }
     if (report.say !== "idle") {
+      if (report.say === "entered") this.#owner.entered();
       this.#run.hear(report);
       if (this.#run.isOver)
         this.#idling ??= this.#system.after(IDLE_WITHIN, () => this.end("its cleanup hung"));
@@ -152,13 +159,20 @@ export class Sandbox implements CarrierEvents, RunHost {
     this.end(`it was ended for ${because}`);
   }
 
+  onExiting(): void {
+    if (this.#state !== "ready") return;
+    this.#state = "ending";
+    this.#owner.exiting(this);
+  }
+
   onExit(exit: Exit): void {
     const wasLoading = this.#state === "loading";
     this.#state = "gone";
     this.#idling?.cancel();
     this.#loading.cancel();
-    this.#run?.fail(this.#lossOf(exit));
+    const run = this.#run;
     this.#run = undefined;
+    if (run && !(exit.isHeardOut && this.#owner.takeBack(run))) run.fail(this.#lossOf(exit));
     if (wasLoading) this.#owner.unloadable(this, this.#lossOf(exit, "while it loaded its module"));
     for (const resolve of this.#onGone.splice(0)) resolve();
     this.#owner.gone(this);

@@ -5,7 +5,7 @@ import { type Carrier, type CarrierEvents, type CarrierOptions, environmentOf } 
 import { LineReader } from "./lines.ts";
 import { type Silence, UNSEEN } from "./proc.ts";
 import { MESSAGE_LIMIT, type Order, ProtocolFlaw, parseReport } from "./protocol.ts";
-import { besides } from "./reaper.ts";
+import { entryOf } from "./reaper.ts";
 import type { Look } from "./stack.ts";
 import { captureThreadStack } from "./thread-stack.ts";
 
@@ -22,7 +22,7 @@ export class ThreadCarrier implements Carrier {
   constructor(system: System, options: CarrierOptions, events: CarrierEvents) {
     this.#system = system;
     this.#captures = options.captures;
-    this.#worker = new Worker(pathToFileURL(besides("child")), {
+    this.#worker = new Worker(pathToFileURL(entryOf("child")), {
       stdout: true,
       stderr: true,
       env: environmentOf(options.env),
@@ -39,7 +39,10 @@ export class ThreadCarrier implements Carrier {
     this.#worker.on("error", (error) => {
       this.#error ??= { error };
     });
-    this.#worker.on("exit", (code) => events.onExit({ code, signal: null, ...this.#error }));
+    // Node delivers all messages of a thread before its exit.
+    this.#worker.on("exit", (code) =>
+      events.onExit({ code, signal: null, ...this.#error, isHeardOut: true }),
+    );
     for (const name of ["stdout", "stderr"] as const) {
       const lines = new LineReader((line) => events.onLine(name, line));
       this.#worker[name].setEncoding("utf8").on("data", (text: string) => lines.push(text));

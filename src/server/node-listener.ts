@@ -3,7 +3,7 @@ import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import type { CurfewServer } from "./app.ts";
 
 /**
- * The server as a handler of plain Node requests, to be mounted in Express, Fastify or Nest. It needs the whole path, so
+ * The server as a handler of plain Node requests, to be mounted in Express, NestJS, Fastify or Koa. It needs the whole path, so
  * it takes `originalUrl` where a framework has cut off the part under which it is mounted. It reads bodies itself: no body
  * parser may have read them.
  */

@@ -9,7 +9,8 @@ import type { Metrics, RouteMeter } from "./metrics.ts";
 import { readQuery } from "./query-names.ts";
 import type { RequestGuard } from "./request-guard.ts";
 import type { RequestHead } from "./request-head.ts";
-import type { Route, RouteContext } from "./route.ts";
+import { isAudited, type Reply, type Route, type RouteContext } from "./route.ts";
+import { acceptedAge, SharedReplies } from "./shared-replies.ts";
 
 /** The parts of a request that routes need: a web Request and Node's cheaper request both fit. */
 export interface RouteCall {
@@ -29,6 +30,13 @@ export interface HttpReply {
   readonly body?: ReadableStream<Uint8Array>;
 }
 
+/** What the handler reads of a checked request. */
+interface MadeCall {
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: unknown;
+  readonly header: (name: string) => string | null;
+}
+
 const CONTENT_TYPE = "application/openjobspec+json";
 const NO_PARAMS: Readonly<Record<string, string>> = {};
 
@@ -38,6 +46,7 @@ export class RequestHandler {
   readonly #context: RouteContext;
   readonly #logger: Logger | null;
   readonly #meters = new Map<Route, RouteMeter>();
+  readonly #shared: SharedReplies;
 
   constructor(
     guard: RequestGuard,
@@ -49,6 +58,7 @@ export class RequestHandler {
     this.#guard = guard;
     this.#context = context;
     this.#logger = logger === silentLogger ? null : logger;
+    this.#shared = new SharedReplies(() => context.service.system.monotonic());
     for (const route of routes) this.#meters.set(route, metrics.route(route.method, route.path));
   }
 
@@ -76,7 +86,7 @@ export class RequestHandler {
         isGone,
       };
       const warnings = route.body ? warningsOn(route.body, body) : [];
-      const plain = await route.run(made as never, this.#context);
+      const plain = await this.#run(route, made);
       const reply = warnings.length === 0 ? plain : withWarnings(plain, warnings);
       status = reply.status;
       const answer = ready(reply.status, reply.text, call.headers, reply.headers);
@@ -90,6 +100,18 @@ export class RequestHandler {
       const elapsed = system.monotonic() - startedAt;
       this.#meters.get(route)?.count(status, elapsed);
       if (this.#logger) this.#log(this.#logger, route, status, elapsed, call.requestId, caller);
+    }
+  }
+
+  async #run(route: Route, made: MadeCall): Promise<Reply> {
+    const run = () => route.run(made as never, this.#context);
+    const age = route.isShared ? acceptedAge(made.header("cache-control")) : 0;
+    if (age > 0) return this.#shared.get(JSON.stringify([route.path, made.params, made.query]), age, run);
+    if (!isAudited(route)) return run();
+    try {
+      return await run();
+    } finally {
+      this.#shared.clear();
     }
   }
 

@@ -73,6 +73,8 @@ export interface Route {
   readonly query?: z.ZodType;
   /** The body of a successful reply. */
   readonly reply?: z.ZodType;
+  /** The reply depends on the path and the query alone, so callers that accept an age may share it. */
+  readonly isShared?: true;
   /** Statuses of this route, besides those of every route. */
   readonly replies: Readonly<Record<number, string>>;
   readonly run: (call: RouteCall<never, never>, context: RouteContext) => Reply | Promise<Reply>;

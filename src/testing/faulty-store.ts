@@ -29,6 +29,7 @@ export type StoreCall =
   | "inspect.ahead"
   | "inspect.slots"
   | "inspect.readyQueues"
+  | "inspect.oldestReady"
   | "inspect.events"
   | "inspect.latestEvents"
   | "inspect.logLines";
@@ -107,6 +108,7 @@ export function faultyStore(store: Store, plan: FaultPlan): Store {
       ahead: (line, before, most) => through("inspect.ahead", () => inspect.ahead(line, before, most)),
       slots: (line, most) => through("inspect.slots", () => inspect.slots(line, most)),
       readyQueues: (after, limit) => through("inspect.readyQueues", () => inspect.readyQueues(after, limit)),
+      oldestReady: (limit) => through("inspect.oldestReady", () => inspect.oldestReady(limit)),
       events: (after, limit) => through("inspect.events", () => inspect.events(after, limit)),
       latestEvents: (limit) => through("inspect.latestEvents", () => inspect.latestEvents(limit)),
       logLines: (id, after, limit) => through("inspect.logLines", () => inspect.logLines(id, after, limit)),

@@ -155,6 +155,7 @@ async function startPooler(to: URL): Promise<{ readonly port: number; close(): v
 describe("curfew doctor on PostgreSQL", () => {
   it("finds nothing wrong with a healthy database", async () => {
     await using database = await createDatabase(inject("postgresUrl"));
+    await curfew(["migrate", "--store", database.url]);
     const report = await examine(["--store", database.url]);
     expect(codesOf(report)).toEqual(["no_worker"]);
     expect(report.passed.map(({ code }) => code)).toEqual([
@@ -172,6 +173,7 @@ describe("curfew doctor on PostgreSQL", () => {
 
   it("finds a pooler by the process id that it makes up", async () => {
     await using database = await createDatabase(inject("postgresUrl"));
+    await curfew(["migrate", "--store", database.url]);
     const url = new URL(database.url);
     const pooler = await startPooler(new URL(database.url));
     url.port = String(pooler.port);

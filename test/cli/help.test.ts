@@ -64,7 +64,7 @@ describe("the words of a command line", () => {
     ["queues --url http://h", "queues ls --url http://h"],
     ["queues --help", "queues --help"],
     ["queues pause mail", "queues pause mail"],
-    ["maintenance", "maintenance"],
+    ["maintenance", "maintenance status"],
     ["ls", "ls"],
     ["help queues ls", "queues ls --help"],
     ["help lst", "lst"],

@@ -107,6 +107,8 @@ describe("curfew init", () => {
     await expect.poll(async () => (await fetch(url + path)).text()).toBe("completed\n");
     worker.kill("SIGTERM");
     expect(await worker.ended).toMatchObject({ code: 0 });
+    // The second signal must not end it while it closes.
+    web.kill("SIGTERM");
     web.kill("SIGTERM");
     expect(await once(web, "exit")).toEqual([0, null]);
   });

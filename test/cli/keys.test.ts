@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { server } from "../server/command.ts";
+import { RunningCommand, server } from "../server/command.ts";
 import { type Answer, answer, curfew } from "./stage.ts";
 
 let folder: string;
@@ -21,7 +21,7 @@ async function keyFile() {
 }
 
 const listed = async (file: string) =>
-  (await answer(["keys", "ls", "--file", file])) as Answer & { keys: Answer[] };
+  (await answer(["keys", "ls", "--file", file])) as Answer & { items: Answer[] };
 
 describe("keys ls", () => {
   it("shows names, roles and ids, and neither keys nor whole hashes", async () => {
@@ -29,12 +29,24 @@ describe("keys ls", () => {
     const { stdout } = await curfew(["keys", "ls", "--file", file]);
     expect(stdout).toMatch(/^ID +NAME +ROLE +VALID/);
     expect(stdout).toMatch(/^[0-9a-f]{12} +mailer +worker +no end/m);
-    const { keys } = await listed(file);
+    const { items: keys } = await listed(file);
     expect(keys).toMatchObject([{ name: "mailer", not_after: null, is_expired: false }, { name: "mia" }]);
     for (const text of [stdout, JSON.stringify(keys)]) {
       expect(text).not.toContain(worker);
       expect(text).not.toMatch(/[0-9a-f]{64}/);
     }
+  });
+
+  it("without a file reads keys.json of the folder, or says how to make the first key", async () => {
+    const cwd = mkdtempSync(join(folder, "home-"));
+    const none = await new RunningCommand(["keys"], { cwd }).ended;
+    expect(none).toMatchObject({ code: 2, stdout: "" });
+    expect(none.stderr).toMatch(
+      /which key file\? .* curfew keys new --name <name> --role admin --file keys.json/,
+    );
+    await answer(["keys", "new", "--role", "admin", "--name", "mia", "--file", join(cwd, "keys.json")]);
+    const listed = await new RunningCommand(["keys"], { cwd }).ended;
+    expect(listed.stdout).toMatch(/ mia +admin /);
   });
 
   it("takes the file from the environment", async () => {
@@ -87,12 +99,12 @@ describe("keys rotate", () => {
     ])) as Answer & {
       replaced: Answer[];
     };
-    expect((await listed(file)).keys.filter(({ is_expired }) => is_expired)).toMatchObject([
+    expect((await listed(file)).items.filter(({ is_expired }) => is_expired)).toMatchObject([
       { id: replaced[0]?.id },
     ]);
     const { removed } = await answer(["keys", "rm", "--expired", "--yes", "--file", file]);
     expect(removed).toMatchObject([{ id: replaced[0]?.id }]);
-    expect((await listed(file)).keys).toHaveLength(2);
+    expect((await listed(file)).items).toHaveLength(2);
   });
 
   it("keeps the rate and the earlier end of the old key, and warns that the new one has none", async () => {
@@ -101,7 +113,7 @@ describe("keys rotate", () => {
     await answer(["keys", "new", "--role", "worker", "--name", "short", "--not-after", end, "--file", file]);
     const { stdout } = await curfew(["keys", "rotate", "short", "--file", file, "--overlap", "1h"]);
     expect(stdout).toContain("The new key has no end, and the old one had one");
-    const { keys } = await listed(file);
+    const { items: keys } = await listed(file);
     expect(String(keys.find(({ name }) => name === "short")?.not_after) < end).toBe(true);
   });
 
@@ -124,7 +136,7 @@ describe("keys rotate", () => {
     const { code, stderr } = await curfew(["keys", "rotate", "mia", "--file", file]);
     expect(code).toBe(1);
     expect(stderr).toContain("name one by its id");
-    const id = String((await listed(file)).keys.find(({ role }) => role === "producer")?.id);
+    const id = String((await listed(file)).items.find(({ role }) => role === "producer")?.id);
     expect(await answer(["keys", "rotate", id, "--file", file])).toMatchObject({ role: "producer" });
   });
 });
@@ -132,14 +144,14 @@ describe("keys rotate", () => {
 describe("keys rm", () => {
   it("removes by id, and asks first", async () => {
     const { file } = await keyFile();
-    const id = String((await listed(file)).keys[0]?.id);
+    const id = String((await listed(file)).items[0]?.id);
     const asked = await curfew(["keys", "rm", id, "--file", file]);
     expect(asked.code).toBe(2);
     expect(asked.stderr).toContain("pass --yes");
     expect(await answer(["keys", "rm", id, "--yes", "--file", file])).toMatchObject({
       removed: [{ name: "mailer" }],
     });
-    expect((await listed(file)).keys).toMatchObject([{ name: "mia" }]);
+    expect((await listed(file)).items).toMatchObject([{ name: "mia" }]);
   });
 
   it("wants to know which keys", async () => {

@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from "vitest";
 import { defineJob, type Engine, openEngine, processor } from "../../src/index.ts";
@@ -220,6 +220,8 @@ describe.each(["sqlite", "server", "postgres"])("on %s", (name) => {
   it("audit lists what operators did", async () => {
     const { items } = await ask("audit", "--limit", "200");
     expect(items.map(({ reason }) => reason)).toContain("later");
+    const who = place(name).flags[0] === "--url" ? "local" : `${userInfo().username}@`;
+    for (const { actor } of items) expect(String(actor).startsWith(who)).toBe(true);
     const { stdout } = await run("audit", "--action", String(items[0]?.action));
     expect(stdout).toMatch(/^WHEN +WHO +ACTION/);
     const limits = await run("audit", "--action", "limit.put");

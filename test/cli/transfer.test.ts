@@ -44,10 +44,10 @@ const linesOf = (text: string) =>
 describe("curfew export", () => {
   it("writes a first line, jobs and a last line that counts them", () => {
     const lines = linesOf(readFileSync(file, "utf8"));
-    expect(lines[0]).toMatchObject({ curfew: "export", version: 1, filter: {} });
+    expect(lines[0]).toMatchObject({ curfew: "export", version: 2, filter: {} });
     const ids = lines.filter(({ kind }) => kind === "job").map(({ id }) => id);
     expect(ids.toSorted()).toEqual([stage.jobs.waiting, stage.jobs.dead].toSorted());
-    expect(lines.at(-1)).toMatchObject({ curfew: "end", jobs: 2, leftOut: { running: 0 } });
+    expect(lines.at(-1)).toMatchObject({ curfew: "end", jobs: 2, left_out: { running: 0 } });
   });
 
   it("writes the same from a server, and ended jobs where asked", async () => {
@@ -170,7 +170,7 @@ describe("curfew import", () => {
     ["no export", () => "hello\n", 2, /line 1: this is no export of curfew/],
     [
       "another version",
-      (text: string) => text.replace('"version":1', '"version":9'),
+      (text: string) => text.replace('"version":2', '"version":9'),
       2,
       /version 9 is not known/,
     ],

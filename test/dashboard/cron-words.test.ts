@@ -10,6 +10,8 @@ describe("a cron in words", () => {
     ["0 * * * *", "every hour"],
     ["@hourly", "every hour"],
     ["@daily", "at 00:00"],
+    ["@every 5m", "every 5 minutes"],
+    ["@every 1d", "every day"],
     ["@weekly", "at 00:00 every Sunday"],
     ["@yearly", "at 00:00 on day 1 in January"],
     ["0 */6 * * *", "every 6 hours"],

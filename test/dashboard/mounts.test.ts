@@ -1,9 +1,13 @@
-import { createServer as createHttp, type IncomingMessage } from "node:http";
+import "reflect-metadata";
+import { createServer as createHttp, type IncomingMessage, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { serve } from "@hono/node-server";
+import { Controller, Get, Module } from "@nestjs/common";
+import { NestFactory } from "@nestjs/core";
 import express from "express";
 import fastify from "fastify";
 import { Hono } from "hono";
+import Koa from "koa";
 import { describe, expect, it } from "vitest";
 import { type CurfewServer, createServer } from "../../src/server/app.ts";
 import { nodeListener } from "../../src/server/node-listener.ts";
@@ -31,7 +35,11 @@ async function inExpress(server: CurfewServer): Promise<App> {
   app.use(BASE, nodeListener(server));
   app.use(express.json());
   app.get("/own", (_request, response) => void response.send("the application's own page"));
-  const http = createHttp(app).listen(0, "127.0.0.1");
+  return listening(app);
+}
+
+async function listening(listener: RequestListener): Promise<App> {
+  const http = createHttp(listener).listen(0, "127.0.0.1");
   await new Promise((resolve) => http.once("listening", resolve));
   const { port } = http.address() as AddressInfo;
   return {
@@ -42,6 +50,45 @@ async function inExpress(server: CurfewServer): Promise<App> {
         http.closeAllConnections();
       }),
   };
+}
+
+async function inKoa(server: CurfewServer): Promise<App> {
+  const app = new Koa();
+  const listener = nodeListener(server);
+  app.use((context, next) => {
+    if (isKnown(context.get("cookie"))) Object.assign(context.req, { user: "ana" });
+    if (!context.path.startsWith(`${BASE}/`)) return next();
+    context.respond = false;
+    listener(context.req, context.res);
+    return undefined;
+  });
+  app.use((context) => {
+    if (context.path === "/own") context.body = "the application's own page";
+  });
+  return listening(app.callback());
+}
+
+class OwnPages {
+  own() {
+    return "the application's own page";
+  }
+}
+Get("own")(OwnPages.prototype, "own", Object.getOwnPropertyDescriptor(OwnPages.prototype, "own") as never);
+Controller()(OwnPages);
+
+class AppModule {}
+Module({ controllers: [OwnPages] })(AppModule);
+
+/** Nest adds its body parsers when it starts to listen, behind what the application uses before. */
+async function inNest(server: CurfewServer): Promise<App> {
+  const app = await NestFactory.create(AppModule, { logger: false, forceCloseConnections: true });
+  app.use((request: IncomingMessage, _response: unknown, next: () => void) => {
+    if (isKnown(request.headers.cookie)) Object.assign(request, { user: "ana" });
+    next();
+  });
+  app.use(BASE, nodeListener(server));
+  await app.listen(0, "127.0.0.1");
+  return { url: (await app.getUrl()).replace("localhost", "127.0.0.1"), close: () => app.close() };
 }
 
 async function inFastify(server: CurfewServer): Promise<App> {
@@ -87,6 +134,8 @@ describe.skipIf(!hasChromium)("a dashboard inside of an application", () => {
     ["Express", inExpress],
     ["Fastify", inFastify],
     ["Hono", inHono],
+    ["Koa", inKoa],
+    ["NestJS", inNest],
   ])("is live and acts under a path of %s, by its login", async (_name, mount) => {
     await using browser = await openBrowser();
     const test = await openTestEngine({ startAt: "2026-11-02T14:30:00Z" });

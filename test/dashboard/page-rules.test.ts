@@ -1,5 +1,7 @@
+import { readdir, readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import type { Queue, Timeout, WireEvent, Worker, WorkflowStep } from "../../src/dashboard/api/wire.ts";
+import { wordsOf } from "../../src/dashboard/pages/job/action-words.ts";
 import { linesOf } from "../../src/dashboard/pages/queues/queue-lines.ts";
 import { needOf, rulesOf, sortedQueues } from "../../src/dashboard/pages/queues/queue-words.ts";
 import { findingsOf } from "../../src/dashboard/pages/system/findings.ts";
@@ -74,6 +76,8 @@ describe("a queue", () => {
       enqueued,
       discarded: 0,
       cancelled: 0,
+      late: 0,
+      near_misses: 0,
     });
     const { jobs, waits } = linesOf(queue("a", { depth: 3, counts: { ...COUNTS, active: 1 } }), [
       point(5, 0),
@@ -186,6 +190,7 @@ describe("the graph of a workflow", () => {
 describe("findings", () => {
   const nothing = {
     session: undefined,
+    doctor: undefined,
     config: undefined,
     health: undefined,
     maintenance: undefined,
@@ -204,6 +209,49 @@ describe("findings", () => {
       health: { status: "unhealthy", version: "", backend: { type: "x", status: "", latency_ms: 2_000 } },
     });
     expect(found.map(({ id }) => id)).toEqual(["store", "lonely", "clock"]);
+  });
+
+  it("are the doctor's where it may be asked, and those that only a browser can see", () => {
+    const found = findingsOf({
+      ...nothing,
+      offset: 60_000,
+      queues: [queue("a", { counts: { ...COUNTS, available: 1 } })],
+      doctor: {
+        checked_at: "",
+        passed: [],
+        findings: [
+          { code: "store_slow", level: "warning", sentence: "The store is slow.", action: "Look at it." },
+          { code: "queue_without_worker", level: "error", sentence: "Nobody takes a.", action: "Start one." },
+        ],
+      },
+    });
+    expect(found.map(({ id, to }) => [id, to])).toEqual([
+      ["queue_without_worker", "queues"],
+      ["store_slow", undefined],
+      ["clock", undefined],
+    ]);
+  });
+});
+
+describe("advice on a job", () => {
+  const words = (text: string) => wordsOf({ name: "retry", target: null, text });
+
+  it("names buttons and pages where the server names calls of the library", () => {
+    expect(words('Mend the cause, then call engine.retry("1").')).toBe("Mend the cause, then press Retry.");
+    expect(words('Wait, call engine.extend("1", …) if it needs longer, or engine.cancel("1").')).toBe(
+      "Wait, press Extend if it needs longer, or press Cancel.",
+    );
+    expect(words('Call engine.queues.resume("a").')).toBe("Resume the queue.");
+    expect(words("Start a worker.")).toBe("Start a worker.");
+  });
+
+  it("of every kind is free of calls", async () => {
+    const folder = new URL("../../src/core/job/why/", import.meta.url);
+    const files = (await readdir(folder)).filter((name) => name.endsWith(".ts"));
+    const texts = await Promise.all(files.map((name) => readFile(new URL(name, folder), "utf8")));
+    const calls = texts.flatMap((text) => text.match(/[^"`]*engine\.[a-z.]+\([^`]*/g) ?? []);
+    expect(calls.length).toBeGreaterThan(10);
+    for (const call of calls) expect(words(call.replaceAll(/\$\{[^}]*\}/g, "x"))).not.toMatch(/engine\./);
   });
 });
 

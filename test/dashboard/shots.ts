@@ -170,7 +170,7 @@ try {
       if (names.length > 0 && !names.includes(shot.name) && !names.includes(name)) continue;
       await using opened = await openPage(browser, await addressOf(url, shot), options);
       await settled(opened.page);
-      await shoot(opened.page, shot, name, options.width ?? 1440);
+      await shoot(opened.page, shot, name, options.width ?? 1280);
       for (const problem of opened.problems) console.error(`${name}: ${problem}`);
       console.log(`${name}.png`);
     }

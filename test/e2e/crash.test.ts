@@ -1,7 +1,6 @@
-import pg from "pg";
 import { describe, expect, it } from "vitest";
-import { startOwnPostgres } from "../postgres.ts";
 import { type CrashReport, crashRun } from "./crash/crash-run.ts";
+import { startHurtPostgres } from "./crash/hurt-postgres.ts";
 import { storeAddresses } from "./support/addresses.ts";
 
 /** A sample; `npm run test:long` crashes for ten minutes. The seed of a run is printed with its numbers. */
@@ -29,24 +28,10 @@ describe.concurrent("worker processes that are killed, stopped and cut off", () 
   it("PostgreSQL, its backends terminated and itself killed: every acknowledged job has exactly one verdict", {
     timeout: LIMIT,
   }, async () => {
-    await using server = await startOwnPostgres();
-    let hurts = 0;
-    const hurtStore = async () => {
-      hurts += 1;
-      if (hurts % 3 === 0) await server.crash();
-      else await terminateBackends(server.url);
-    };
+    const { server, hurtStore } = await startHurtPostgres();
+    await using _stopped = server;
     const report = await crashRun({ store: server.url, seconds: SECONDS, seed: SEED, workers: 3, hurtStore });
     expectWhole("PostgreSQL", report);
     expect(report.storeHurts).toBeGreaterThan(SECONDS / 20);
   });
 });
-
-async function terminateBackends(url: string): Promise<void> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  await client.query(
-    "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and backend_type = 'client backend'",
-  );
-  await client.end();
-}

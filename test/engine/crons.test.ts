@@ -211,7 +211,8 @@ describe("put", () => {
       [{ options: { meta: { cron: 1 } } }, "options.meta.cron"],
       [{ options: { timeouts: { attempt: 5 } } }, "options.timeouts.attempt"],
       [{ ifExists: "replace" }, "ifExists"],
-      [{ every: "1h" }, "every"],
+      [{ every: "1h" }, "cron"],
+      [{ evry: "1h" }, "evry"],
     ];
     for (const [more, field] of cases)
       await expect(put(more), JSON.stringify(more)).rejects.toMatchObject({ field });

@@ -93,3 +93,24 @@ describe("3.9 the error kept on the job, exactly", () => {
     });
   });
 });
+
+describe("3.9 the line of a timeout in the job's log", () => {
+  it("comes after the lines that the handler wrote before its verdict", async () => {
+    const stage = await openStage();
+    const { definition, processors } = jobWith(
+      ({ signal, log }) =>
+        new Promise((_, reject) => {
+          signal.addEventListener("abort", () => {
+            log("the last words");
+            reject(signal.reason);
+          });
+        }),
+      { retry: { attempts: 1 }, timeouts: { attempt: "10s", grace: "5s" } },
+    );
+    stage.work(processors);
+    const job = await stage.engine.enqueue(definition);
+    await stage.advance("15s");
+    const { lines } = await job.logs();
+    expect(lines.map(({ message }) => message)).toEqual(["the last words", "Timed out after 10s"]);
+  });
+});

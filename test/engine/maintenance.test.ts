@@ -92,6 +92,7 @@ describe("maintenance", () => {
       startedAt,
       endsAt: null,
       estimatedEnd: engine.now() + 3_600_000,
+      by: { actor: "mia", reason: null, host: null },
     });
     await engine.maintenance.end({ actor: "tom", reason: "done" });
     const { entries } = await engine.audit.read();

@@ -116,6 +116,39 @@ describe("statistics", () => {
     expect((await stage.engine.stats()).total).toMatchObject({ completed: 2, enqueued: 2 });
   });
 
+  it("return the last count of live jobs while a slow one runs, but not for long", async () => {
+    const counting: (() => void)[] = [];
+    const delay = () => new Promise<void>((resolve) => counting.push(resolve));
+    const stage = await openStage({
+      store: (clock) =>
+        faultyStore(createMemoryStore({ clock }), (call) =>
+          call === "inspect.live" ? { delay } : undefined,
+        ),
+    });
+    const available = async () => (await stage.engine.stats()).total.depth.available;
+    const answer = async () => {
+      await stage.advance("1s");
+      counting.shift()?.();
+      await stage.advance("1ms");
+    };
+    await stage.engine.enqueue(brief, payload(1));
+    const first = available();
+    await answer();
+    expect(await first).toBe(1);
+    await stage.engine.enqueue(brief, payload(1));
+    await stage.advance("21s");
+    expect(await available()).toBe(1);
+    expect(await available()).toBe(1);
+    expect(counting).toHaveLength(1);
+    await answer();
+    expect(await available()).toBe(2);
+    await stage.engine.enqueue(brief, payload(1));
+    await stage.advance("1m");
+    const late = available();
+    await answer();
+    expect(await late).toBe(3);
+  });
+
   it("refuse bad queries", async () => {
     const { engine } = await openStage();
     const refused = (query: object, field: string) =>

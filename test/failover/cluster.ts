@@ -192,11 +192,20 @@ export interface Cluster extends AsyncDisposable {
   rebuild(): Promise<void>;
 }
 
-export async function startCluster(options: { readonly synchronous?: boolean } = {}): Promise<Cluster> {
+interface ClusterOptions {
+  readonly synchronous?: boolean;
+  /** The folder with `initdb` and `pg_ctl`; by default that of the package in `node_modules`. */
+  readonly programs?: string;
+}
+
+export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
   const folder = await mkdtemp(join(tmpdir(), "curfew-failover-programs-"));
   const account = await unprivileged();
   if (account) await chown(folder, account.uid, account.gid);
-  const programs = await findPrograms(installedBinaries(), folder, account);
+  const programs: Programs =
+    options.programs === undefined
+      ? await findPrograms(installedBinaries(), folder, account)
+      : { initdb: join(options.programs, "initdb"), pg_ctl: join(options.programs, "pg_ctl") };
   const machine = { programs, account, password: randomBytes(12).toString("hex") };
   const primary = await PgServer.prepare(machine);
   const standby = await PgServer.prepare(machine);

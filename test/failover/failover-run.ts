@@ -19,6 +19,8 @@ export interface LaneOptions {
   readonly jobs: number;
   /** Whether commits wait for the standby. Without that, a promotion may lose what was acknowledged. */
   readonly synchronous: boolean;
+  /** The folder with `initdb` and `pg_ctl`; by default that of the package in `node_modules`. */
+  readonly programs?: string;
   readonly onLine?: (line: string) => void;
 }
 
@@ -32,6 +34,8 @@ export interface Promotion {
 }
 
 export interface LaneReport {
+  /** As in 18.4. */
+  readonly serverVersion: string;
   readonly promotions: readonly Promotion[];
   readonly acknowledged: number;
   /** Acknowledged jobs that are not in the store any more. */
@@ -81,8 +85,8 @@ class Ledger {
 
 /** Runs jobs through promotions, and compares a ledger with what the last primary has. */
 export async function runFailover(options: LaneOptions): Promise<LaneReport> {
-  const { promotions: count, jobs, synchronous, onLine = () => {} } = options;
-  await using cluster = await startCluster({ synchronous });
+  const { promotions: count, jobs, synchronous, programs, onLine = () => {} } = options;
+  await using cluster = await startCluster({ synchronous, ...(programs !== undefined && { programs }) });
   await using proxy = await TcpProxy.start(cluster.primary.port);
   const ledger = new Ledger();
   const stage = await open(proxy.through(cluster.primary.url), ledger);
@@ -237,7 +241,9 @@ async function reportOf(
   const isCompleted = (id: string) => completed.has(id);
   const lost = acknowledged.filter((id) => !isCompleted(id) && !waiting.has(id));
   if (!stage.worker.status().ready) throw new Error(`the worker is unready: ${stage.worker.status().reason}`);
+  const [server] = await cluster.primary.query<{ server_version: string }>("show server_version");
   return {
+    serverVersion: server?.server_version.split(" ")[0] ?? "unknown",
     promotions,
     acknowledged: acknowledged.length,
     lost: lost.length,

@@ -174,6 +174,17 @@ describe("fired timeouts", () => {
     expect((await stage.get("/admin/timeouts-fired?mode=fail")).body.items).toMatchObject([
       { job_id: unstarted.id },
     ]);
+    const second = await stage.get("/admin/timeouts-fired?per_page=1&page=2");
+    fits("GET", "/admin/timeouts-fired", second);
+    expect(second.body.items).toMatchObject([{ job_id: late.id }]);
+    expect(second.body.pagination).toMatchObject({
+      total: 2,
+      total_is_exact: true,
+      page: 2,
+      has_more: false,
+    });
+    const first = await stage.get("/admin/timeouts-fired?per_page=1");
+    expect(first.body.pagination).toMatchObject({ page: 1, has_more: true });
     const forward = await stage.get("/admin/timeouts-fired?cursor=0&limit=1");
     expect(forward.body.items).toMatchObject([{ job_id: late.id }]);
     expect((await stage.get("/admin/timeouts-fired?kind=odd")).status).toBe(400);

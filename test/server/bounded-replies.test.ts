@@ -22,6 +22,22 @@ it("a page of large jobs ends early, and its cursor continues until all are read
   }
 });
 
+it("an export of large jobs ends its pages early, and its cursor continues until all are read", async () => {
+  await using stage = await openStage();
+  for (let count = 0; count < 12; count++) await stage.enqueue({}, { args: [LARGE] });
+  const seen = new Set<string>();
+  let cursor: string | null = null;
+  do {
+    const { body } = await stage.get(
+      `/admin/export?per_page=200${cursor === null ? "" : `&cursor=${cursor}`}`,
+    );
+    expect(JSON.stringify(body).length).toBeLessThan(6_000_000);
+    for (const { id } of body.lines) seen.add(id);
+    cursor = body.next_cursor;
+  } while (cursor !== null);
+  expect(seen.size).toBe(12);
+});
+
 it("a fetch hands out at most 16 MB, and the rest stays available", async () => {
   await using stage = await openStage();
   for (let count = 0; count < 25; count++) await stage.enqueue({}, { args: [LARGE] });

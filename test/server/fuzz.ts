@@ -3,6 +3,8 @@
  * found is printed with the request that did it. `--store postgres://…` puts a database behind it, in real time.
  */
 import { parseArgs } from "node:util";
+import { addRun } from "../support/run-report.ts";
+import { wholeNumber } from "../support/whole-number.ts";
 import { fuzz, fuzzStore } from "./fuzz/run.ts";
 import { fuzzSocket } from "./fuzz/socket.ts";
 
@@ -11,10 +13,18 @@ const { values } = parseArgs({
     requests: { type: "string", default: "1000000" },
     seed: { type: "string", default: "1" },
     store: { type: "string" },
+    report: { type: "string" },
   },
 });
-const requests = Number(values.requests);
-const seed = Number(values.seed);
+const requests = wholeNumber("requests", values.requests, 1);
+const seed = wholeNumber("seed", values.seed);
+const startedAt = performance.now();
+
+function keep(on: string, store: string, sent: number, findings: readonly string[]): void {
+  const command = `npm run fuzz -- --requests ${requests} --seed ${seed}${store}`;
+  addRun(values.report, "fuzz", { command, on, startedAt, counts: { requests: sent }, findings });
+}
+
 const MOST_GROWTH = 32_000_000;
 const shown = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
 
@@ -24,6 +34,8 @@ if (values.store !== undefined) {
   console.log(
     `${sent} sent, by status ${JSON.stringify(Object.fromEntries(statuses))}, ${findings.length} findings`,
   );
+  const [kind] = values.store.split(":");
+  keep(kind?.startsWith("postgres") ? "PostgreSQL" : `${kind}`, " --store <address>", sent, findings);
   process.exit(findings.length === 0 ? 0 : 1);
 }
 
@@ -47,4 +59,5 @@ console.log(
   `over a socket: ${socket.sent} sent, by status ${JSON.stringify(Object.fromEntries(socket.statuses))}`,
 );
 console.log(`${findings.length} findings`);
+keep("memory", "", report.sent + socket.sent, findings);
 process.exit(findings.length === 0 ? 0 : 1);

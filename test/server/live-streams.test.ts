@@ -128,6 +128,7 @@ describe("live figures", () => {
         event: "metrics",
         data: {
           queues: [{ queue: "default", available: 1, active: 0, scheduled: 0, retryable: 0 }],
+          oldest_wait_ms: 0,
           throughput: {
             processed_per_second: 0,
             failed_per_second: 0,
@@ -154,6 +155,7 @@ describe("live figures", () => {
     await stage.advance("2s");
     expect(line.read().find(({ event }) => event === "metrics")?.data).toMatchObject({
       queues: [{ retryable: 1 }],
+      oldest_wait_ms: null,
       workers: { total: 1, active: [{ id: "w-1", state: "running", activeJobs: 0 }] },
       error_rate: 100,
     });

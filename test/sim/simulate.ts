@@ -28,9 +28,8 @@ export interface SimOptions {
   readonly mutation?: Mutation;
   /** Some processes are 50 to 500 ms away from the store. It draws from dice of its own: without it, a seed stays what it is. */
   readonly isDistant?: boolean;
-  /** Keeps the timeline; `onLine` hears of it as it is written. */
+  /** Keeps the timeline. */
   readonly isTraced?: boolean;
-  readonly onLine?: (line: string) => void;
 }
 
 export interface SimReport {
@@ -104,7 +103,7 @@ class World {
   readonly #dice: Dice;
   #figures = { ended: 0, counted: 0 };
 
-  constructor({ seed, mutation = {}, isDistant = false, isTraced = false, onLine }: SimOptions) {
+  constructor({ seed, mutation = {}, isDistant = false, isTraced = false }: SimOptions) {
     const scheduler = this.#scheduler;
     const now = () => scheduler.now;
     this.#plan = isDistant ? withAllTypes(planOf(seed)) : planOf(seed);
@@ -112,7 +111,6 @@ class World {
     this.#trace = new Trace({
       isKept: isTraced,
       now: () => scheduler.now - EPOCH,
-      ...(onLine && { onLine }),
     });
     this.checker = new Checker({
       now,

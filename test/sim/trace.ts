@@ -5,12 +5,10 @@ export class Trace {
   readonly lines: string[] = [];
   readonly #isKept: boolean;
   readonly #now: () => number;
-  readonly #onLine: ((line: string) => void) | undefined;
 
-  constructor(options: { isKept: boolean; now: () => number; onLine?: (line: string) => void }) {
+  constructor(options: { isKept: boolean; now: () => number }) {
     this.#isKept = options.isKept;
     this.#now = options.now;
-    this.#onLine = options.onLine;
   }
 
   /** Whether building a line is worth it. */
@@ -20,9 +18,7 @@ export class Trace {
 
   add(who: string, what: string): void {
     if (!this.#isKept) return;
-    const line = `${(this.#now() / 1_000).toFixed(4).padStart(10)} s  ${who.padEnd(8)} ${what}`;
-    this.lines.push(line);
-    this.#onLine?.(line);
+    this.lines.push(`${(this.#now() / 1_000).toFixed(4).padStart(10)} s  ${who.padEnd(8)} ${what}`);
   }
 
   hash(): string {

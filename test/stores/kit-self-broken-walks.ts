@@ -40,6 +40,20 @@ export const BROKEN_LINES = {
     })),
     foundBy: [[LINES, "queues with available jobs"]],
   },
+  "takes the job that runs next for the oldest one": {
+    change: inspectWith((inspect) => ({
+      async oldestReady(limit) {
+        const oldest = await inspect.oldestReady(limit);
+        const { jobs } = await inspect.page({ filter: { state: "available" }, after: null }, 100);
+        return oldest.map((job) => {
+          const ofQueue = jobs.filter(({ queue }) => queue === job.queue);
+          const next = ofQueue.reduce((a, b) => (b.rank < a.rank ? b : a), ofQueue[0] ?? job);
+          return { queue: next.queue, id: next.id, rank: next.rank, createdAt: next.createdAt };
+        });
+      },
+    })),
+    foundBy: [[LINES, "the oldest available job"]],
+  },
   "forgets the unique keys of finished jobs": {
     change: inspectWith((inspect) => ({
       async uniqueKeys(ids) {

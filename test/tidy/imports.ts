@@ -13,11 +13,15 @@ const ALLOWED: Record<string, readonly string[]> = {
   server: ["core", "ports", "ojs", "engine"],
   client: ["core", "ports", "ojs", "engine", "sandbox"],
   "open.ts": ["core", "ports", "engine", "stores", "sandbox"],
+  // Reads other job systems and writes through an engine that it is given.
+  migrate: ["core", "ports", "engine"],
   demo: ["core", "ports", "engine", "sandbox"],
-  cli: ["core", "ports", "engine/runtime", "open.ts", "server", "client", "demo", "tracing.ts"],
+  cli: ["core", "ports", "engine/runtime", "open.ts", "server", "client", "demo", "migrate", "tracing.ts"],
   // A program for the browser: all that it knows of the server it learns over HTTP.
   dashboard: [],
   testing: ["core", "ports", "engine", "stores/memory"],
+  // Its file testing.ts is an entry of its own, which puts an application under virtual time.
+  nestjs: ["core", "ports", "engine", "open.ts", "testing"],
   "timeouts.ts": ["core", "ports", "engine", "open.ts"],
   "tracing.ts": ["core", "ports"],
   "index.ts": ["core", "ports", "ojs", "engine", "stores", "sandbox", "server", "client", "open.ts"],
@@ -67,6 +71,8 @@ function resolve(path: string, from: string): string | undefined {
   if (from === "curfew/client") return "src/client/index.ts";
   if (from === "curfew/calls") return "src/calls/index.ts";
   if (from === "curfew/timeouts") return "src/timeouts.ts";
+  if (from === "curfew/nestjs") return "src/nestjs/index.ts";
+  if (from === "curfew/nestjs/testing") return "src/nestjs/testing.ts";
   if (from === "curfew/tracing") return "src/tracing.ts";
   return undefined;
 }

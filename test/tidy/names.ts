@@ -133,8 +133,8 @@ function unitProblem(name: string): { says: string; fix: string } | undefined {
 
 const CHECKED_FOLDERS = /^(src|test|web|bench|scripts|examples|docs|tools)\//;
 const KEBAB = /^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)*$/;
-/** Names that tools and people look for in capitals. */
-const CONVENTIONAL = new Set(["README.md", "CHANGELOG.md"]);
+/** Names that tools and people look for: in capitals, and what Next.js calls a part of a path. */
+const CONVENTIONAL = new Set(["README.md", "CHANGELOG.md", "[id]"]);
 
 /** One way to write a file name, which also keeps file systems that ignore case out of trouble. */
 export function fileNames(files: readonly Pick<TextFile, "path">[]): Finding[] {

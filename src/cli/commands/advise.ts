@@ -59,10 +59,15 @@ const COLUMNS: readonly Column<Fields>[] = [
   },
   { title: "TIMEOUT", show: ({ timeout_ms }) => ms(timeout_ms, "none"), align: "right" },
   { title: "SUGGESTED", show: ({ suggested_timeout_ms }) => ms(suggested_timeout_ms), align: "right" },
-  { title: "P50", show: ({ run }) => ms((run as Fields | null)?.p50), align: "right" },
+  { title: "P50", show: ({ run }) => ms((run as Fields | null)?.p50), align: "right", drop: 2 },
   { title: "P99", show: ({ run }) => ms((run as Fields | null)?.p99), align: "right" },
-  { title: "NEAR MISSES", show: ({ near_misses }) => String(near_misses), align: "right" },
-  { title: "TIMEOUTS", show: ({ timeouts }) => String((timeouts as Fields).execution), align: "right" },
+  { title: "NEAR MISSES", show: ({ near_misses }) => String(near_misses), align: "right", drop: 3 },
+  {
+    title: "TIMEOUTS",
+    show: ({ timeouts }) => String((timeouts as Fields).execution),
+    align: "right",
+    drop: 1,
+  },
 ];
 
 export function adviceText(rows: readonly Fields[]): string {

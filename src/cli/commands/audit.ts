@@ -17,7 +17,7 @@ interface AuditOptions {
 const columns = (now: number): Column<Fields>[] => [
   { title: "WHEN", show: ({ at }) => relativeText(at, now) },
   { title: "WHO", show: ({ actor }) => printable(String(actor)), shrinkTo: 8 },
-  { title: "ACTION", show: ({ action }) => printable(String(action)) },
+  { title: "ACTION", show: ({ action }) => printable(String(action)), shrinkTo: 12 },
   { title: "ON", show: (entry) => printable(targetOf(entry)), shrinkTo: 12 },
   { title: "REASON", show: ({ reason }) => printable(String(reason ?? "")), shrinkTo: 10 },
 ];

@@ -37,11 +37,11 @@ function onCron(target: Target, name: string, ask: (path: string) => Promise<Fie
 const columns = (now: number): Column<Fields>[] => [
   { title: "CRON", show: ({ name }) => printable(String(name)), shrinkTo: 12 },
   { title: "STATE", show: ({ status }) => paintState(String(status)) },
-  { title: "WHEN", show: ({ expression }) => printable(String(expression)) },
-  { title: "ZONE", show: ({ timezone }) => printable(String(timezone)) },
+  { title: "WHEN", show: ({ expression }) => printable(String(expression)), shrinkTo: 12 },
+  { title: "ZONE", show: ({ timezone }) => printable(String(timezone)), shrinkTo: 10, drop: 2 },
   { title: "NEXT", show: ({ next_run_at }) => relativeText(next_run_at, now) },
-  { title: "LAST", show: ({ last_run_at }) => relativeText(last_run_at, now) },
-  { title: "TYPE", show: ({ type }) => printable(String(type)), shrinkTo: 10 },
+  { title: "LAST", show: ({ last_run_at }) => relativeText(last_run_at, now), drop: 3 },
+  { title: "TYPE", show: ({ type }) => printable(String(type)), shrinkTo: 10, drop: 1 },
 ];
 
 function declareList(command: Command): void {
@@ -98,7 +98,7 @@ function cronText(cron: Fields, runs: readonly Fields[], now: number): string {
         title: "STATE",
         show: ({ state, skipped }) => (skipped ? `skipped: ${skipped}` : paintState(String(state ?? "-"))),
       },
-      { title: "", show: ({ manual }) => (manual ? "by hand" : "") },
+      { title: "", show: ({ manual }) => (manual ? "by hand" : ""), drop: 1 },
     ],
     runs,
   );
@@ -137,7 +137,7 @@ async function next(
       [
         { title: "IN", show: ({ at }) => relativeTime(Date.parse(at), now) },
         { title: printable(String(timezone)).toUpperCase(), show: (each) => each.local },
-        { title: "UTC INSTANT", show: ({ at }) => at },
+        { title: "UTC INSTANT", show: ({ at }) => at, drop: 1 },
       ],
       items,
     ),

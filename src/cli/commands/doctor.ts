@@ -6,7 +6,7 @@ import type { Output } from "../output/output.ts";
 import { dim, type Format, paint, printable } from "../output/paint.ts";
 import { wrapText } from "../output/wrap.ts";
 import { act } from "../run-command.ts";
-import { type Fields, MissingFile } from "../target.ts";
+import { type Fields, MissingFile, OldSchema } from "../target.ts";
 
 interface DoctorOptions {
   readonly strict?: boolean;
@@ -24,7 +24,7 @@ export function register(command: Command): void {
     json: '{"is_ok","findings":[{"code","level","sentence","action","link"}],"passed":[{"code","text"}],"checked_at"?,"facts"?}',
     more: [
       "It ends with 0 if there is no error, 1 if there is one, and 3 if the store or server cannot be reached. Against a",
-      "server it looks at the process of the server. It writes nothing, except pending migrations of a store.",
+      "server it looks at the process of the server. It writes nothing.",
     ].join("\n"),
   });
   act<DoctorOptions>(
@@ -51,7 +51,15 @@ async function unreachable(error: CommandFailed): Promise<Fields> {
   ]);
   const here = await processFacts(process.cwd());
   const missingFile = error instanceof MissingFile ? error.path : undefined;
-  const facts = { openProblem: error.message, missingFile, process: here, store: null, work: null };
+  const oldSchema = error instanceof OldSchema ? error.versions : undefined;
+  const facts = {
+    openProblem: error.message,
+    missingFile,
+    oldSchema,
+    process: here,
+    store: null,
+    work: null,
+  };
   return { is_ok: false, ...examine(facts) };
 }
 

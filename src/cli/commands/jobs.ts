@@ -10,6 +10,7 @@ import { onJob, onMeantJob } from "../not-found.ts";
 import { dim, paint, paintState, printable } from "../output/paint.ts";
 import { fieldsText, tableText } from "../output/table.ts";
 import { relativeText, relativeTime } from "../output/times.ts";
+import { wrapText } from "../output/wrap.ts";
 import { act, type TargetContext } from "../run-command.ts";
 import type { Fields, Query } from "../target.ts";
 import { inCommands, whyText, withCommands } from "../why-text.ts";
@@ -183,7 +184,7 @@ function declareWhy(command: Command): void {
     .argument("<id>", "its id, or at least its first 8 characters");
   withPage(withTarget(command), {
     examples: [[`why ${ID}`, "act on the first reason"]],
-    json: '{"job_id","state","asked_at","reasons":[{"code","sentence","since","until","who","link","action":{"name","target","text","command"}}]}',
+    json: '{"job_id","state","held_by"?,"asked_at","reasons":[{"code","sentence","since","until","who","link","action":{"name","target","text","command"}}]}',
   });
   act(command, async ({ target, output }, _options, [id]) => {
     const why = await onMeantJob(target, id as string, (path) => target.get(`${path}/why`));
@@ -197,12 +198,25 @@ function declareExplain(command: Command): void {
     .argument("<id>", "its id, or at least its first 8 characters");
   withPage(withTarget(command), {
     examples: [[`explain ${ID}`, "where its timeouts and retries come from"]],
-    json: '{"fields":[{"field","value","source","lost"}],"instants":{name: epoch milliseconds or null},"fixed","warnings"}',
+    json: '{"fields":[{"field","value","source","lost"}],"instants":{name: instant or null},"fixed","warnings"}',
   });
   act(command, async ({ target, output }, _options, [id]) => {
     const { explanation } = await onMeantJob(target, id as string, (path) => target.get(`${path}/explain`));
-    output.answer(explanation, () => explanationText(explanation as Fields, target.now()));
+    const { instants, ...rest } = explanation as Fields;
+    output.answer({ ...rest, instants: instantTexts(instants as Fields) }, () =>
+      explanationText(explanation as Fields, target.now()),
+    );
   });
+}
+
+/** Instants as in all other answers; the library and the server give them as numbers here. */
+function instantTexts(instants: Fields): Fields {
+  return Object.fromEntries(
+    Object.entries(instants).map(([name, at]) => [
+      name,
+      typeof at === "number" ? new Date(at).toISOString() : at,
+    ]),
+  );
 }
 
 function explanationText(explanation: Fields, now: number): string {
@@ -214,7 +228,7 @@ function explanationText(explanation: Fields, now: number): string {
       { title: "LIMIT", show: ({ field }) => String(field) },
       { title: "VALUE", show: ({ value }) => printable(String(value)), shrinkTo: 16 },
       { title: "SET BY", show: ({ source }) => String(source) },
-      { title: "LOST", show: ({ lost }) => printable(lostText(lost)), shrinkTo: 10 },
+      { title: "LOST", show: ({ lost }) => printable(lostText(lost)), shrinkTo: 10, drop: 1 },
     ],
     fields,
   );
@@ -222,7 +236,7 @@ function explanationText(explanation: Fields, now: number): string {
     typeof at === "number" ? [[name, relativeTime(at, now)]] : [],
   );
   const warnings = (explanation.warnings as readonly string[]).map((text) =>
-    paint("yellow", `! ${printable(text)}`),
+    paint("yellow", wrapText(`! ${printable(text)}`, "", "  ")),
   );
   const fixed = explanation.fixed
     ? "The first start of the job fixed these."

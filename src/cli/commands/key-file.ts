@@ -3,7 +3,9 @@ import { withPage } from "../declare.ts";
 import type { ListKeysOptions, RemoveKeysOptions, RotateKeyOptions } from "../manage-keys.ts";
 
 const file = () =>
-  new Option("--file <file>", "the key file of the server").makeOptionMandatory().env("CURFEW_KEYS");
+  new Option("--file <file>", "the key file of the server; keys.json here if there is one").env(
+    "CURFEW_KEYS",
+  );
 
 /** The commands on keys that exist. Their code is loaded when one of them runs. */
 export function registerKeyFile(keys: Command): void {
@@ -13,7 +15,7 @@ export function registerKeyFile(keys: Command): void {
     .addOption(file());
   withPage(ls, {
     examples: [["keys ls --file keys.json", "who has which role, and until when"]],
-    json: '{"keys":[{"id","name","role","not_after","rate","is_expired"}]}; "id" is the beginning of the hash',
+    json: '{"items":[{"id","name","role","not_after","rate","is_expired"}]}; "id" is the beginning of the hash',
   }).action(async (options: ListKeysOptions) => (await import("../manage-keys.ts")).listKeys(options));
 
   const rotate = keys

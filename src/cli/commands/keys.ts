@@ -17,7 +17,7 @@ export function register(keys: Command): void {
     .option("--file <file>", "add it to this key file; a missing file is created");
   withPage(command, {
     examples: [["keys new --role worker --name mailer --file keys.json", "a key for a worker"]],
-    json: '{"key","name","role","hash","notAfter"?}',
+    json: '{"key","name","role","hash","not_after"?}',
   }).action(async (options: NewKeyOptions) => {
     const { newKey } = await import("../new-key.ts");
     await newKey(options);

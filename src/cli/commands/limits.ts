@@ -24,8 +24,8 @@ const columns = (now: number): Column<Fields>[] => [
   { title: "RATE", show: ({ rate }) => rateText(rate as Fields | null) },
   { title: "IN USE", show: ({ active }) => String(active), align: "right" },
   { title: "WAITS", show: ({ waiting }) => String(waiting), align: "right" },
-  { title: "NEXT", show: ({ next_at }) => relativeText(next_at, now) },
-  { title: "", show: ({ override }) => (override === undefined ? "" : "set by an operator") },
+  { title: "NEXT", show: ({ next_at }) => relativeText(next_at, now), drop: 2 },
+  { title: "", show: ({ override }) => (override === undefined ? "" : "set by an operator"), drop: 1 },
 ];
 
 function rateText(rate: Fields | null): string {

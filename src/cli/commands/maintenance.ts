@@ -3,6 +3,7 @@ import { parseDuration } from "../../core/time.ts";
 import { withPage, withTarget } from "../declare.ts";
 import { dim, printable } from "../output/paint.ts";
 import { relativeText } from "../output/times.ts";
+import { wrapText } from "../output/wrap.ts";
 import { act } from "../run-command.ts";
 import type { Fields } from "../target.ts";
 
@@ -80,6 +81,7 @@ function statusText({ enabled, reason, started_at, ends_at, estimated_end }: Fie
   const end = ends_at ?? estimated_end;
   const until =
     end === null || end === undefined ? "until curfew maintenance off" : `ends ${relativeText(end, now)}`;
-  const why = typeof reason === "string" ? `\n${dim(printable(reason))}` : "";
-  return `Maintenance is on: no queue hands out jobs. It began ${relativeText(started_at, now)}, ${until}.${why}`;
+  const why = typeof reason === "string" ? `\n${dim(wrapText(printable(reason), ""))}` : "";
+  const state = `Maintenance is on: no queue hands out jobs. It began ${relativeText(started_at, now)}, ${until}.`;
+  return wrapText(state, "") + why;
 }

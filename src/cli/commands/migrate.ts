@@ -5,7 +5,7 @@ import { LOG_LEVELS } from "../output/log-levels.ts";
 export function register(command: Command): void {
   command
     .description(
-      "Apply pending migrations. Every process that opens the store does this too, if its role may.",
+      "Apply pending migrations. Programs that open the store, serve and work do this, too, if their role may; other commands do not.",
     )
     .addOption(
       new Option("--store <address>", "where jobs are kept: sqlite:<file> or postgres://…")

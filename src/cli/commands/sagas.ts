@@ -20,8 +20,8 @@ const columns = (now: number): Column<Fields>[] => [
   { title: "TYPE", show: ({ type }) => printable(String(type)), shrinkTo: 10 },
   { title: "ID", show: ({ id }) => printable(String(id)), shrinkTo: 12 },
   { title: "STATUS", show: ({ status }) => paintState(String(status)) },
-  { title: "STARTED", show: ({ started_at }) => relativeText(started_at, now) },
-  { title: "CHANGED", show: ({ changed_at }) => relativeText(changed_at, now) },
+  { title: "STARTED", show: ({ started_at }) => relativeText(started_at, now), drop: 2 },
+  { title: "CHANGED", show: ({ changed_at }) => relativeText(changed_at, now), drop: 1 },
   { title: "WAITS FOR", show: ({ pending }) => pendingText(pending), shrinkTo: 10 },
 ];
 

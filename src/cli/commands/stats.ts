@@ -103,13 +103,13 @@ const count =
 
 const COLUMNS: readonly Column<Fields>[] = [
   { title: "FROM", show: ({ timestamp }) => String(timestamp).slice(0, 16).replace("T", " ") },
-  { title: "ENQUEUED", show: count("enqueued"), align: "right" },
+  { title: "ENQUEUED", show: count("enqueued"), align: "right", drop: 1 },
   { title: "COMPLETED", show: count("completed"), align: "right" },
   { title: "FAILED", show: count("failed"), align: "right" },
-  { title: "LATE", show: count("late"), align: "right" },
-  { title: "TIMEOUTS", show: ({ timeouts }) => String(sumOf(timeouts)), align: "right" },
-  { title: "P50", show: ({ latency_p50_ms }) => msText(latency_p50_ms), align: "right" },
-  { title: "P99", show: ({ latency_p99_ms }) => msText(latency_p99_ms), align: "right" },
+  { title: "LATE", show: count("late"), align: "right", drop: 4 },
+  { title: "TIMEOUTS", show: ({ timeouts }) => String(sumOf(timeouts)), align: "right", drop: 3 },
+  { title: "P50", show: ({ latency_p50_ms }) => msText(latency_p50_ms), align: "right", drop: 5 },
+  { title: "P99", show: ({ latency_p99_ms }) => msText(latency_p99_ms), align: "right", drop: 2 },
 ];
 
 function sumOf(counts: unknown): number {
@@ -128,6 +128,7 @@ function historyText(points: readonly Fields[]): string {
   const bar: Column<Fields> = {
     title: "PROCESSED",
     show: ({ processed }) => "█".repeat(Math.ceil((Number(processed) / most) * BAR)),
+    drop: 6,
   };
   return tableText([...COLUMNS, bar], points);
 }

@@ -36,14 +36,15 @@ export function register(workers: Command): void {
 }
 
 const columns = (now: number): Column<Fields>[] => [
-  { title: "WORKER", show: ({ id }) => printable(String(id)) },
+  { title: "WORKER", show: ({ id }) => printable(String(id)), shrinkTo: 36 },
   { title: "STATE", show: ({ state }) => paintState(String(state)) },
   { title: "RUNS", show: ({ active_jobs }) => String(active_jobs), align: "right" },
-  { title: "LAST BEAT", show: ({ last_heartbeat_at }) => relativeText(last_heartbeat_at, now) },
+  { title: "LAST BEAT", show: ({ last_heartbeat_at }) => relativeText(last_heartbeat_at, now), drop: 1 },
   {
     title: "QUEUES",
     show: ({ queues }) => printable((queues as readonly string[]).join(", ")),
     shrinkTo: 10,
+    drop: 2,
   },
 ];
 

@@ -17,11 +17,11 @@ export function register(workflows: Command): void {
 const columns = (now: number): Column<Fields>[] => [
   { title: "ID", show: ({ id }) => String(id) },
   { title: "STATE", show: ({ state }) => paintState(String(state)) },
-  { title: "KIND", show: ({ type }) => String(type) },
+  { title: "KIND", show: ({ type }) => String(type), drop: 4 },
   { title: "JOBS", show: (workflow) => progressText(workflow), align: "right" },
-  { title: "STARTED", show: ({ created_at }) => relativeText(created_at, now) },
-  { title: "ENDED", show: ({ completed_at }) => relativeText(completed_at, now) },
-  { title: "NAME", show: ({ name }) => printable(String(name ?? "")), shrinkTo: 10 },
+  { title: "STARTED", show: ({ created_at }) => relativeText(created_at, now), drop: 2 },
+  { title: "ENDED", show: ({ completed_at }) => relativeText(completed_at, now), drop: 3 },
+  { title: "NAME", show: ({ name }) => printable(String(name ?? "")), shrinkTo: 10, drop: 1 },
 ];
 
 function progressText({ jobs_completed, jobs_total }: Fields): string {
@@ -92,7 +92,7 @@ function workflowText(workflow: Fields, now: number): string {
     [
       { title: "JOB", show: ({ id }) => String(id) },
       { title: "STATE", show: ({ state }) => paintState(String(state)) },
-      { title: "STARTED", show: ({ started_at }) => relativeText(started_at, now) },
+      { title: "STARTED", show: ({ started_at }) => relativeText(started_at, now), drop: 1 },
       { title: "TYPE", show: ({ type }) => printable(String(type)), shrinkTo: 10 },
     ],
     steps,

@@ -64,13 +64,9 @@ server.listen(Number(process.env.PORT ?? 3000), () => {
   console.log(\`http://localhost:\${port}/?to=you@example.com\`);
 });
 
-for (const signal of ["SIGINT", "SIGTERM"] as const) {
-  process.once(signal, async () => {
-    server.close();
-    await engine.close();
-    process.exit(0);
-  });
-}
+// A signal closes both, and the process ends when they are closed. A second signal does not cut that short.
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => server.close());
+engine.closeOnSignals();
 `;
 
 const BODY = `  await using test = await openTestEngine();

@@ -11,10 +11,14 @@ export function dim(text: string, stream?: NodeJS.WriteStream): string {
   return paint("dim", text, stream);
 }
 
-/** Replaces control characters: names and messages come from users and must not control the terminal. */
-export function printable(text: string, longest = 1_000): string {
+/** Control characters, and those that break a line or turn the direction of the text around. */
+const UNPRINTABLE =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters on purpose.
-  return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, " ").slice(0, longest);
+  /[\u0000-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+
+/** Replaces what must not reach a terminal: names and messages come from users. */
+export function printable(text: string, longest = 1_000): string {
+  return text.slice(0, longest).replace(UNPRINTABLE, " ").toWellFormed();
 }
 
 const STATES: Readonly<Record<string, Format>> = {

@@ -1,5 +1,7 @@
-import { stripVTControlCharacters } from "node:util";
 import { dim } from "./paint.ts";
+import { terminalWidth, UNBOUNDED } from "./terminal-width.ts";
+import { cutTo, displayWidth } from "./width.ts";
+import { wrapText } from "./wrap.ts";
 
 export interface Column<Row> {
   readonly title: string;
@@ -13,14 +15,6 @@ export interface Column<Row> {
 }
 
 const GAP = 2;
-/** Without a terminal nothing is cut: the output goes to a program or a file. */
-const UNBOUNDED = Number.POSITIVE_INFINITY;
-
-export function terminalWidth(stream: NodeJS.WriteStream = process.stdout): number {
-  return stream.isTTY ? stream.columns || 80 : UNBOUNDED;
-}
-
-const lengthOf = (text: string) => stripVTControlCharacters(text).length;
 
 /** Rows under titles, at most as wide as the terminal. */
 export function tableText<Row>(
@@ -42,7 +36,7 @@ export function tableText<Row>(
 }
 
 function widthOf<Row>({ title, show }: Column<Row>, rows: readonly Row[]): number {
-  return rows.reduce((most, row) => Math.max(most, lengthOf(show(row))), title.length);
+  return rows.reduce((most, row) => Math.max(most, displayWidth(show(row))), displayWidth(title));
 }
 
 /** The columns that fit after they have shrunk. */
@@ -51,7 +45,7 @@ function fitting<Row>(columns: readonly Column<Row>[], rows: readonly Row[], wid
   const least = (column: Column<Row>) =>
     Math.min(
       widthOf(column, rows),
-      Math.max(column.shrinkTo ?? Number.POSITIVE_INFINITY, column.title.length),
+      Math.max(column.shrinkTo ?? Number.POSITIVE_INFINITY, displayWidth(column.title)),
     );
   const order = columns
     .filter(({ drop }) => drop !== undefined)
@@ -65,29 +59,43 @@ function fitting<Row>(columns: readonly Column<Row>[], rows: readonly Row[], wid
   return kept;
 }
 
-/** Shrinks columns, the last one first, until the table fits. */
+/** Shrinks columns, the last one first, until the table fits. If that is not enough, the widest ones are cut. */
 function shrink<Row>(columns: readonly Column<Row>[], widths: number[], width: number): void {
   let excess = widths.reduce((sum, each) => sum + each, GAP * (widths.length - 1)) - width;
-  for (let index = columns.length - 1; index >= 0 && excess > 0; index--) {
-    const { shrinkTo, title } = columns[index] as Column<Row>;
-    if (shrinkTo === undefined) continue;
-    const least = Math.max(shrinkTo, title.length);
-    const given = Math.min(excess, Math.max(0, (widths[index] as number) - least));
+  const take = (index: number, most: number) => {
+    const given = Math.min(excess, Math.max(0, most));
     widths[index] = (widths[index] as number) - given;
     excess -= given;
+  };
+  for (let index = columns.length - 1; index >= 0 && excess > 0; index--) {
+    const { shrinkTo, title } = columns[index] as Column<Row>;
+    if (shrinkTo !== undefined)
+      take(index, (widths[index] as number) - Math.max(shrinkTo, displayWidth(title)));
+  }
+  while (excess > 0) {
+    const widest = widths.indexOf(Math.max(...widths));
+    if (widths[widest] === 1) return;
+    take(widest, 1);
   }
 }
 
 function padded(text: string, width: number, align: "right" | undefined): string {
-  const length = lengthOf(text);
-  // Cutting could remove the code that ends a colour, so a cut cell has no colours.
-  if (length > width) return `${stripVTControlCharacters(text).slice(0, Math.max(0, width - 1))}…`;
-  const space = " ".repeat(width - length);
-  return align === "right" ? space + text : text + space;
+  const shown = cutTo(text, width);
+  const space = " ".repeat(width - displayWidth(shown));
+  return align === "right" ? space + shown : shown + space;
 }
 
-/** Names and values, one pair per line. */
-export function fieldsText(fields: readonly (readonly [name: string, value: string])[]): string {
-  const width = Math.max(...fields.map(([name]) => name.length));
-  return fields.map(([name, value]) => `${dim(name.padEnd(width))}  ${value}`).join("\n");
+/** Names and values, one pair per line. A long value goes on below its beginning. */
+export function fieldsText(
+  fields: readonly (readonly [name: string, value: string])[],
+  width = terminalWidth(),
+): string {
+  const names = Math.max(...fields.map(([name]) => displayWidth(name)));
+  const indent = " ".repeat(names + GAP);
+  return fields
+    .map(([name, value]) => {
+      const space = " ".repeat(indent.length - displayWidth(name));
+      return dim(name) + space + wrapText(value, indent, indent, width).slice(indent.length);
+    })
+    .join("\n");
 }

@@ -1,8 +1,10 @@
 import { stripVTControlCharacters } from "node:util";
 import { errorText } from "../job-table.ts";
 import { dim, paint, paintState, printable } from "../output/paint.ts";
-import { type Column, tableText, terminalWidth } from "../output/table.ts";
+import { type Column, tableText } from "../output/table.ts";
+import { terminalWidth } from "../output/terminal-width.ts";
 import { relativeText, spanText } from "../output/times.ts";
+import { cutTo, displayWidth } from "../output/width.ts";
 import { wrapText } from "../output/wrap.ts";
 import type { Fields } from "../target.ts";
 import type { TopData } from "./data.ts";
@@ -122,12 +124,6 @@ function summaryText(data: TopData): string {
   ].join("  ");
 }
 
-/** A line as wide as the terminal at most; a line that is cut loses its colours. */
-function fitted(line: string, width: number): string {
-  const plain = stripVTControlCharacters(line);
-  return plain.length <= width ? line : `${plain.slice(0, Math.max(0, width - 1))}…`;
-}
-
 const NOTHING: Readonly<Record<Pane, string>> = {
   queues: "no queues",
   workers: "no workers: nothing runs jobs",
@@ -148,7 +144,8 @@ function paneLines(data: TopData, state: TopState, pane: Pane, now: number, size
   const from = Math.min(Math.max(0, at - room + 1), Math.max(0, lines.length - room));
   const shown = lines.slice(from, from + room).map((line, index) => {
     if (!isFocused || from + index !== at) return `  ${line}`;
-    return paint("inverse", `▸ ${stripVTControlCharacters(line)}`.padEnd(size.columns));
+    const text = `▸ ${stripVTControlCharacters(line)}`;
+    return paint("inverse", text + " ".repeat(Math.max(0, size.columns - displayWidth(text))));
   });
   return [title, `  ${head}`, ...shown];
 }
@@ -238,7 +235,7 @@ export function screenLines(data: TopData, state: TopState, options: ScreenOptio
     ...body.slice(0, room),
     ...Array.from({ length: Math.max(0, room - body.length) }, () => ""),
   ];
-  return [...head, ...filled, ...footer].slice(0, rows).map((line) => fitted(line, columns));
+  return [...head, ...filled, ...footer].slice(0, rows).map((line) => cutTo(line, columns));
 }
 
 /** Everything as plain text, for a file or a program that reads no JSON. */

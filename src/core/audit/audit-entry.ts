@@ -10,6 +10,27 @@ export interface By {
   readonly reason?: string;
 }
 
+/** Who made a change that lasts, as its record keeps it: an operator, or a program that named none. */
+export interface ChangedBy {
+  readonly actor: string | null;
+  readonly reason: string | null;
+  /** The machine of the program. */
+  readonly host: string | null;
+}
+
+export function changedBy(by: By | undefined, host: string | null): ChangedBy {
+  return { actor: by?.actor ?? null, reason: by?.reason ?? null, host };
+}
+
+/** `, by mia (deploy)` or `, by a program on host web-1`; nothing for a record of an older curfew. */
+export function changedByText(by: ChangedBy | null | undefined): string {
+  if (!by) return "";
+  const { actor, reason, host } = by;
+  const why = reason === null || reason === "" ? "" : ` (${reason})`;
+  if (actor !== null) return `, by ${actor}${why}`;
+  return `, by a program${host === null ? "" : ` on host ${host}`} that named no operator`;
+}
+
 /** One recorded action of an operator. It contains neither payloads nor results. */
 export interface AuditEntry {
   /** A UUIDv7. */

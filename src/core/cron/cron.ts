@@ -85,6 +85,7 @@ export interface CronBody {
 
 export const CRON_KEYS = keysOf<CronOptions>({
   cron: true,
+  every: true,
   zone: true,
   clockChange: true,
   overlap: true,

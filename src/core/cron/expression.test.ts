@@ -189,3 +189,26 @@ describe("the last instant up to now", () => {
     );
   });
 });
+
+describe("schedules by period", () => {
+  it("fire at whole periods since 1970", () => {
+    const instants = new Instants(schedule({ every: "15m" }));
+    expect(instants.after(Date.UTC(2030, 0, 1, 10, 1))).toBe(Date.UTC(2030, 0, 1, 10, 15));
+    expect(instants.after(Date.UTC(2030, 0, 1, 10, 15))).toBe(Date.UTC(2030, 0, 1, 10, 30));
+    expect(instants.lastUpTo(Date.UTC(2030, 0, 1, 12, 44), Date.UTC(2029, 0, 1))).toBe(
+      Date.UTC(2030, 0, 1, 12, 30),
+    );
+    expect(schedule({ every: "90s" })).toEqual(schedule({ cron: "@every 90s" }));
+  });
+
+  it.each<[ScheduleOptions, string]>([
+    [{ every: "500ms" }, "use whole seconds"],
+    [{ every: "0s" }, "every"],
+    [{ cron: "@every x" }, "cron"],
+    [{ every: "5m", cron: "* * * * *" }, "leave it out"],
+    [{ every: "5m", zone: "Europe/Berlin" }, "leave it out"],
+    [{}, "cron"],
+  ])("%j is refused", (options, message) => {
+    expect(() => schedule(options)).toThrow(message);
+  });
+});

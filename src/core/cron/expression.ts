@@ -1,7 +1,7 @@
 import { Cron } from "croner";
 import { Temporal } from "temporal-polyfill";
 import { refuse, refuseUnknownKeys } from "../errors.ts";
-import { INSTANT_LIMIT, type Instant } from "../time.ts";
+import { type Duration, formatDuration, INSTANT_LIMIT, type Instant, parseDuration } from "../time.ts";
 
 /**
  * What to do with a time that a clock change skips: run it later or earlier by the length of the change, or not at
@@ -18,8 +18,13 @@ export interface ClockChangeOptions {
 }
 
 export interface ScheduleOptions {
-  /** Five fields, six with seconds in front, or a shorthand such as `@hourly` or `@daily`. */
-  readonly cron: string;
+  /** Five fields, six with seconds in front, or a shorthand such as `@hourly`, `@daily` or `@every 5m`. */
+  readonly cron?: string;
+  /**
+   * Instead of `cron`: one instant per period, in whole seconds. The instants are whole periods since 1970 in UTC, so
+   * that all processes agree: `"15m"` fires on the quarter hour, `"1d"` at midnight UTC.
+   */
+  readonly every?: Duration;
   /** An IANA name such as `"Europe/Berlin"`. Default `"UTC"`. */
   readonly zone?: string;
   readonly clockChange?: ClockChangeOptions;
@@ -46,7 +51,7 @@ const SHORTHANDS: Readonly<Record<string, string>> = {
 const GAPS: readonly unknown[] = ["later", "earlier", "skip"];
 const REPEATS: readonly unknown[] = ["earlier", "later", "both"];
 const FIX =
-  'write five fields ("0 3 * * MON-FRI"), six with seconds in front, or @hourly, @daily, @midnight, @weekly, @monthly, @yearly';
+  'write five fields ("0 3 * * MON-FRI"), six with seconds in front, or @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @every 5m';
 
 /**
  * Checks a schedule. By default, a time of day that a clock change skips or repeats occurs once, as other wall-clock
@@ -54,7 +59,12 @@ const FIX =
  * instead: every ten minutes stays every ten minutes on the night of a clock change.
  */
 export function parseSchedule(options: ScheduleOptions, field: string): Schedule {
-  const { cron, clockChange = {} } = options;
+  if (options.every !== undefined) return everySchedule(options, field);
+  const { cron = "", clockChange = {} } = options;
+  if (EVERY.test(cron)) {
+    const { cron: _cron, ...rest } = options;
+    return everySchedule({ ...rest, every: cron.slice("@every ".length) as Duration }, field, "cron");
+  }
   const pattern = patternOf(cron, `${field}cron`);
   refuseUnknownKeys(clockChange, `${field}clockChange`, ["gap", "overlap"]);
   const isEveryHour = EVERY_HOUR.test(hoursOf(cron));
@@ -76,6 +86,29 @@ export function parseSchedule(options: ScheduleOptions, field: string): Schedule
       "it never matches a date: correct the day or the month",
     );
   return { cron, zone: checkZone(options.zone ?? "UTC", `${field}zone`), gap, overlap };
+}
+
+/** A schedule by its period. It is stored as the shorthand that other cron programs use. */
+function everySchedule(options: ScheduleOptions, field: string, name: "every" | "cron" = "every"): Schedule {
+  const { every, zone, clockChange, cron } = options;
+  const period = parseDuration(every, `${field}${name}`);
+  if (period % SECOND !== 0) throw refuse("invalid_cron", `${field}${name}`, every, "use whole seconds");
+  for (const [other, value] of Object.entries({ cron, clockChange, ...(zone !== "UTC" && { zone }) }))
+    if (value !== undefined)
+      throw refuse(
+        "invalid_option",
+        `${field}${other}`,
+        value,
+        "leave it out: a period counts real time in UTC",
+      );
+  return { cron: `@every ${formatDuration(period)}`, zone: "UTC", gap: "skip", overlap: "both" };
+}
+
+const EVERY = /^@every \S+$/;
+
+/** The period of a schedule in milliseconds; null if it is a cron expression. */
+function periodOf(cron: string): number | null {
+  return EVERY.test(cron) ? parseDuration(cron.slice("@every ".length), "cron") : null;
 }
 
 const EVERY_HOUR = /^(\*|\*\/1|0-23)$/;
@@ -132,12 +165,14 @@ interface Segment {
 /** Computes the instants of a schedule. */
 export class Instants {
   readonly #schedule: Schedule;
-  readonly #pattern: Cron;
+  readonly #pattern: Cron | undefined;
+  readonly #period: number | null;
   #known: readonly Segment[] = [];
 
   constructor(schedule: Schedule) {
     this.#schedule = schedule;
-    this.#pattern = patternOf(schedule.cron, "cron");
+    this.#period = periodOf(schedule.cron);
+    this.#pattern = this.#period === null ? patternOf(schedule.cron, "cron") : undefined;
   }
 
   /** The first instant after this one; null if there is none. */
@@ -187,7 +222,8 @@ export class Instants {
   }
 
   #match(local: Local): Local | null {
-    return this.#pattern.nextRun(new Date(local))?.getTime() ?? null;
+    if (this.#period !== null) return (Math.floor(local / this.#period) + 1) * this.#period;
+    return this.#pattern?.nextRun(new Date(local))?.getTime() ?? null;
   }
 
   /** A match in (after, before), both local. */

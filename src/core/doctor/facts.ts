@@ -54,13 +54,17 @@ export interface PostgresFacts {
   readonly tables: readonly TableFacts[];
 }
 
-/** What a store says about itself. */
-export interface StoreDiagnosis {
-  /** Why nothing can be written; null if it can. */
-  readonly writeProblem: string | null;
+export interface SchemaVersions {
+  /** 0 if there are no tables. */
   readonly schemaVersion: number;
   /** The newest version that this curfew knows. */
   readonly newestVersion: number;
+}
+
+/** What a store says about itself. */
+export interface StoreDiagnosis extends SchemaVersions {
+  /** Why nothing can be written; null if it can. */
+  readonly writeProblem: string | null;
   readonly sqlite?: SqliteFacts;
   readonly postgres?: PostgresFacts;
 }
@@ -111,6 +115,8 @@ export interface DoctorFacts {
   readonly openProblem: string | null;
   /** The SQLite file that does not exist, if that is the problem. */
   readonly missingFile?: string | undefined;
+  /** The versions of a store that answers and was not opened, because it lacks migrations. */
+  readonly oldSchema?: SchemaVersions | undefined;
   readonly process: ProcessFacts | null;
   readonly store: StoreFacts | null;
   readonly work: WorkFacts | null;

@@ -104,8 +104,9 @@ function diskProblem({ diskFree, diskSize, file }: SqliteFacts): Problem | strin
 export const DOCTOR_RULES = {
   store_unreachable: {
     level: "error",
-    look: ({ openProblem, missingFile, store }) => {
+    look: ({ openProblem, missingFile, oldSchema, store }) => {
       if (openProblem === null) return store && `the ${store.name} store answers in ${store.answerTime} ms`;
+      if (oldSchema) return "the store answers";
       if (missingFile !== undefined)
         return {
           sentence: `There is no file ${missingFile}.`,
@@ -154,18 +155,19 @@ export const DOCTOR_RULES = {
   },
   schema_version: {
     level: "error",
-    look: ofStore(({ diagnosis }) => {
-      if (!diagnosis) return null;
-      const { schemaVersion, newestVersion } = diagnosis;
+    look: ({ store, oldSchema }) => {
+      const versions = oldSchema ?? store?.diagnosis;
+      if (!versions) return null;
+      const { schemaVersion, newestVersion } = versions;
       if (schemaVersion === newestVersion) return `the schema has version ${schemaVersion}, the newest`;
       return {
         sentence: `The schema has version ${schemaVersion}; this curfew knows version ${newestVersion}.`,
         action:
           schemaVersion < newestVersion
-            ? "Run curfew migrate with a role that may alter tables."
+            ? "Run curfew migrate with a role that may alter tables; curfew migrate --plan shows the changes."
             : "Update curfew in this process.",
       };
-    }),
+    },
   },
   clock_offset: {
     level: "warning",

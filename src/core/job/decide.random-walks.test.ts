@@ -116,6 +116,8 @@ function eventOf(row: JobRow, said: Said, now: Instant, { nth, isLikely, flag, a
       return { type: name, results: "[]" };
     case "prioritise":
       return { type: name, priority: (nth % 201) - 100 };
+    case "reschedule":
+      return { type: name, dueAt: now + amount };
     default:
       return { type: name };
   }

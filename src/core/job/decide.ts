@@ -1,4 +1,3 @@
-import type { JobLimit } from "../limit/limit.ts";
 import type { Random } from "../random.ts";
 import { earlier, formatDuration, type Instant } from "../time.ts";
 import { checkDecided } from "./check-image.ts";
@@ -38,7 +37,6 @@ import {
   type JobRow,
   nextFence,
   type Policy,
-  rankOf,
 } from "./job.ts";
 import type { EventOf, JobEvent } from "./job-events.ts";
 import { ALLOWED, type JobEventName } from "./lifecycle.ts";
@@ -48,6 +46,7 @@ import { SHUTDOWN } from "./reasons.ts";
 import { isExcepted } from "./retry.ts";
 import { unblock } from "./step-rules.ts";
 import { claimEndsAt, claimWakeAt } from "./store-formulas.ts";
+import { drop, endOfWaiting, reschedule, runNow, wakeWaiting } from "./waiting-rules.ts";
 import { writtenRow } from "./written-row.ts";
 
 type Rule<Name extends JobEventName> = (
@@ -112,6 +111,7 @@ const RULES: { readonly [Name in JobEventName]: Rule<Name> } = {
       : retryByHand(job, event.keepDeadline ?? false, now, random),
   prioritise: (job, event) => prioritise(job, event.priority),
   run: (job, _event, now) => runNow(job, now),
+  reschedule,
   unblock: (job, event, now) => unblock(job, event, now),
 };
 
@@ -122,79 +122,6 @@ const RULES: { readonly [Name in JobEventName]: Rule<Name> } = {
 function activated(job: JobRow, now: Instant): "scheduled" | "pending" | "available" {
   if (dueAtOf(job.rank) > now) return "scheduled";
   return job.options?.limit ? "pending" : "available";
-}
-
-/** Ends a job that was not started in time. `total` is checked before `wait` (SEMANTICS 3.1). */
-function endOfWaiting(job: JobRow, now: Instant): Decision | null {
-  if (job.totalAt !== null && now >= job.totalAt) {
-    const error = totalError(job, now, false);
-    const isDead = (job.policy?.retry.onExhausted ?? job.options?.onExhausted) === "dead-letter";
-    return discard(job, withError(job, error), now, [{ name: "job.total_timeout", error }], isDead);
-  }
-  if (job.waitAt !== null && now >= job.waitAt) {
-    // If `expiresAt` came first, it is the limit that was exceeded, not the longer `wait`.
-    const wait = job.options?.expiresAt === job.waitAt ? undefined : job.options?.wait;
-    const limit = wait ?? job.waitAt - job.createdAt;
-    const error: ErrorRecord = {
-      type: "enqueue_ttl_expired",
-      code: "enqueue_ttl_expired",
-      message: `Expired: not started within ${formatDuration(limit)}`,
-      kind: "enqueue_ttl",
-      limit,
-      elapsed: Math.max(0, limit + (now - job.waitAt)),
-      attempt: job.attempt,
-      at: now,
-    };
-    const events: LifecycleEvent[] = [
-      { name: "job.ttl_expired", error },
-      { name: "job.expired", error },
-    ];
-    return discard(job, withError(job, error), now, events, false);
-  }
-  return null;
-}
-
-function wakeWaiting(job: JobRow, now: Instant): Decision {
-  // The step scheduler must decide on it, and finds it by its `wakeAt`.
-  if (job.options?.step?.waitsFor) return { ok: false, because: "not_due" };
-  const ended = endOfWaiting(job, now);
-  if (ended) return ended;
-  const state = job.state as "pending" | "scheduled" | "retryable" | "available";
-  const limit = job.options?.limit;
-  // A limit key without a limit: only the code that set it may admit the job.
-  const isBlocked = state === "pending" && (job.needs > 0 || (job.limitKey !== null && limit === undefined));
-  if (isBlocked || state === "available") return { ok: true, image: waitingImage(job, state), events: [] };
-  if (dueAtOf(job.rank) <= now) return wakeDue(job, limit, now);
-  return { ok: true, image: waitingImage(job, state === "pending" ? "scheduled" : state), events: [] };
-}
-
-/** The rest of a delay or backoff is left out. Deadlines, attempts and limits stay, so it ends as it would when it is due. */
-function runNow(job: JobRow, now: Instant): Decision {
-  return wakeWaiting({ ...job, rank: rankOf(job.priority, Math.min(dueAtOf(job.rank), now)) }, now);
-}
-
-/** A waiting job that is due waits for its limit, unless it has none or still has its slot. */
-function wakeDue(job: JobRow, limit: JobLimit | undefined, now: Instant): Decision {
-  if (limit === undefined || (limit.strict && job.state === "retryable"))
-    return { ok: true, image: waitingImage(job, "available"), events: [] };
-  const { onLimit } = limit;
-  if (onLimit === undefined) return { ok: true, image: waitingImage(job, "pending"), events: [] };
-  // The sweep admits jobs before it decides on `onLimit`, so first let it look at the job as pending.
-  if (job.state !== "pending")
-    return { ok: true, image: { ...waitingImage(job, "pending"), wakeAt: now }, events: [] };
-  if (onLimit !== "drop") {
-    const dueAt = now + onLimit.after;
-    const image = waitingImage(job, "scheduled", { dueAt });
-    return { ok: true, image, events: [{ name: "job.snoozed", dueAt }] };
-  }
-  // A job that has run before is not dropped. It waits.
-  if (job.attempt > 0) return { ok: true, image: waitingImage(job, "pending"), events: [] };
-  return drop(job, "rate_limited", `Dropped: the limit "${job.limitKey}" was reached`, now);
-}
-
-function drop(job: JobRow, code: "rate_limited" | "queue_full", message: string, now: Instant): Decision {
-  const error: ErrorRecord = { type: code, code, message, attempt: job.attempt, at: now };
-  return discard(job, withError(job, error), now, [], false);
 }
 
 /** A claim is a lease and no start: it spends no attempt and starts no attempt clock (SEMANTICS 3.1). */

@@ -81,6 +81,8 @@ export type Rejection =
   | "lease_over"
   | "timing_out"
   | "not_due"
+  /** It would be due at or after its `wait` or `total`. */
+  | "past_deadline"
   /** It is a step of a workflow and not ready. */
   | "not_reached"
   /** It is a step of a workflow that has not ended. */

@@ -68,6 +68,8 @@ export type JobEvent =
   /** A waiting job gets another priority. */
   | { readonly type: "prioritise"; readonly priority: number }
   /** A scheduled or retryable job is due at once. */
-  | { readonly type: "run" };
+  | { readonly type: "run" }
+  /** A waiting job is due at another time, later than now. */
+  | { readonly type: "reschedule"; readonly dueAt: Instant };
 
 export type EventOf<Name extends JobEventName> = Extract<JobEvent, { type: Name }>;

@@ -3,6 +3,7 @@ import { UUID } from "../ids.ts";
 import { keysOf } from "../option-keys.ts";
 import type { Json } from "../schema.ts";
 import { type Instant, parseInstant } from "../time.ts";
+import { waitsForLimit } from "./decision.ts";
 import { checkErrors, checkOptions, checkPolicy } from "./document-checks.ts";
 import {
   dueAtOf,
@@ -17,8 +18,11 @@ import {
 import { checkPriority, checkQueue, checkType } from "./job-definition.ts";
 import { isTerminal } from "./lifecycle.ts";
 
-/** The version of the format that `export` writes. An import refuses others. */
-export const EXPORT_VERSION = 1;
+/**
+ * The version of the format that `export` writes. Version 1 had camelCase names in files and on the wire, and `pending`
+ * as the state of a job that only its limit holds; imports read both.
+ */
+export const EXPORT_VERSION = 2;
 
 /**
  * A job in an export: one line of JSON. Instants are texts of RFC 3339, durations are milliseconds. A field that is
@@ -115,7 +119,8 @@ export function lineOf(row: JobRow, uniqueKey: string | null): JobLine {
     type: row.type,
     queue: row.queue,
     priority: row.priority,
-    state: row.state,
+    // A job that only its limit holds is available to everybody outside, and asks for admission again after an import.
+    state: waitsForLimit(row) ? "available" : row.state,
     createdAt: isoText(row.createdAt),
     dueAt: isoText(dueAtOf(row.rank)),
   };

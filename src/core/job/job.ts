@@ -316,7 +316,7 @@ export interface JobRow extends JobImage {
 }
 
 export const HIGHEST_PRIORITY = 100;
-const RANK_SPAN = 2 ** 45;
+export const RANK_SPAN = 2 ** 45;
 const FENCE_SPAN = 2 ** 21;
 
 export function rankOf(priority: number, dueAt: Instant): Rank {
@@ -331,6 +331,11 @@ export function priorityOf(rank: Rank): number {
 /** From when a waiting job may start. Only its rank contains this, so no second column can disagree. */
 export function dueAtOf(rank: Rank): Instant {
   return rank % RANK_SPAN;
+}
+
+/** The lowest rank of the next lower priority. */
+export function nextPriorityRank(rank: Rank): Rank {
+  return (Math.floor(rank / RANK_SPAN) + 1) * RANK_SPAN;
 }
 
 /** The next fence of a job, for a claim and for a decision that voids the running attempt. */

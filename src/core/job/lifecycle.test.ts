@@ -39,6 +39,7 @@ const EVENTS: { readonly [Name in JobEventName]: EventOf<Name> } = {
   unblock: { type: "unblock", results: "[]" },
   prioritise: { type: "prioritise", priority: 7 },
   run: { type: "run" },
+  reschedule: { type: "reschedule", dueAt: at("5m") },
 };
 
 const FULL: Said = {
@@ -136,6 +137,9 @@ function outsiders(): Case[] {
     ["retryable", EVENTS.run, "available", ROWS.retryable(), at("1s")],
     ["retryable", EVENTS.run, "pending", limited(ROWS.retryable()), at("1s")],
     ["retryable", EVENTS.run, "discarded", ROWS.retryable(), at("1h")],
+    ["scheduled", EVENTS.reschedule, "scheduled", ROWS.scheduled(), at("1s")],
+    ["available", EVENTS.reschedule, "scheduled", ROWS.available(), at("1s")],
+    ["retryable", EVENTS.reschedule, "retryable", ROWS.retryable(), at("1s")],
     ["discarded", EVENTS.retry, "available", ROWS.discarded(), at("1h")],
     ["discarded", EVENTS.retry, "pending", limited(ROWS.discarded()), at("1h")],
     ...live
@@ -171,9 +175,9 @@ const CASES: readonly Case[] = [...wakes(), ...verdicts(), ...outsiders(), ...un
 describe("every state and event", () => {
   const pairs = JOB_STATES.flatMap((state) => JOB_EVENTS.map((event) => [state, event] as const));
 
-  it("is 8 states times 17 events", () => {
+  it("is 8 states times 18 events", () => {
     expect(new Set(JOB_STATES).size).toBe(8);
-    expect(pairs).toHaveLength(8 * 17);
+    expect(pairs).toHaveLength(8 * 18);
   });
 
   it.each(pairs)("%s + %s lands in the table or is rejected", (state, name) => {

@@ -20,6 +20,7 @@ export const JOB_EVENTS = [
   "unblock",
   "prioritise",
   "run",
+  "reschedule",
 ] as const;
 
 export type JobEventName = (typeof JOB_EVENTS)[number];
@@ -114,6 +115,14 @@ export const LIFECYCLE: readonly Transition[] = [
       event: "run",
       to: ["available", "pending", "discarded"],
       why: "run now; its limit must admit it; wait or total over",
+    }),
+  ),
+  ...(["scheduled", "available", "retryable"] as const).map(
+    (from): Transition => ({
+      from,
+      event: "reschedule",
+      to: from === "retryable" ? ["retryable"] : ["scheduled"],
+      why: "due at another time",
     }),
   ),
   {

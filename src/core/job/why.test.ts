@@ -126,6 +126,17 @@ describe("the first reason", () => {
     expect(codes(row, { ...facts, workers: [] })).toEqual(["no_worker", "limit_full"]);
   });
 
+  it.each([
+    [{ actor: "mia", reason: "deploy", host: "web-1" }, /is paused since .*, by mia \(deploy\)\.$/],
+    [{ actor: "mia", reason: null, host: null }, /, by mia\.$/],
+    [{ actor: null, reason: null, host: "web-1" }, /, by a program on host web-1 that named no operator\.$/],
+    [{ actor: null, reason: null, host: null }, /, by a program that named no operator\.$/],
+    [undefined, /is paused since [^,]*\.$/],
+  ])("says who paused the queue: %j", (pausedBy, says) => {
+    const { reasons } = whyJob(factsOf(enqueued(), { pausedAt: T0, pausedBy }));
+    expect(reasons[0]?.sentence).toMatch(says);
+  });
+
   it("is alone while the queue is paused or has no worker: those before it do not matter then", () => {
     expect(codes(enqueued(), { ahead: 5, pausedAt: T0 })).toEqual(["queue_paused"]);
     expect(codes(enqueued(), { ahead: 5, workers: [] })).toEqual(["no_worker"]);

@@ -1,3 +1,4 @@
+import { waitsForLimit } from "./decision.ts";
 import { isTerminal } from "./lifecycle.ts";
 import { whyEnded } from "./why/ended.ts";
 import type { WhyFacts } from "./why/facts.ts";
@@ -14,7 +15,8 @@ export function whyJob(facts: WhyFacts): Why {
       ? whyActive(facts)
       : whyWaiting(facts);
   const reasons = [...first, ...stillRunning(facts)];
-  const why = { id: row.id, state: row.state, at: now, reasons };
+  const heldBy = waitsForLimit(row) ? row.limitKey : null;
+  const why = { id: row.id, state: row.state, heldBy, at: now, reasons };
   return { ...why, toString: () => printWhy(why) };
 }
 

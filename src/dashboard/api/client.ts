@@ -40,6 +40,22 @@ export function onRefused(call: () => void): void {
   whenRefused = call;
 }
 
+/** The age in seconds that reads accept while `acceptAge` runs. */
+let age: number | null = null;
+
+/**
+ * Starts reads whose replies may be this old, in seconds. The server then computes a reply once for all open tabs. Only what
+ * the call asks for at once is meant.
+ */
+export function acceptAge<Started>(seconds: number, start: () => Started): Started {
+  age = seconds;
+  try {
+    return start();
+  } finally {
+    age = null;
+  }
+}
+
 async function call<Value>(
   method: string,
   path: string,
@@ -54,6 +70,7 @@ async function call<Value>(
       headers: {
         Accept: "application/json",
         "X-Curfew-Dashboard": "1",
+        ...(age !== null && method === "GET" && { "Cache-Control": `max-age=${age}` }),
         ...(body !== undefined && { "Content-Type": "application/json" }),
         // Some deletions read no body. A header takes only ASCII, so what else is in it becomes a question mark there.
         ...(method === "DELETE" && reason && { "X-Audit-Reason": reason.replace(/[^\x20-\x7e]/gu, "?") }),

@@ -6,6 +6,7 @@ import type {
   Cron,
   CronRun,
   DeadLetterStats,
+  Doctor,
   Events,
   Health,
   History,
@@ -36,6 +37,8 @@ export const readPriorities = (name: string, signal?: AbortSignal) =>
   api.get<PriorityStats>(`/queues/${part(name)}/priority-stats`, {}, signal);
 export const readQueueHistory = (queue: string, since: number, period: string, signal?: AbortSignal) =>
   api.get<History>("/admin/stats/history", { queue, period, since: new Date(since).toISOString() }, signal);
+/** What the doctor of the command line finds. Only operators may ask. */
+export const readDoctor = (signal?: AbortSignal) => api.get<Doctor>("/admin/doctor", {}, signal);
 export const readOldestWaiting = (queue: string, signal?: AbortSignal) =>
   findJobs({ queue, state: "available", order: "asc", per_page: 1 }, signal);
 export const pauseQueue = (name: string, reason: string) => api.post(`${queuePath(name)}/pause`, {}, reason);

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { serverNow } from "../state/clock.ts";
 import { pulse } from "../state/live.ts";
-import type { ApiError, Result } from "./client.ts";
+import { type ApiError, acceptAge, type Result } from "./client.ts";
 
 /** What a page knows of something on the server. What was read once stays while it is read again, or cannot be. */
 export interface Resource<Value> {
@@ -12,6 +12,9 @@ export interface Resource<Value> {
   readonly at: number | undefined;
   reload(): void;
 }
+
+/** Pulses come every 3 s, so no pulse gets what an earlier one got. */
+const PULSE_AGE = 2;
 
 interface Options {
   /** Reads again with every pulse of the live line (each 3 s), at most this often in milliseconds; false: never. */
@@ -31,6 +34,7 @@ export function useResource<Value>(
     emptyOf(key),
   );
   const [turn, setTurn] = useState(0);
+  const isPulse = useRef(false);
   const latest = useRef(read);
   latest.current = read;
   const readAt = useRef(0);
@@ -41,7 +45,10 @@ export function useResource<Value>(
     const gone = new AbortController();
     readAt.current = serverNow();
     setState((before) => (before.key === key ? { ...before, isLoading: true } : emptyOf(key)));
-    latest.current(gone.signal).then((result) => {
+    const start = () => latest.current(gone.signal);
+    const reply = isPulse.current ? acceptAge(PULSE_AGE, start) : start();
+    isPulse.current = false;
+    reply.then((result) => {
       if (gone.signal.aborted) return;
       setState((before) =>
         result.ok
@@ -54,11 +61,17 @@ export function useResource<Value>(
 
   const beat = live === false ? 0 : pulse.value;
   useEffect(() => {
-    if (live !== false && beat > 0 && serverNow() - readAt.current >= live) setTurn((count) => count + 1);
+    if (live === false || beat === 0 || serverNow() - readAt.current < live) return;
+    isPulse.current = true;
+    setTurn((count) => count + 1);
   }, [beat, live]);
 
   const shown = state.key === key ? state : emptyOf<Value>(key);
-  return { ...shown, reload: () => setTurn((count) => count + 1) };
+  const reload = () => {
+    isPulse.current = false;
+    setTurn((count) => count + 1);
+  };
+  return { ...shown, reload };
 }
 
 function emptyOf<Value>(key: string | null) {

@@ -117,6 +117,13 @@ export interface Stats {
   readonly jobs: Counts;
   readonly throughput: { readonly processed_per_minute: number; readonly failed_per_minute: number };
   readonly uptime_seconds: number;
+  /** How late deadlines fired in this process. The last count is above all bounds. */
+  readonly deadline_lateness: {
+    readonly bounds_ms: readonly number[];
+    readonly counts: readonly number[];
+    readonly total: number;
+  };
+  readonly oldest_waits: readonly { readonly queue: string; readonly wait_ms: number }[];
 }
 
 export interface HistoryPoint {
@@ -128,6 +135,8 @@ export interface HistoryPoint {
   readonly enqueued: number;
   readonly discarded: number;
   readonly cancelled: number;
+  readonly late: number;
+  readonly near_misses: number;
   readonly latency_p50_ms?: number;
   readonly latency_p95_ms?: number;
   readonly latency_p99_ms?: number;
@@ -143,8 +152,22 @@ export interface History {
 }
 
 /** What the live line says every three seconds. */
+/** What `GET /admin/doctor` says. */
+export interface Doctor {
+  readonly checked_at: string;
+  readonly findings: readonly {
+    readonly code: string;
+    readonly level: "error" | "warning" | "note";
+    readonly sentence: string;
+    readonly action: string;
+  }[];
+  readonly passed: readonly { readonly code: string; readonly text: string }[];
+}
+
 export interface Pulse {
   readonly timestamp: string;
+  /** How long the oldest available job of any queue has waited; null if none waits. */
+  readonly oldest_wait_ms?: number | null;
   readonly queues: readonly ({ readonly queue: string } & Readonly<Record<string, number | string>>)[];
   readonly throughput: {
     readonly processed_per_second: number;

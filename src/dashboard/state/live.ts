@@ -18,6 +18,21 @@ export const pulse = signal(0);
 /** The figures of the last pulse. */
 export const figures = signal<Pulse | null>(null);
 
+/** What was heard over time, for plots: the server keeps no history of it. */
+export interface Sample {
+  readonly at: number;
+  readonly waiting: number;
+  readonly oldestWait: number | null;
+}
+export const samples = signal<readonly Sample[]>([]);
+/** Half an hour of pulses. */
+const MOST_SAMPLES = 600;
+
+function sampleOf({ queues, oldest_wait_ms }: Pulse): Sample {
+  const waiting = queues.reduce((sum, queue) => sum + Number(queue.available ?? 0), 0);
+  return { at: serverNow(), waiting, oldestWait: oldest_wait_ms ?? null };
+}
+
 /** Pulses come every 3 s. */
 const SILENCE = 10_000;
 const FIRST_RETRY = 1_000;
@@ -89,6 +104,7 @@ export function startLive(): () => void {
     if (!said) return;
     heardServerTime(Date.parse(said.timestamp));
     figures.value = said;
+    samples.value = [...samples.value, sampleOf(said)].slice(-MOST_SAMPLES);
     heardAt.value = serverNow();
     liveState.value = "live";
     isTicking.value = true;

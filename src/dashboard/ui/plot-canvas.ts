@@ -103,7 +103,7 @@ export function drawPlot(host: HTMLElement, { times, lines, format, of }: PlotIn
         {
           ...axis,
           side: 1,
-          size: 48,
+          size: widthOf,
           ...(of && { incrs: STEPS[of] }),
           space: 36,
           grid: { stroke: colour("plot-grid"), width: 1 },
@@ -150,4 +150,9 @@ function showTip(
   });
   tip.textContent = `${clockText(at * 1_000)}  ${texts.join(", ")}`;
   tip.classList.toggle("left", (plot.cursor.left ?? 0) > plot.over.clientWidth / 2);
+}
+
+/** An axis is as wide as its labels. */
+function widthOf(_plot: uPlot, labels: readonly string[] | null): number {
+  return 12 + 7 * Math.max(2, ...(labels ?? []).map(({ length }) => length));
 }

@@ -8,6 +8,8 @@ export interface Tab {
   readonly title: ComponentChildren;
   readonly href: string;
   readonly count?: string | undefined;
+  /** What the count is of. A narrow window shows it on hover only. */
+  readonly unit?: string | undefined;
   /** A line before it. */
   readonly isApart?: boolean;
 }
@@ -38,12 +40,17 @@ export function Tabs({
   }, [current]);
   return (
     <nav class="tabs" aria-label={label} ref={nav}>
-      {tabs.map(({ id, title, href, count, isApart }) => (
+      {tabs.map(({ id, title, href, count, unit, isApart }) => (
         <>
           {isApart && <span class="sep" key={`${id}-sep`} />}
           <a key={id} href={href} aria-current={id === current ? "page" : undefined}>
             {title}
-            {count !== undefined && <span class="n">{count}</span>}
+            {count !== undefined && (
+              <span class="n" title={unit && `${count} ${unit}`}>
+                {count}
+                {unit && <span class="unit"> {unit}</span>}
+              </span>
+            )}
           </a>
         </>
       ))}

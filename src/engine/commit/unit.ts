@@ -58,7 +58,8 @@ export function unitOf({ recorder }: Pick<EngineContext, "recorder">, job: Decid
     ? recorder.recorded(announcedRow(row, decision), decision, job.at, job.start)
     : undefined;
   const logged = image.state === "completed" ? undefined : timeoutLines(row, decision, job.at);
-  const effects = joined(recorded, joined(logged, joined(job.effects, effectsOf(row, decision))));
+  // The handler wrote its own lines before the verdict.
+  const effects = joined(recorded, joined(job.effects, joined(logged, effectsOf(row, decision))));
   if (effects) unit.effects = effects;
   if (job.when) unit.when = job.when;
   return unit;

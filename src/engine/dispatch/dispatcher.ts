@@ -152,6 +152,14 @@ export class Dispatcher {
     return this.#lease / 4;
   }
 
+  /** Delivers what is due and waits for it. Resolves with false if nothing was due. */
+  async deliverDue(): Promise<boolean> {
+    await this.round();
+    const busy = [...this.#slots.values()].filter(({ running, settling }) => running + settling > 0);
+    await Promise.all(busy.map(({ idle }) => new Promise<void>((resolve) => idle.push(resolve))));
+    return busy.length > 0;
+  }
+
   /** Claims once and returns the pause until the next round. */
   async round(): Promise<number | null> {
     const free = [...this.#slots.values()].filter((slots) => roomOf(slots) > 0);

@@ -15,6 +15,7 @@ import { commitJobs } from "../commit/commit.ts";
 import { type Decided, type DecidedJob, removalOf } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
+import { BoundedReader } from "./bounded-reader.ts";
 import { countJobs, countSome, type JobCount, loadNamed, type RowPage } from "./find-jobs.ts";
 import { type JobQuery, matches, type ParsedQuery, parseQuery } from "./job-query.ts";
 import type { RetryByHandOptions } from "./operate-job.ts";
@@ -55,6 +56,8 @@ export interface BulkResult extends BulkProgress {
 
 /** Small, so that no commit blocks the store for long; large enough to share the cost of a commit. */
 const BATCH = 200;
+/** Characters of rows in one batch. */
+const BATCH_SIZE = 16_000_000;
 /** A job that changes during this many tries is skipped: the caller can run the action again. */
 const TRIES = 3;
 const MOST_FAILURES = 3;
@@ -231,6 +234,7 @@ class BulkRun {
   #done = 0;
   #skipped = 0;
   #failed = 0;
+  readonly #reader = new BoundedReader(BATCH_SIZE);
   #failuresInARow = 0;
   #isClosed = false;
   /** Ends the pause after a store failure. */
@@ -314,10 +318,10 @@ class BulkRun {
   #nextPage(cursor: string | null): Promise<Omit<RowPage, "scanned">> {
     const { store } = this.#context;
     const left = this.#options.limit === undefined ? BATCH : this.#options.limit - this.#done;
-    const count = Math.min(BATCH, left);
     const { ids, filter } = this.#query;
-    if (ids) return loadNamed(store, ids, cursor, count);
-    return store.inspect.page({ filter, after: cursor }, count);
+    const step = (after: string | null, count: number): Promise<Omit<RowPage, "scanned">> =>
+      ids ? loadNamed(store, ids, after, count) : store.inspect.page({ filter, after }, count);
+    return this.#reader.read(step, cursor, Math.min(BATCH, left));
   }
 
   async #batch(rows: readonly JobRow[]): Promise<void> {

@@ -4,6 +4,7 @@ import { isTerminal } from "../../core/job/lifecycle.ts";
 import { holdersIn, holdersLeft, type UniqueHolder } from "../../core/job/unique-holders.ts";
 import type { EngineContext } from "../context.ts";
 import { UNIQUE } from "../enqueue/unique-keys.ts";
+import { BoundedReader, loadInParts } from "./bounded-reader.ts";
 import { findJobs, type PageOptions, parsePage } from "./find-jobs.ts";
 import { type JobQuery, matches, type ParsedQuery, parseQuery } from "./job-query.ts";
 
@@ -34,6 +35,9 @@ export interface ExportPage {
   readonly leftOut: Readonly<Record<LeftOut, number>>;
 }
 
+/** Characters of jobs in one page. A page that is full ends early. */
+const PAGE_SIZE = 4_000_000;
+
 /** Cursors of the second part, the unique keys. No cursor of a scan begins so. */
 const KEYS = "keys:";
 
@@ -52,7 +56,9 @@ export async function exportPage(
     const held = { parsed, isAsked, now: clock.now() };
     return { ...(await keyPage(store, after.slice(KEYS.length), limit, held)), leftOut };
   }
-  const found = await findJobs(store, parsed, { after, limit, newestFirst: false });
+  const step = (from: string | null, count: number) =>
+    findJobs(store, parsed, { after: from, limit: count, newestFirst: false });
+  const found = await new BoundedReader(PAGE_SIZE).read(step, after, limit);
   const rows: JobRow[] = [];
   for (const row of found.jobs) {
     if (!isAsked(row)) continue;
@@ -82,13 +88,18 @@ async function keyPage(
   const lines: UniqueLine[] = [];
   for (const { key, body } of kept) {
     const known = holdersIn(body);
-    const rows = new Map(
-      (await jobs.load(known.map(({ id }) => id))).flatMap((row) => (row ? [[row.id, row]] : [])),
-    );
-    const holders = holdersLeft(known, (id) => rows.get(id) ?? null, now).filter(({ id }) => {
-      const row = rows.get(id);
-      return row ? isAsked(row) && matches(row, parsed) && leftOutOf(row) === null : parsed.isEmpty;
-    });
+    const holders: UniqueHolder[] = [];
+    let index = 0;
+    for await (const row of loadInParts(
+      { jobs },
+      known.map(({ id }) => id),
+    )) {
+      const holder = known[index++] as UniqueHolder;
+      const isExported = row
+        ? isAsked(row) && matches(row, parsed) && leftOutOf(row) === null
+        : parsed.isEmpty;
+      if (isExported) holders.push(...holdersLeft([holder], () => row, now));
+    }
     if (holders.length > 0) lines.push({ kind: "unique", key: key[1], holders: holders.map(holderLine) });
   }
   const last = kept.at(-1);

@@ -2,6 +2,7 @@ import { checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { type Job, jobView } from "../../core/job/job-view.ts";
 import { SCAN_STEP, type Scan, type ScanFilter, type ScannedJobs, type Store } from "../../ports/store.ts";
+import { loadInParts } from "./bounded-reader.ts";
 import { firstIdOf, hasOwnFilter, matches, type ParsedQuery } from "./job-query.ts";
 
 /** A page of jobs. `cursor` is the `after` of the next page; null on the last one. */
@@ -205,10 +206,9 @@ export async function countJobs(
   const isPlain = !hasOwnFilter(query) && query.idPrefix === undefined;
   let count = 0;
   if (query.ids) {
-    for (let from = 0; from < query.ids.length; from += MOST_JOBS) {
+    for await (const row of loadInParts({ jobs }, query.ids)) {
       signal?.throwIfAborted();
-      const rows = await jobs.load(query.ids.slice(from, from + MOST_JOBS));
-      for (const row of rows) if (row && matches(row, query)) count += 1;
+      if (row && matches(row, query)) count += 1;
     }
     return count;
   }

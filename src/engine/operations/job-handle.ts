@@ -21,6 +21,7 @@ import { writeCheckpoint } from "./checkpoints.ts";
 import { JobFailedError } from "./job-failed-error.ts";
 import { JobRows } from "./job-rows.ts";
 import { type ExtendOptions, type RetryByHandOptions, unknownJob } from "./operate-job.ts";
+import type { RescheduleOptions } from "./reschedule-options.ts";
 import { why } from "./why.ts";
 
 const POLL = 1_000;
@@ -91,6 +92,11 @@ export class JobHandle<Result = unknown> {
   /** Makes a scheduled or retryable job due now. Its deadlines, attempts and limits stay. */
   async runNow(by?: By): Promise<Job<Result>> {
     return jobView(await this.#rows().runNow(this.id, by));
+  }
+
+  /** Changes when a waiting job is due. Its deadlines, attempts and limits stay; a time past a deadline is refused. */
+  async reschedule(when: RescheduleOptions, by?: By): Promise<Job<Result>> {
+    return jobView(await this.#rows().reschedule(this.id, when, by));
   }
 
   /**

@@ -13,6 +13,7 @@ import {
   type RetryByHandOptions,
   unknownJob,
 } from "./operate-job.ts";
+import { parseReschedule, type RescheduleOptions } from "./reschedule-options.ts";
 import { workerWarningsOf } from "./worker-list.ts";
 
 /** Reads and operates jobs by id and returns rows: for the server, and for handles, which turn them into views. */
@@ -52,6 +53,14 @@ export class JobRows {
 
   runNow(id: JobId, by?: By): Promise<JobRow> {
     return operate(this.#context, id, { type: "run" }, by);
+  }
+
+  /** A time that is not in the future is now. */
+  async reschedule(id: JobId, when: RescheduleOptions, by?: By): Promise<JobRow> {
+    const { clock } = this.#context;
+    const dueAt = parseReschedule(when, clock.anchor());
+    if (dueAt <= clock.now()) return this.runNow(id, by);
+    return operate(this.#context, id, { type: "reschedule", dueAt }, by);
   }
 
   async prioritise(id: JobId, priority: number, by?: By): Promise<JobRow> {

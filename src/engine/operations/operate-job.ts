@@ -100,6 +100,7 @@ function refusal(row: JobRow, event: JobEvent, because: Rejection): CurfewError 
     too_close: "is at its deadline; try again",
     lease_over: "has lost its claim; try again",
     not_due: "is not due yet; wait until it is",
+    past_deadline: "would be due at or after its deadline, so it could never run; extend it first",
     not_reached: `waits for other steps of workflow ${row.workflow}; cancel the workflow, or the step that runs`,
     waits_for_limit: `is held by its limit "${row.limitKey}"; call engine.limits.put("${row.limitKey}", …) to let more of them run`,
     in_workflow: `belongs to workflow ${row.workflow}, which has not ended; cancel the workflow, or wait for its end`,

@@ -15,6 +15,7 @@ import { limitRecordKey, pauseKey, type RecordKey, type RecordRow, type Store } 
 import type { EngineContext } from "../context.ts";
 import { MAINTENANCE, MAINTENANCE_NAME, maintenanceIn } from "../queues/maintenance-record.ts";
 import { QUEUES } from "../queues/queue-settings-cache.ts";
+import { PAUSES } from "../queues/queues.ts";
 import { statsKind } from "../statistics/roll-up.ts";
 import { loadPlan, WORKFLOWS } from "../workflows/workflow-records.ts";
 import { unknownJob } from "./operate-job.ts";
@@ -56,10 +57,12 @@ async function factsOf(store: Store, row: JobRow, now: Instant): Promise<WhyFact
     isWaiting ? limitFacts(store, row, records.limit) : null,
     workflowFacts(store, row, records.workflow),
   ]);
+  const pause = records.pause && PAUSES.read(records.pause).body;
   return {
     now,
     row,
-    pausedAt: records.pause ? (records.pause.body as { readonly at: Instant }).at : null,
+    pausedAt: pause?.at ?? null,
+    pausedBy: pause?.by,
     maintenance: maintenanceIn(records.maintenance && MAINTENANCE.read(records.maintenance), now),
     workers: list.workers,
     hasMoreWorkers: list.hasMore,

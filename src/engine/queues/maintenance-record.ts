@@ -1,3 +1,4 @@
+import type { ChangedBy } from "../../core/audit/audit-entry.ts";
 import type { Instant } from "../../core/time.ts";
 import { recordKind, type StoredRecord } from "../commit/records.ts";
 
@@ -7,6 +8,8 @@ export interface MaintenanceView {
   /** When it ends by itself; null: an operator must end it. */
   readonly endsAt: Instant | null;
   readonly estimatedEnd: Instant | null;
+  /** Who began it or changed its options last; missing if an older curfew wrote it. */
+  readonly by?: ChangedBy;
 }
 
 /** While its one record exists, no queue hands out jobs. */

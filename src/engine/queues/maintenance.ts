@@ -1,4 +1,4 @@
-import { type By, parseBy } from "../../core/audit/audit-entry.ts";
+import { type By, changedBy, parseBy } from "../../core/audit/audit-entry.ts";
 import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import type { Json } from "../../core/schema.ts";
 import { type Duration, parseDuration } from "../../core/time.ts";
@@ -58,8 +58,10 @@ export class Maintenance {
       startedAt: before?.startedAt ?? now,
       endsAt: after(options.for, "maintenance.for"),
       estimatedEnd: after(options.estimate, "maintenance.estimate"),
+      by: changedBy(by && parseBy(by), this.#context.host),
     };
-    await this.#write(MAINTENANCE.put(MAINTENANCE_NAME, view, view.endsAt), "begin", by, { ...view });
+    const { by: _who, ...details } = view;
+    await this.#write(MAINTENANCE.put(MAINTENANCE_NAME, view, view.endsAt), "begin", by, details);
     return view;
   }
 

@@ -1,4 +1,10 @@
-import { type AuditAbout, type By, parseBy } from "../../core/audit/audit-entry.ts";
+import {
+  type AuditAbout,
+  type By,
+  type ChangedBy,
+  changedBy,
+  parseBy,
+} from "../../core/audit/audit-entry.ts";
 import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { decide } from "../../core/job/decide.ts";
 import { type JobRow, type JobState, noJobs, sumDepths } from "../../core/job/job.ts";
@@ -22,8 +28,14 @@ import { type UnattendedQueue, unattendedQueues } from "../operations/unattended
 import { type OldestWaits, oldestWaits } from "./oldest-waits.ts";
 import { QUEUES } from "./queue-settings-cache.ts";
 
+interface Pause {
+  readonly at: Instant;
+  /** Missing in a record of an older curfew. */
+  readonly by?: ChangedBy;
+}
+
 /** Pauses of queues; the store reads them when it claims. */
-export const PAUSES = recordKind<{ readonly at: Instant }>(pauseKey("")[0]);
+export const PAUSES = recordKind<Pause>(pauseKey("")[0]);
 
 export interface QueueView {
   readonly name: string;
@@ -90,8 +102,10 @@ export class Queues {
 
   /** Stops claims from a queue, in all processes, from the moment this resolves. */
   async pause(queue: string, by = this.#by): Promise<void> {
-    const at = this.#context.clock.now();
-    await this.#write(queue, "pause", [PAUSES.put(checkQueue(queue, "queue"), { at }, null)], by);
+    const { clock, host } = this.#context;
+    const at = clock.now();
+    const body = { at, by: changedBy(by && parseBy(by), host) };
+    await this.#write(queue, "pause", [PAUSES.put(checkQueue(queue, "queue"), body, null)], by);
     this.#context.bus.emit({ name: "queue.paused", at, queue });
   }
 
@@ -256,7 +270,7 @@ function viewOf(
   name: string,
   depth: QueueView["depth"] = noJobs(),
   settings: StoredRecord<StoredQueue> | null | undefined,
-  pause: StoredRecord<{ readonly at: Instant }> | null | undefined,
+  pause: StoredRecord<Pause> | null | undefined,
 ): QueueView {
   return { name, pausedAt: pause?.body.at ?? null, settings: settings?.body ?? {}, depth };
 }

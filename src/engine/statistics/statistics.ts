@@ -45,7 +45,10 @@ export interface Stats {
 /** A crash loses the counts since the last write. */
 const FLUSH_EVERY = 5_000;
 const ROLL_UP_EVERY = 60_000;
-/** A count of live jobs is reused for this many times as long as it took. */
+/**
+ * A count of live jobs is reused for this many times as long as it took. For as long again it is still returned while the
+ * next one runs, so that nobody who asks often waits for a count of millions.
+ */
 const DEPTH_SHARE = 20;
 const DEPTH_AT_LEAST = 500;
 
@@ -56,7 +59,10 @@ export class Statistics {
   readonly #writer: StatsWriter;
   readonly #rollUp: RollUp;
   #rollUpAt: Instant | null = null;
-  #live: { readonly counts: readonly LiveCount[]; readonly until: number } | undefined;
+  #live:
+    | { readonly counts: readonly LiveCount[]; readonly freshUntil: number; readonly until: number }
+    | undefined;
+  #counting: Promise<readonly LiveCount[]> | undefined;
 
   constructor(context: EngineContext) {
     this.#context = context;
@@ -77,6 +83,11 @@ export class Statistics {
       this.#rollUpAt = now + jittered(ROLL_UP_EVERY * idlePollFactor, random);
     }
     return FLUSH_EVERY * idlePollFactor;
+  }
+
+  /** Writes the counts. */
+  flush(): Promise<void> {
+    return this.#writer.flush();
   }
 
   /** Stops the loop and writes the last counts. */
@@ -152,13 +163,26 @@ export class Statistics {
 
   /** Counts live jobs. The cost grows with their number, so frequent callers get a cached answer. */
   async #counted(): Promise<readonly LiveCount[]> {
+    const now = this.#context.system.monotonic();
+    const live = this.#live;
+    if (live && now < live.freshUntil) return live.counts;
+    if (!live || now >= live.until) return this.#count();
+    // The next caller after `until` gets the error.
+    this.#counting ??= this.#count().finally(() => {
+      this.#counting = undefined;
+    });
+    this.#counting.catch(() => {});
+    return live.counts;
+  }
+
+  async #count(): Promise<readonly LiveCount[]> {
     const { system, store } = this.#context;
     const startedAt = system.monotonic();
-    if (this.#live && startedAt < this.#live.until) return this.#live.counts;
     const counts = await store.inspect.live();
     const endedAt = system.monotonic();
-    const isLarge = (endedAt - startedAt) * DEPTH_SHARE > DEPTH_AT_LEAST;
-    if (isLarge) this.#live = { counts, until: endedAt + (endedAt - startedAt) * DEPTH_SHARE };
+    const reuse = (endedAt - startedAt) * DEPTH_SHARE;
+    if (reuse > DEPTH_AT_LEAST)
+      this.#live = { counts, freshUntil: endedAt + reuse, until: endedAt + 2 * reuse };
     return counts;
   }
 }

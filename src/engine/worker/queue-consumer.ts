@@ -30,6 +30,8 @@ export interface ConsumerDeps {
   enter(consumer: QueueConsumer, prefetched: Prefetched): void;
   /** `enter` threw, and may not have freed the slot. */
   entryThrew(consumer: QueueConsumer, prefetched: Prefetched, error: unknown): void;
+  /** A claim found fewer jobs than it asked for, or no queue hands out jobs. */
+  dried(): void;
   readonly sandboxes: {
     /** Whether a sandbox is free for the job. If not, calls `again` once one is. */
     admits(row: JobRow, again: () => void): boolean;
@@ -102,6 +104,11 @@ export class QueueConsumer {
     return this.#isClaiming || this.#running > 0 || this.prefetchedCount > 0;
   }
 
+  /** Whether the last claim found fewer jobs than it asked for, and no hint came since. */
+  get isDry(): boolean {
+    return this.#isDry;
+  }
+
   get prefetchedCount(): number {
     return this.#prefetched.length - this.#next + this.#confirming;
   }
@@ -143,7 +150,7 @@ export class QueueConsumer {
     const { parts, id } = this.#host;
     const limit = this.#wanted;
     if (limit <= 0) return this.#isDry ? this.#pollDelay() : null;
-    if (parts.queues.isClosed(parts.clock.now())) return this.#pollDelay();
+    if (parts.queues.isClosed(parts.clock.now())) return this.#dried();
     this.#host.busy();
     const sentAt = parts.clock.elapsed();
     const start = this.#claimFrom && sentAt < this.#claimFrom.until ? this.#claimFrom : undefined;
@@ -175,8 +182,15 @@ export class QueueConsumer {
       ? undefined
       : this.#claimFrom && { ...this.#claimFrom, rank: (rows.at(-1) as JobRow).rank };
     this.pump();
-    if (this.#isDry) return this.#pollDelay();
+    if (this.#isDry) return this.#dried();
     return this.#wanted > 0 ? 0 : null;
+  }
+
+  /** Returns the milliseconds until the next poll. */
+  #dried(): number {
+    this.#isDry = true;
+    this.#host.dried();
+    return this.#pollDelay();
   }
 
   #pollDelay(): number {

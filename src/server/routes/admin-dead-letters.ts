@@ -52,6 +52,7 @@ const statsBy = (path: string, tag: string) =>
     right: "read",
     tag,
     summary: "Count dead letters by queue, type and error",
+    isShared: true,
     reply: deadLetterStatsReply,
     replies: { 200: "The figures" },
     async run(_call, { engine, service }) {

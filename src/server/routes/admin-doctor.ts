@@ -106,13 +106,15 @@ async function workFacts(engine: Engine): Promise<WorkFacts> {
   };
 }
 
-/** The facts in the names of the wire. */
+const INSTANTS = new Set(["now", "at", "since", "maintenanceSince"]);
+
+/** The facts in the names of the wire, with instants as texts. */
 function wireNames(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(wireNames);
   if (typeof value !== "object" || value === null) return value;
   const entries = Object.entries(value).map(([name, each]) => [
     name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
-    wireNames(each),
+    typeof each === "number" && INSTANTS.has(name) ? instantText(each) : wireNames(each),
   ]);
   return Object.fromEntries(entries);
 }

@@ -34,6 +34,7 @@ const list = route({
   right: "read",
   tag: TAG,
   summary: "Look for jobs, the newest first",
+  isShared: true,
   reply: adminJobsReply,
   query: adminJobsQuery,
   replies: { 200: "A page of jobs; a short page may not be the last" },

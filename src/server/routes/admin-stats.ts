@@ -27,6 +27,7 @@ const stats = route({
   right: "read",
   tag: TAG,
   summary: "Counts of waiting, running and ended jobs, and the throughput",
+  isShared: true,
   reply: statsReply,
   replies: {
     200: "Jobs that wait or run now, those that ended in the last 24 hours, and the pace of the last 5 minutes",
@@ -104,6 +105,7 @@ const history = route({
   right: "read",
   tag: TAG,
   summary: "Counts of jobs over time, for plots",
+  isShared: true,
   reply: historyReply,
   query: historyQuery,
   replies: { 200: "Points in the order of time" },

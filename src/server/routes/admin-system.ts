@@ -35,6 +35,7 @@ const getMaintenance = (path: string) =>
     right: "read",
     tag: TAG,
     summary: "Whether jobs are handed out",
+    isShared: true,
     reply: maintenanceReply,
     replies: { 200: "Whether it is on, since when, and until when" },
     run: async (_call, { engine }) => maintenanceFields(await engine.maintenance.status()),

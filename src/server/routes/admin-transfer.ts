@@ -1,8 +1,10 @@
 import { z } from "zod";
 import { EXPORT_VERSION } from "../../core/job/job-line.ts";
+import { readExportLine, writeExportLine, writeLineMessage } from "../../ojs/export-line.ts";
 import { byKey, json, type Route, route } from "../route.ts";
 import { exportQuery, importSchema } from "../wire/admin-schemas.ts";
 import { readFilter } from "../wire/filter.ts";
+import { limited } from "../wire/job-page.ts";
 
 const TAG = "admin";
 const count = z.int().min(0);
@@ -34,12 +36,19 @@ const exportJobs = route({
       lines,
       cursor: next,
       leftOut,
-    } = await engine.exportJobs(readFilter(query, engine.now()), {
-      after: cursor || null,
-      limit: per_page ?? 100,
-      ended: ended ?? false,
+    } = await limited(() =>
+      engine.exportJobs(readFilter(query, engine.now()), {
+        after: cursor || null,
+        limit: per_page ?? 100,
+        ended: ended ?? false,
+      }),
+    );
+    return json(200, {
+      version: EXPORT_VERSION,
+      lines: lines.map(writeExportLine),
+      next_cursor: next,
+      left_out: leftOut,
     });
-    return json(200, { version: EXPORT_VERSION, lines, next_cursor: next, left_out: leftOut });
   },
 });
 
@@ -67,7 +76,13 @@ const importJobs = route({
   replies: { 200: "What became of each line" },
   async run({ body, identity }, { engine }) {
     const dryRun = body.dry_run === true;
-    const results = await engine.importJobs(body.lines, { dryRun, by: byKey(identity) });
+    // It reads the jobs that the lines name, and they may be large.
+    const imported = await limited(() =>
+      engine.importJobs(body.lines.map(readExportLine), { dryRun, by: byKey(identity) }),
+    );
+    const results = imported.map(({ message, ...rest }) =>
+      message === undefined ? rest : { ...rest, message: writeLineMessage(message) },
+    );
     return json(200, { dry_run: dryRun, results });
   },
 });

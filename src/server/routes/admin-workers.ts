@@ -62,6 +62,7 @@ const listBy = (path: string) =>
     right: "read",
     tag: TAG,
     summary: "List workers, in processes that have the store open and over the wire",
+    isShared: true,
     reply: workersReply,
     query: adminPageQuery,
     replies: { 200: "A page of workers" },

@@ -77,6 +77,7 @@ const list = route({
   right: "read",
   tag: "events",
   summary: "Read events after a cursor, or the newest ones",
+  isShared: true,
   reply: eventsReplySchema,
   query: eventsQuery,
   replies: { 200: "Events in their order, and the next cursor" },

@@ -40,6 +40,7 @@ const list = route({
   right: "read",
   tag: "admin",
   summary: "Timeouts of jobs that fired: the newest, or after a cursor in the order of their commits",
+  isShared: true,
   reply: firedTimeoutsReply,
   query: firedTimeoutsQuery,
   replies: {
@@ -47,7 +48,7 @@ const list = route({
   },
   async run({ query }, { engine }) {
     const { kind, mode, queue, type } = query;
-    const { perPage, cursor } = placeOf(query);
+    const { page: number, perPage, cursor } = placeOf(query);
     if (cursor !== null && !isEventCursor(cursor))
       throw new HttpError(
         400,
@@ -67,17 +68,17 @@ const list = route({
     };
     const page = isNewest ? await journal.latest(wanted) : await journal.read({ ...wanted, after: cursor });
     const fitting = page.events.filter(isWanted);
-    const events = isNewest ? fitting.slice(-perPage).reverse() : fitting;
+    const events = isNewest ? fitting.reverse().slice((number - 1) * perPage, number * perPage) : fitting;
+    const hasMore = isNewest ? fitting.length > number * perPage : page.hasMore || page.isIncomplete;
     return json(200, {
       items: events.map(fieldsOf),
       is_recording: journal.isOn,
       scanned: page.scanned,
-      is_complete: isNewest
-        ? page.scanned < NEWEST && fitting.length <= perPage
-        : !page.hasMore && !page.isIncomplete,
+      is_complete: isNewest ? page.scanned < NEWEST && !hasMore : !page.hasMore && !page.isIncomplete,
       pagination: {
+        ...(isNewest && { total: fitting.length, total_is_exact: page.scanned < NEWEST, page: number }),
         per_page: perPage,
-        has_more: page.hasMore || page.isIncomplete,
+        has_more: hasMore,
         next_cursor: page.cursor,
       },
     });

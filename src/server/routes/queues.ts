@@ -26,6 +26,7 @@ const listBy = (path: string) =>
     right: "read",
     tag: TAG,
     summary: "List queues",
+    isShared: true,
     reply: queuesReply,
     query: adminPageQuery,
     replies: { 200: "A page of queues" },

@@ -18,9 +18,10 @@ const rate = (count: number, span: number) => Math.round((count / Math.max(1, sp
 /** A snapshot of figures that are counted anyway, under the names that the public admin page reads. */
 async function metrics({ engine, service }: RouteContext): Promise<string> {
   const now = engine.now();
-  const [stats, workers] = await Promise.all([
+  const [stats, workers, oldest] = await Promise.all([
     engine.stats({ since: LATELY, by: "queue" }),
     service.workers.list(),
+    engine.queues.oldestWaits(),
   ]);
   const { completed, failed, enqueued } = stats.total;
   const span = stats.until - stats.since;
@@ -34,6 +35,8 @@ async function metrics({ engine, service }: RouteContext): Promise<string> {
   const fields = {
     timestamp: instantText(now),
     queues,
+    oldest_wait_ms:
+      oldest.queues.length === 0 ? null : now - Math.min(...oldest.queues.map(({ since }) => since)),
     throughput: {
       processed_per_second: rate(completed + failed, span),
       failed_per_second: rate(failed, span),

@@ -104,6 +104,7 @@ export const firedTimeoutsQuery = z.looseObject({
   mode: z.enum(["fail", "discard"]).optional(),
   queue: queueName.optional(),
   type: jobType.optional(),
+  page: pageFields.page,
   limit: perPage.optional(),
   per_page: perPage.optional(),
   cursor: cursor.optional(),

@@ -61,8 +61,8 @@ export function oldestWaitFields(
     oldest_waits: named.map(({ queue, job, since }) => ({
       queue,
       job_id: job,
-      waiting_since: since === null ? null : instantText(since),
-      wait_ms: since === null ? null : Math.max(0, now - since),
+      waiting_since: instantText(since),
+      wait_ms: Math.max(0, now - since),
     })),
     oldest_waits_are_complete: isComplete,
   };

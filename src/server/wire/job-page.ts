@@ -28,7 +28,8 @@ type Read = (after: string | null, limit: number) => Promise<RowsRead>;
 let reading = 0;
 const waiting: (() => void)[] = [];
 
-async function limited<Answer>(read: () => Promise<Answer>): Promise<Answer> {
+/** Runs a read of large rows when fewer than `MOST_READS` run. */
+export async function limited<Answer>(read: () => Promise<Answer>): Promise<Answer> {
   if (reading >= MOST_READS) await new Promise<void>((resolve) => waiting.push(resolve));
   else reading += 1;
   try {

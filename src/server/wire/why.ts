@@ -25,6 +25,10 @@ export const whyReply = z
   .looseObject({
     job_id: z.string(),
     state: z.enum(JOB_STATES),
+    held_by: z
+      .string()
+      .optional()
+      .meta({ description: "The key of the limit that an available job waits for." }),
     asked_at: instant,
     reasons: z.array(reason).min(1).meta({ description: "The first is the one to act on." }),
   })
@@ -51,8 +55,15 @@ function reasonFields({ since, until, ...rest }: WhyReason) {
   return { ...rest, since: atText(since), until: atText(until) };
 }
 
-export function whyFields({ id, state, at, reasons }: Why) {
-  return { job_id: id, state, asked_at: instantText(at), reasons: reasons.map(reasonFields) };
+/** The state is that of the job on the wire, where a job that only its limit holds is available. */
+export function whyFields({ id, state, heldBy, at, reasons }: Why) {
+  return {
+    job_id: id,
+    state: heldBy === null ? state : "available",
+    ...(heldBy !== null && { held_by: heldBy }),
+    asked_at: instantText(at),
+    reasons: reasons.map(reasonFields),
+  };
 }
 
 export function unattendedFields(queues: readonly UnattendedQueue[]) {

@@ -1,6 +1,15 @@
 import { DueHeap, type Slotted } from "../../core/due-heap.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
-import { JOB_STATES, type JobId, type JobRow, type JobState, noJobs, sumDepths } from "../../core/job/job.ts";
+import {
+  dueAtOf,
+  JOB_STATES,
+  type JobId,
+  type JobRow,
+  type JobState,
+  nextPriorityRank,
+  noJobs,
+  sumDepths,
+} from "../../core/job/job.ts";
 import { isWanted } from "../../core/job/job-filter.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import { newRow } from "../../core/job/new-row.ts";
@@ -16,6 +25,7 @@ import {
   LOG_LIMIT,
   type NumberedLine,
   queueMark,
+  type ReadyJob,
   SCAN_STEP,
 } from "../../ports/store.ts";
 import { cursorOf, type ScanCursor, type ScanPath, scanCursorOf } from "../scan-cursor.ts";
@@ -287,6 +297,23 @@ export class JobTable {
       .filter((name) => after === null || name > after)
       .sort(compareText)
       .slice(0, limit);
+  }
+
+  /** The available job of each queue that became due first. Jumps from one priority to the next. */
+  oldestReady(limit: number): ReadyJob[] {
+    return this.readyQueues(null, limit).map((name) => {
+      const { ready } = this.#queues.get(name) as QueueIndex;
+      let oldest: JobRow | undefined;
+      for (let from = 0; ; ) {
+        const next = ready.from(({ row }) => row.rank < from).next();
+        if (next.done) break;
+        const { row } = next.value;
+        if (!oldest || dueAtOf(row.rank) < dueAtOf(oldest.rank)) oldest = row;
+        from = nextPriorityRank(row.rank);
+      }
+      const { queue, id, rank, createdAt } = oldest as JobRow;
+      return { queue, id, rank, createdAt };
+    });
   }
 
   #enter(entry: JobEntry): void {

@@ -214,12 +214,12 @@ function limitRow(jobs: JobTable, records: RecordTable, limitKey: string): Limit
   return { key: limitKey, waiting, ...limitUse(jobs, records, limitKey), nextAt };
 }
 
-/** Queries about one waiting job. */
+/** Queries about waiting jobs. */
 function createLines(
   jobs: JobTable,
   records: RecordTable,
   assertOpen: () => void,
-): Pick<Inspector, "ahead" | "slots" | "readyQueues"> {
+): Pick<Inspector, "ahead" | "slots" | "readyQueues" | "oldestReady"> {
   return {
     async ahead(line, before, most) {
       assertOpen();
@@ -235,6 +235,11 @@ function createLines(
       assertOpen();
       checkLimit(limit);
       return jobs.readyQueues(after, limit);
+    },
+    async oldestReady(limit) {
+      assertOpen();
+      checkLimit(limit);
+      return jobs.oldestReady(limit);
     },
   };
 }

@@ -1,4 +1,6 @@
-import { DONE, LIVE, type Statement } from "./statements.ts";
+import { SCAN_STEP } from "../../ports/store.ts";
+import { JOB_COLUMNS } from "../sql/row-codec.ts";
+import { DONE, JOB, type Statement } from "./statements.ts";
 
 /** Counts live jobs by queue, type and state. $1 the most groups. */
 export const COUNT_LIVE: Statement = {
@@ -23,84 +25,113 @@ union all
 select id, unique_key from curfew.done where id = any($1::uuid[]) and unique_key is not null`,
 };
 
-/** The statements of scans for one direction. Unnamed, so that each step is planned for its filter. */
+/** Which tables a step reads: live jobs, finished ones, both merged by id, or dead letters in the order of their ends. */
+export type ScanSource = "live" | "finished" | "both" | "dead";
+
+/**
+ * The statements of one step of a scan, for one source and direction. Each is one round trip and reads at most
+ * `SCAN_STEP` rows, because the filter is applied to a subquery that has this limit. Unnamed, so that each step is
+ * planned for its filter.
+ *
+ * $1 and $2 the position after which the step starts: an instant, for dead letters alone, and an id. $3 queue, $4 type,
+ * $5 state, $6 and $7 the bounds of created_at, $8 a text of the payload, $9 dead letter, $10 and $11 the bounds of
+ * finished_at. Each may be null.
+ */
 interface ScanStatements {
-  /** $1 the id after which a range starts or null, $2 its length less one. Returns its last id, if it is that long. */
-  readonly endOfJobs: Statement;
-  readonly endOfDone: Statement;
-  /**
-   * $1 and $2 the ids between which a range lies, $3 queue, $4 type, $5 state, $6 and $7 the bounds of created_at.
-   * For finished jobs also $8 dead letter, $9 and $10 the bounds of finished_at. Each may be null. The last parameter
-   * is a limit.
-   */
-  readonly listJobs: Statement;
-  readonly countJobs: Statement;
-  readonly listDone: Statement;
-  readonly countDone: Statement;
-  /** $1 and $2 the position after which a range starts, $3 and $4 the bounds of finished_at, $5 its length less one. */
-  readonly endOfDead: Statement;
-  /** As for finished jobs, but each id is preceded by its instant. */
-  readonly listDead: Statement;
-  readonly countDead: Statement;
+  /** $12 limit. Returns the jobs. If there are fewer, also the last position of the step: a row without a queue. */
+  readonly list: Statement;
+  /** Returns the count, and the instant and id of the last position, null if nothing follows. */
+  readonly count: Statement;
 }
 
-/** The conditions of a filter. Their parameters start after `before`. */
-function matching(before: number, isDone: boolean): string {
-  const of = (index: number, type: string, holds: (parameter: string) => string) => {
-    const parameter = `$${before + index}::${type}`;
-    return `(${parameter} is null or ${holds(parameter)})`;
-  };
-  const conditions = [
-    of(1, "text", (value) => `queue = ${value}`),
-    of(2, "text", (value) => `type = ${value}`),
-    of(3, "smallint", (value) => `state = ${value}`),
-    of(4, "bigint", (value) => `created_at >= ${value}`),
-    of(5, "bigint", (value) => `created_at < ${value}`),
-    of(6, "text", (value) => `position(${value} in payload) > 0`),
-  ];
-  if (isDone) {
-    conditions.push(
-      of(7, "smallint", (value) => `dead_letter = ${value}`),
-      of(8, "bigint", (value) => `finished_at >= ${value}`),
-      of(9, "bigint", (value) => `finished_at < ${value}`),
-    );
-  }
-  return conditions.join(" and ");
+const CONDITIONS: readonly (readonly [type: string, holds: (parameter: string) => string])[] = [
+  ["text", (value) => `queue = ${value}`],
+  ["text", (value) => `type = ${value}`],
+  ["smallint", (value) => `state = ${value}`],
+  ["bigint", (value) => `created_at >= ${value}`],
+  ["bigint", (value) => `created_at < ${value}`],
+  ["text", (value) => `position(${value} in payload) > 0`],
+  ["smallint", (value) => `dead_letter = ${value}`],
+  ["bigint", (value) => `finished_at >= ${value}`],
+  ["bigint", (value) => `finished_at < ${value}`],
+];
+
+const MATCHING = CONDITIONS.map(([type, holds], index) => {
+  const parameter = `$${index + 3}::${type}`;
+  return `(${parameter} is null or ${holds(parameter)})`;
+}).join(" and ");
+
+/** The columns that MATCHING reads. */
+const MATCHED = "id, queue, type, state, created_at, payload";
+const COUNTED = {
+  live: `${MATCHED}, null::bigint as finished_at, 0::smallint as dead_letter`,
+  done: `${MATCHED}, finished_at, dead_letter`,
+};
+const LISTED = {
+  live: `${JOB}, null::bigint as finished_at, null::bigint as prune_at, 0::smallint as dead_letter`,
+  done: DONE,
+};
+/** Only dead letters are read in the order of their ends. An id alone comes from the index. */
+const ID = "id, null::bigint as finished_at";
+const END = "id, finished_at";
+/** A row that is only a position: its id is first, `finished_at` third from the end, and all else is null. */
+const END_ROW = ["id", ...JOB_COLUMNS.slice(1).map(() => "null"), "finished_at", "null", "null"].join(", ");
+
+interface Columns {
+  readonly live: string;
+  readonly done: string;
 }
 
-function scanStatements(after: ">" | "<", until: "<=" | ">=", order: "asc" | "desc"): ScanStatements {
-  const end = (table: string) => ({
-    text: `
-select id from curfew.${table} where ($1::uuid is null or id ${after} $1::uuid)
- order by id ${order} offset $2::bigint limit 1`,
-  });
-  const range = (table: string, isDone: boolean) => `from curfew.${table}
- where ($1::uuid is null or id ${after} $1::uuid) and ($2::uuid is null or id ${until} $2::uuid)
-   and ${matching(2, isDone)}`;
-  const dead = `from curfew.done where dead_letter = 1`;
-  const position = (at: number, compare: string) =>
-    `($${at}::bigint is null or (finished_at, id) ${compare} ($${at}::bigint, $${at + 1}::uuid))`;
-  const deadRange = `${dead} and ${position(1, after)} and ${position(3, until)} and ${matching(4, true)}`;
-  const byEnd = `order by finished_at ${order}, id ${order}`;
+/** The rows of a step in order. Each table is read by index, no further than the step goes. */
+function stepOf(source: ScanSource, columns: Columns, after: ">" | "<"): string {
+  const order = after === ">" ? "asc" : "desc";
+  if (source === "dead")
+    return `select ${columns.done} from curfew.done
+ where dead_letter = 1 and ($1::bigint is null or (finished_at, id) ${after} ($1::bigint, $2::uuid))
+   and ($10::bigint is null or finished_at >= $10::bigint) and ($11::bigint is null or finished_at < $11::bigint)
+ order by finished_at ${order}, id ${order} limit ${SCAN_STEP}`;
+  // $1 is null here. Each parameter must be named, so that the server knows its type.
+  const of = (table: string, shown: string) =>
+    `select ${shown} from curfew.${table} where $1::bigint is null and ($2::uuid is null or id ${after} $2::uuid)
+ order by id ${order} limit ${SCAN_STEP}`;
+  if (source === "live") return of("jobs", columns.live);
+  if (source === "finished") return of("done", columns.done);
+  return `(${of("jobs", columns.live)}) union all (${of("done", columns.done)})
+ order by id ${order} limit ${SCAN_STEP}`;
+}
+
+function scanStatements(source: ScanSource, after: ">" | "<"): ScanStatements {
+  const order = after === ">" ? "asc" : "desc";
+  const by = source === "dead" ? `finished_at ${order}, id ${order}` : `id ${order}`;
+  const positions = source === "dead" ? { live: END, done: END } : { live: ID, done: ID };
+  const last = `select id, finished_at from (${stepOf(source, positions, after)}) s order by ${by}
+ offset ${SCAN_STEP - 1} limit 1`;
   return {
-    endOfJobs: end("jobs"),
-    endOfDone: end("done"),
-    listJobs: { text: `select ${LIVE} ${range("jobs", false)} order by id ${order} limit $9::bigint` },
-    countJobs: { text: `select count(*) ${range("jobs", false)}` },
-    listDone: { text: `select ${DONE} ${range("done", true)} order by id ${order} limit $12::bigint` },
-    countDone: { text: `select count(*) ${range("done", true)}` },
-    endOfDead: {
+    list: {
       text: `
-select finished_at, id ${dead} and ${position(1, after)} and ($3::bigint is null or finished_at >= $3::bigint)
-   and ($4::bigint is null or finished_at < $4::bigint) ${byEnd} offset $5::bigint limit 1`,
+with found as materialized (
+  select * from (${stepOf(source, LISTED, after)}) s where ${MATCHING} order by ${by} limit $12::bigint)
+select * from found
+union all
+select ${END_ROW} from (${last}) l where (select count(*) from found) < $12::bigint`,
     },
-    listDead: { text: `select ${DONE} ${deadRange} ${byEnd} limit $14::bigint` },
-    countDead: { text: `select count(*) ${deadRange}` },
+    count: {
+      text: `
+select (select count(*) from (${stepOf(source, COUNTED, after)}) s where ${MATCHING}), l.finished_at, l.id
+  from (select 1) one left join (${last}) l on true`,
+    },
   };
 }
 
-export const FORWARDS = scanStatements(">", "<=", "asc");
-export const BACKWARDS = scanStatements("<", ">=", "desc");
+const bySource = (after: ">" | "<"): Readonly<Record<ScanSource, ScanStatements>> => ({
+  live: scanStatements("live", after),
+  finished: scanStatements("finished", after),
+  both: scanStatements("both", after),
+  dead: scanStatements("dead", after),
+});
+
+export const FORWARDS = bySource(">");
+export const BACKWARDS = bySource("<");
 
 /**
  * The oldest transaction that can still commit an event. No event of an older one can appear. A snapshot lists

@@ -1,11 +1,12 @@
 import { UUID } from "../../core/ids.ts";
-import type { JobId, Rank } from "../../core/job/job.ts";
+import { type JobId, RANK_SPAN, type Rank } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
 import {
   type HeldSlots,
   HOLDERS_SHOWN,
   type Inspector,
   type Line,
+  type ReadyJob,
   START_KIND,
   startsOf,
 } from "../../ports/store.ts";
@@ -99,8 +100,30 @@ with recursive names as (
 select queue from names order by queue`,
 };
 
-/** Queries about one waiting job. */
-export function createLines(runner: Runner): Pick<Inspector, "ahead" | "slots" | "readyQueues"> {
+/**
+ * The available job of each queue that became due first. The index has the first one of each priority in front: each
+ * step jumps to the next priority of the queue, or to the next queue. $1 the most queues. Returns queue, id, rank and
+ * created_at.
+ */
+const OLDEST_READY: Statement = {
+  text: `
+with recursive firsts as (
+  (select queue, rank, id, created_at, 1 as queues from curfew.jobs where state = ${AVAILABLE}
+    order by queue, rank, id limit 1)
+  union all
+  select next.queue, next.rank, next.id, next.created_at, firsts.queues + (next.queue <> firsts.queue)::int
+    from firsts, lateral (select queue, rank, id, created_at from curfew.jobs
+                           where state = ${AVAILABLE}
+                             and (queue, rank) >= (firsts.queue, (firsts.rank / ${RANK_SPAN} + 1) * ${RANK_SPAN})
+                           order by queue, rank, id limit 1) next
+   where firsts.queues + (next.queue <> firsts.queue)::int <= $1::bigint)
+select distinct on (queue) queue, id, rank, created_at from firsts order by queue, rank % ${RANK_SPAN}, id`,
+};
+
+/** Queries about waiting jobs. */
+export function createLines(
+  runner: Runner,
+): Pick<Inspector, "ahead" | "slots" | "readyQueues" | "oldestReady"> {
   return {
     async ahead(line, before, most) {
       checkLimit(most);
@@ -113,6 +136,10 @@ export function createLines(runner: Runner): Pick<Inspector, "ahead" | "slots" |
     async readyQueues(after, limit) {
       checkLimit(limit);
       return readyQueues(runner, after, limit);
+    },
+    async oldestReady(limit) {
+      checkLimit(limit);
+      return oldestReady(runner, limit);
     },
   };
 }
@@ -153,4 +180,13 @@ async function heldSlots(runner: Runner, line: Line, most: number): Promise<Held
 
 async function readyQueues(runner: Runner, after: string | null, limit: number): Promise<string[]> {
   return (await runner.run(READY_QUEUES, [after ?? "", limit])).map(([queue]) => queue as string);
+}
+
+async function oldestReady(runner: Runner, limit: number): Promise<ReadyJob[]> {
+  return (await runner.run(OLDEST_READY, [limit])).map(([queue, id, rank, createdAt]) => ({
+    queue: queue as string,
+    id: id as JobId,
+    rank: rank as Rank,
+    createdAt: createdAt as Instant,
+  }));
 }

@@ -14,7 +14,14 @@ import { type EventRow, FIRST_ROWS, moreRows, PageBuilder, splitCursor } from ".
 import { decodeJob, type SqlRow, STATE_CODES, stateOf } from "../sql/row-codec.ts";
 import type { Connection } from "./connection.ts";
 import { limitRow } from "./key-limits.ts";
-import { COUNT_QUEUES, COUNT_QUEUES_DONE, LIMIT_JOBS, NEXT_LIMIT_KEY } from "./limit-statements.ts";
+import {
+  ADMITTED_JOBS,
+  COUNT_QUEUES,
+  COUNT_QUEUES_DONE,
+  LIMIT_JOBS,
+  NEXT_LIMIT_KEY,
+  WAITING_JOBS,
+} from "./limit-statements.ts";
 import { createLines } from "./lines.ts";
 import { countJobs, scanJobs } from "./scan-jobs.ts";
 import type { Session } from "./session.ts";
@@ -68,8 +75,7 @@ export function createInspector(connection: Connection): Inspector {
     limitKey: (limitKey) => connection.read((session) => limitRow(session, limitKey)),
     async limitJobs(limitKey, state, limit) {
       checkLimit(limit);
-      const values = [limitKey, state && STATE_CODES[state], limit];
-      return (await connection.read((session) => session.all(LIMIT_JOBS, values))).map(decodeJob);
+      return connection.read((session) => limitJobs(session, limitKey, state, limit).map(decodeJob));
     },
     async events(after, limit) {
       checkLimit(limit);
@@ -177,4 +183,10 @@ async function scanTable(
     if (!goesOn || to === undefined) return;
     from = to;
   }
+}
+
+function limitJobs(session: Session, limitKey: string, state: JobState | null, limit: number) {
+  if (state === null) return session.all(LIMIT_JOBS, [limitKey, limit]);
+  if (state === "pending") return session.all(WAITING_JOBS, [limitKey, limit]);
+  return session.all(ADMITTED_JOBS, [limitKey, STATE_CODES[state], limit]);
 }

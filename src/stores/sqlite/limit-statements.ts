@@ -60,9 +60,17 @@ export const COUNT_QUEUES_DONE = `
 select queue, state, count(*) from curfew_done
  where id > ? and id <= ? and queue = coalesce(?, queue) group by queue, state`;
 
-/** Live jobs of a limit by id. Takes the limit, a state or null for any, and how many. */
+/** Live jobs of a limit by id. Takes the limit and how many. */
 export const LIMIT_JOBS = `
-select ${LIVE} from curfew_jobs where limit_key = ? and state = coalesce(?, state) order by id limit ?`;
+select ${LIVE} from curfew_jobs where limit_key = ? order by id limit ?`;
+/** LIMIT_JOBS that do not wait for the limit. Takes the limit, a state and how many. Jobs that wait may be a million. */
+export const ADMITTED_JOBS = `
+select ${LIVE} from curfew_jobs indexed by curfew_jobs_limited
+ where limit_key = ? and limit_key is not null and state > 0 and state = ? order by id limit ?`;
+/** LIMIT_JOBS that wait for the limit. Takes the limit and how many. */
+export const WAITING_JOBS = `
+select ${LIVE} from curfew_jobs indexed by curfew_jobs_limit
+ where limit_key = ? and limit_key is not null and state = ${PENDING} order by id limit ?`;
 
 /** Counts available jobs of a queue before a position. Takes queue, rank, id and the most to count. */
 export const AHEAD_IN_QUEUE = `
@@ -101,6 +109,11 @@ select count(*), coalesce(sum(started_at is null), 0)
 export const HOLDERS_OF_QUEUE = `
 select ${LIVE} from curfew_jobs indexed by curfew_jobs_limited_active
  where queue = ? and limit_key is not null and state = ${ACTIVE} limit ?`;
+
+/** The next available job at or after a position. Takes a queue and a rank. Returns queue, id, rank and created_at. */
+export const NEXT_READY = `
+select queue, id, rank, created_at from curfew_jobs indexed by curfew_jobs_ready
+ where state = ${AVAILABLE} and (queue, rank) >= (?, ?) order by queue, rank, id limit 1`;
 
 /** The next queue with an available job. Takes the name it comes after. */
 export const NEXT_READY_QUEUE = `

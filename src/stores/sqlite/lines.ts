@@ -1,6 +1,13 @@
-import type { JobId, Rank } from "../../core/job/job.ts";
+import { dueAtOf, type JobId, nextPriorityRank, type Rank } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
-import { type HeldSlots, HOLDERS_SHOWN, type Inspector, type Line, startsOf } from "../../ports/store.ts";
+import {
+  type HeldSlots,
+  HOLDERS_SHOWN,
+  type Inspector,
+  type Line,
+  type ReadyJob,
+  startsOf,
+} from "../../ports/store.ts";
 import { checkLimit } from "../check-batch.ts";
 import { decodeJob, STATE_CODES } from "../sql/row-codec.ts";
 import type { Connection } from "./connection.ts";
@@ -10,14 +17,17 @@ import {
   AHEAD_IN_QUEUE,
   HOLDERS_OF_LIMIT,
   HOLDERS_OF_QUEUE,
+  NEXT_READY,
   NEXT_READY_QUEUE,
   STARTS_UP_TO,
   USE_UP_TO,
 } from "./limit-statements.ts";
 import type { Session } from "./session.ts";
 
-/** Queries about one waiting job. */
-export function createLines(connection: Connection): Pick<Inspector, "ahead" | "slots" | "readyQueues"> {
+/** Queries about waiting jobs. */
+export function createLines(
+  connection: Connection,
+): Pick<Inspector, "ahead" | "slots" | "readyQueues" | "oldestReady"> {
   return {
     async ahead(line, before, most) {
       checkLimit(most);
@@ -30,6 +40,10 @@ export function createLines(connection: Connection): Pick<Inspector, "ahead" | "
     async readyQueues(after, limit) {
       checkLimit(limit);
       return connection.read((session) => readyQueues(session, after, limit));
+    },
+    async oldestReady(limit) {
+      checkLimit(limit);
+      return connection.read((session) => oldestReady(session, limit));
     },
   };
 }
@@ -79,4 +93,19 @@ function readyQueues(session: Session, after: string | null, limit: number): str
     last = name;
   }
   return names;
+}
+
+/** Jumps from one priority of a queue to the next: the first job of each is the one that became due first. */
+function oldestReady(session: Session, limit: number): ReadyJob[] {
+  const oldest = new Map<string, ReadyJob>();
+  for (let [queue, rank] = ["", 0]; ; ) {
+    const row = session.get(NEXT_READY, [queue, rank]) as [string, JobId, Rank, Instant] | undefined;
+    if (!row) break;
+    const job = { queue: row[0], id: row[1], rank: row[2], createdAt: row[3] };
+    const known = oldest.get(job.queue);
+    if (!known && oldest.size === limit) break;
+    if (!known || dueAtOf(job.rank) < dueAtOf(known.rank)) oldest.set(job.queue, job);
+    [queue, rank] = [job.queue, nextPriorityRank(job.rank)];
+  }
+  return [...oldest.values()];
 }

@@ -118,6 +118,25 @@ const holders: ConformanceCase[] = [
       assert.deepEqual(await readyQueues(null, 10), ["b", "c"]);
     },
   },
+  {
+    name: "the oldest available job of a queue is the one that became due first, whatever its priority",
+    async run(bed) {
+      const { oldestReady } = bed.store.inspect;
+      assert.deepEqual(await oldestReady(10), []);
+      const urgent = await bed.add({ queue: "a", priority: 5, dueAt: bed.now - 1_000 });
+      const usual = await bed.add({ queue: "a", dueAt: bed.now - 3_000 });
+      await bed.add({ queue: "a", dueAt: bed.now - 2_000 });
+      const low = await bed.add({ queue: "b", priority: -5 });
+      await bed.add({ queue: "later", dueAt: bed.now + 1_000 });
+      const last = await bed.add({ queue: "c", priority: 100 });
+      const fields = ({ queue, id, rank, createdAt }: typeof low) => ({ queue, id, rank, createdAt });
+      assert.deepEqual(await oldestReady(10), [fields(usual), fields(low), fields(last)]);
+      assert.deepEqual(await oldestReady(2), [fields(usual), fields(low)]);
+      const [claimed] = await bed.claim({ queue: "a", limit: 1 });
+      assert.equal(claimed?.id, urgent.id);
+      assert.deepEqual(idsOf(await oldestReady(1)), [usual.id]);
+    },
+  },
 ];
 
 /** Queries about one waiting job, at a cost that does not grow with the number of jobs. */

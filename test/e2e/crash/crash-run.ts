@@ -17,6 +17,10 @@ export interface CrashOptions {
   readonly workers: number;
   /** Something nasty to do to the store now and then, such as terminating its backends or restarting it. */
   readonly hurtStore?: () => Promise<void>;
+  /** How many times slower jobs come and processes are killed. A run of hours needs a slower pace. Default 1. */
+  readonly pace?: number;
+  /** How long jobs may take to end after the faults, in milliseconds. */
+  readonly settleWithin?: number;
 }
 
 /** What a run of crashes came to. */
@@ -31,6 +35,10 @@ export interface CrashReport {
   readonly mostAttempts: number;
   /** Events that were followed while all this happened. */
   readonly events: number;
+  /** Acknowledged jobs that the store does not have. */
+  readonly lost: number;
+  /** Jobs with more than one recorded end. */
+  readonly doubled: number;
   readonly violations: readonly string[];
 }
 
@@ -56,6 +64,7 @@ class CrashRun {
   readonly #entriesFile: string;
   readonly #events: EventCheck;
   readonly #random: () => number;
+  readonly #pace: number;
   readonly #children: ChildProcess[] = [];
   readonly #acknowledged: string[] = [];
   #refused = 0;
@@ -69,6 +78,7 @@ class CrashRun {
     this.#events = new EventCheck(engine);
     this.#entriesFile = entriesFile;
     this.#random = seededRandom(options.seed);
+    this.#pace = options.pace ?? 1;
   }
 
   async run(): Promise<CrashReport> {
@@ -97,7 +107,7 @@ class CrashRun {
       if (handles.length === 0) this.#refused += payloads.length;
       for (const { id } of handles) this.#acknowledged.push(id);
       // A real pause: the load is meant to be steady, not as fast as the machine allows.
-      await wait(20 + this.#random() * 40);
+      await wait((20 + this.#random() * 40) * this.#pace);
     }
   }
 
@@ -109,7 +119,7 @@ class CrashRun {
 
   async #kill(isOver: () => boolean): Promise<void> {
     while (!isOver()) {
-      await wait(300 + this.#random() * 900);
+      await wait((300 + this.#random() * 900) * this.#pace);
       const index = Math.floor(this.#random() * this.#children.length);
       await killChild(this.#children[index] as ChildProcess);
       this.#kills += 1;
@@ -120,7 +130,7 @@ class CrashRun {
   /** Longer than the claim's lease and the heartbeat: when it goes on, everything it held belongs to others. */
   async #stop(isOver: () => boolean): Promise<void> {
     while (!isOver()) {
-      await wait(2_000);
+      await wait(2_000 * this.#pace);
       const child = this.#spawn();
       await Promise.race([once(child, "message"), wait(5_000)]);
       await wait(500);
@@ -136,7 +146,7 @@ class CrashRun {
   async #hurt(isOver: () => boolean): Promise<void> {
     const { hurtStore } = this.#options;
     while (hurtStore && !isOver()) {
-      await wait(3_000 + this.#random() * 3_000);
+      await wait((3_000 + this.#random() * 3_000) * this.#pace);
       await hurtStore();
       this.#storeHurts += 1;
     }
@@ -144,14 +154,15 @@ class CrashRun {
 
   async #check(): Promise<CrashReport> {
     const violations: string[] = [];
-    const rows = await this.#settled(violations);
+    const { rows, lost } = await this.#settled(violations);
     const entries = new Map<string, { attempt: number; entry: string }[]>();
     for (const line of (await readFile(this.#entriesFile, "utf8")).split("\n").filter(Boolean)) {
       const [id = "", attempt = "", entry = ""] = line.split(" ");
       entries.set(id, [...(entries.get(id) ?? []), { attempt: Number(attempt), entry }]);
     }
     for (const row of rows) violations.push(...judge(row, entries.get(row.id) ?? []));
-    violations.push(...(await this.#events.problems(rows)));
+    const { problems, doubled } = await this.#events.check(rows);
+    violations.push(...problems);
     return {
       acknowledged: this.#acknowledged.length,
       refused: this.#refused,
@@ -162,13 +173,16 @@ class CrashRun {
       entries: [...entries.values()].reduce((sum, list) => sum + list.length, 0),
       mostAttempts: rows.reduce((most, { attempt }) => Math.max(most, attempt), 0),
       events: this.#events.count,
+      lost,
+      doubled,
       violations,
     };
   }
 
   /** Waits until every acknowledged job has ended; what has not by then is stuck. */
-  async #settled(violations: string[]): Promise<JobRow[]> {
-    const givesUpAt = performance.now() + SETTLE_WITHIN;
+  async #settled(violations: string[]): Promise<{ rows: JobRow[]; lost: number }> {
+    const { settleWithin = SETTLE_WITHIN } = this.#options;
+    const givesUpAt = performance.now() + settleWithin;
     for (;;) {
       const rows: (JobRow | null)[] = [];
       for (let from = 0; from < this.#acknowledged.length; from += 500) {
@@ -181,11 +195,11 @@ class CrashRun {
       if (isComplete || performance.now() > givesUpAt) {
         if (live > 0)
           violations.push(
-            `${live} jobs did not end within ${SETTLE_WITHIN / 1_000} s after the faults stopped`,
+            `${live} jobs did not end within ${settleWithin / 1_000} s after the faults stopped`,
           );
         const lost = rows.filter((row) => row === null).length;
         if (lost > 0) violations.push(`${lost} acknowledged jobs are gone`);
-        return rows.filter((row) => row !== null);
+        return { rows: rows.filter((row) => row !== null), lost };
       }
       await wait(250);
     }

@@ -22,13 +22,13 @@ export class EventCheck {
   }
 
   /** What is wrong, once every job has ended: `rows` are all jobs that were acknowledged. */
-  async problems(rows: readonly JobRow[]): Promise<string[]> {
+  async check(rows: readonly JobRow[]): Promise<{ problems: string[]; doubled: number }> {
     const events = await this.#readAll();
     // A real pause: the follower may still be a poll behind.
     for (let tries = 0; tries < 100 && this.#followed.length < events.length; tries++) await wait(100);
     this.#stop.abort();
     await this.#following;
-    return [...this.#missed(events), ...miscounted(events, rows)];
+    return { problems: [...this.#missed(events), ...miscounted(events, rows)], doubled: doubled(events) };
   }
 
   get count(): number {
@@ -56,6 +56,14 @@ export class EventCheck {
 
 const LIFECYCLE: ReadonlySet<string> = new Set(LIFECYCLE_EVENTS);
 const ENDS = ["job.completed", "job.cancelled", "job.discarded"] as const;
+const END_NAMES: ReadonlySet<string> = new Set(ENDS);
+
+/** Counts jobs that have more than one end. */
+function doubled(events: readonly JournalEvent[]): number {
+  const ends = new Set(events.filter(({ name }) => END_NAMES.has(name)).map(({ id, job }) => `${job} ${id}`));
+  const jobs = new Set([...ends].map((end) => end.split(" ")[0]));
+  return ends.size - jobs.size;
+}
 
 /** Every job that was added has one enqueue event and one event of its end. No event reports an end that did not happen. */
 function miscounted(events: readonly JournalEvent[], rows: readonly JobRow[]): string[] {

@@ -161,7 +161,8 @@ const ACTS: { readonly [name: string]: (context: Context, argument: never) => un
     }
   },
   exitAfterReturn: () => {
-    setTimeout(() => process.exit(3), 20);
+    // After the result is written, and before another job can be read.
+    setImmediate(() => process.exit(3));
     return "done";
   },
   talkLater: ({ progress, log, beat, checkpoint }) => {

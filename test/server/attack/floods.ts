@@ -46,6 +46,47 @@ const fetches: Flood = {
   },
 };
 
+const exports: Flood = {
+  name: "20 exports of jobs of 1 MB at once",
+  async run(target, scale) {
+    await fill(target, 100 * scale);
+    return largestReply(
+      target,
+      many(20, () => "/admin/export?per_page=200"),
+    );
+  },
+};
+
+const imports: Flood = {
+  name: "imports that name stored jobs of 1 MB",
+  async run(target, scale) {
+    await fill(target, 100 * scale);
+    const lines: object[] = [];
+    let cursor = "";
+    do {
+      const page = JSON.parse((await target.send("GET", `/admin/export?per_page=200&cursor=${cursor}`)).text);
+      for (const line of page.lines) lines.push({ ...line, payload: "null" });
+      cursor = page.next_cursor ?? "";
+    } while (cursor !== "");
+    const bodies = many(10, () => ({ lines, dry_run: true }));
+    const replies = await Promise.all(bodies.map((body) => target.send("POST", "/admin/import", body)));
+    const known = JSON.parse(replies[0]?.text ?? "{}").results?.filter(
+      ({ status }: { status: string }) => status === "exists",
+    );
+    return `${known?.length} of ${lines.length} lines known, statuses ${[...new Set(replies.map(({ status }) => status))]}`;
+  },
+};
+
+const bulk: Flood = {
+  name: "a bulk retry and cancel of jobs of 1 MB",
+  async run(target, scale) {
+    await fill(target, 100 * scale);
+    const body = { filter: { queue: "default" }, confirm: true };
+    const { status, text } = await target.send("POST", "/admin/jobs/bulk/cancel", body);
+    return `${status} ${text.slice(0, 120)}`;
+  },
+};
+
 const labels: Flood = {
   name: "beats with 3.9 MB of labels",
   async run(target, scale) {
@@ -129,7 +170,17 @@ const followers: Flood = {
   },
 };
 
-export const FLOODS: readonly Flood[] = [pages, fetches, labels, logs, events, followers];
+export const FLOODS: readonly Flood[] = [
+  pages,
+  fetches,
+  exports,
+  imports,
+  bulk,
+  labels,
+  logs,
+  events,
+  followers,
+];
 
 export interface FloodResult {
   readonly name: string;

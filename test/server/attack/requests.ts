@@ -23,7 +23,7 @@ const enqueue = (name: string, fields: object) => post(name, "/jobs", job(fields
 
 /** Requests of up to 1 MB, each against one way to cost more than its size. */
 export function attacks(): Attack[] {
-  return [...payloads(), ...fields(), ...lists(), ...reports(), ...documents(), ...queries()];
+  return [...payloads(), ...fields(), ...lists(), ...reports(), ...documents(), ...imports(), ...queries()];
 }
 
 const id = "01890000-0000-7000-8000-000000000000";
@@ -241,6 +241,43 @@ function documents(): Attack[] {
       "10,000 ids in a bulk action",
       "/admin/jobs/bulk/cancel",
       JSON.stringify({ job_ids: many(10_000, () => id), confirm: true }),
+    ),
+  ];
+}
+
+const day = "2026-01-01T00:00:00.000Z";
+const fresh = { priority: 0, state: "available", createdAt: day, dueAt: day };
+const line = (fields: object) => ({ kind: "job", id, type: "a.b", queue: "default", ...fresh, ...fields });
+const lines = (name: string, all: readonly unknown[]) =>
+  post(name, "/admin/import", JSON.stringify({ lines: all, dry_run: true }));
+
+function imports(): Attack[] {
+  return [
+    lines(
+      "an import of 1,000 lines",
+      many(1_000, () => line({ payload: JSON.stringify("x".repeat(700)) })),
+    ),
+    lines(
+      "an import of 300,000 lines",
+      many(300_000, () => 1),
+    ),
+    lines("an import of a payload of 45,000 keys", [line({ payload: JSON.stringify(keys(45_000)) })]),
+    lines("an import of a line of 45,000 keys", [{ ...line({}), ...keys(45_000) }]),
+    post("an import of nested lists", "/admin/import", `{"lines":[{"kind":"job","payload":${wideNest}}]}`),
+    lines("an import of a key with 9,000 holders", [
+      {
+        kind: "unique",
+        key: "k",
+        holders: many(9_000, () => ({ id, at: day, until: null, countsEnded: true })),
+      },
+    ]),
+    lines(
+      "an import of 1,000 keys with many holders",
+      many(1_000, (index) => ({
+        kind: "unique",
+        key: `k${index}`,
+        holders: many(8, () => ({ id, at: day, until: day, countsEnded: true })),
+      })),
     ),
   ];
 }

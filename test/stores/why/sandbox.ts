@@ -39,7 +39,7 @@ function child(
   if (load === "fails") after(5, () => events.onReport({ say: "unloadable", error } as never));
   return {
     send: () => {},
-    kill: () => void after(2, () => events.onExit({ code: null, signal: "SIGKILL" })),
+    kill: () => void after(2, () => events.onExit({ code: null, signal: "SIGKILL", isHeardOut: true })),
     memory: () => undefined,
     capture: async () => ({ because: "it is no process" }),
     silence: () => ({ isAsleep: false, says: "nothing is seen" }),

@@ -102,7 +102,7 @@ const queues: Situation[] = [
   {
     name: "a job during maintenance",
     first: "maintenance",
-    says: /moving the database/,
+    says: /\(moving the database\), by a program that named no operator: no queue hands out jobs/,
     async make(rig) {
       const { engine, work } = await rig.open();
       const mail = job(() => {});
@@ -114,12 +114,12 @@ const queues: Situation[] = [
   {
     name: "a job of a paused queue",
     first: "queue_paused",
-    says: /Queue "default" is paused since 6s/,
+    says: /Queue "default" is paused since 6s, by mia \(deploy\)\./,
     async make(rig) {
       const { engine, work } = await rig.open();
       const mail = job(() => {});
       work([mail.processor]);
-      await rig.of(engine.queues.pause("default"));
+      await rig.of(engine.queues.pause("default", { actor: "mia", reason: "deploy" }));
       await rig.advance(1_000);
       const handle = await rig.of(engine.enqueue(mail.definition));
       await rig.advance(5_000);

@@ -157,7 +157,7 @@ function notRetried(row: JobRow): WhyReason[] {
   const said = (field: PolicyField) => byField(row, field);
   const why =
     row.attempt >= attempts
-      ? `All ${attempts} attempts were used (attempts${said("attempts")}).`
+      ? `${attempts === 1 ? "Its only attempt was" : `All ${attempts} attempts were`} used (attempts${said("attempts")}).`
       : error.type === "timeout" && policy.mode === "discard"
         ? `Its mode is discard${said("mode")}, so a timeout is not retried.`
         : error.kind === "stalled" && onStall === "discard"

@@ -1,3 +1,4 @@
+import type { ChangedBy } from "../../audit/audit-entry.ts";
 import type { KeyLimit } from "../../limit/limit.ts";
 import type { Instant } from "../../time.ts";
 import { isSilent, type WorkerReport } from "../../worker/worker-report.ts";
@@ -34,7 +35,10 @@ export interface WhyFacts {
   readonly now: Instant;
   readonly row: JobRow;
   readonly pausedAt: Instant | null;
+  /** Missing if the queue is not paused, and if an older curfew paused it. */
+  readonly pausedBy?: ChangedBy | undefined;
   readonly maintenance: {
+    readonly by?: ChangedBy;
     readonly reason: string | null;
     readonly startedAt: Instant;
     readonly endsAt: Instant | null;

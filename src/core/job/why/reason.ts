@@ -49,6 +49,8 @@ export interface WhyReason {
 export interface Why {
   readonly id: JobId;
   readonly state: JobState;
+  /** The key of the limit that a pending job waits for; null if it waits for no limit. */
+  readonly heldBy: string | null;
   /** When the question was asked. */
   readonly at: Instant;
   readonly reasons: readonly WhyReason[];

@@ -1,3 +1,4 @@
+import { changedByText } from "../../audit/audit-entry.ts";
 import { isStepReady } from "../decision.ts";
 import { dueAtOf, type JobRow } from "../job.ts";
 import { isBookkeeping } from "../step-rules.ts";
@@ -151,18 +152,18 @@ function backoff(row: JobRow, until: number, left: string): WhyReason {
   });
 }
 
-function queueReasons({ row, now, pausedAt, maintenance }: WhyFacts): WhyReason[] {
+function queueReasons({ row, now, pausedAt, pausedBy, maintenance }: WhyFacts): WhyReason[] {
   const reasons: WhyReason[] = [];
   if (maintenance) {
     const why = maintenance.reason === null ? "" : ` (${maintenance.reason})`;
-    const sentence = `The system is in maintenance since ${roughly(now - maintenance.startedAt)}${why}: no queue hands out jobs.`;
+    const sentence = `The system is in maintenance since ${roughly(now - maintenance.startedAt)}${why}${changedByText(maintenance.by)}: no queue hands out jobs.`;
     const action = act("end-maintenance", "Call engine.maintenance.end() when the work is done.");
     reasons.push(
       reason("maintenance", sentence, { since: maintenance.startedAt, until: maintenance.endsAt, action }),
     );
   }
   if (pausedAt !== null) {
-    const sentence = `Queue "${row.queue}" is paused since ${roughly(now - pausedAt)}.`;
+    const sentence = `Queue "${row.queue}" is paused since ${roughly(now - pausedAt)}${changedByText(pausedBy)}.`;
     const action = act("resume-queue", `Call engine.queues.resume("${row.queue}").`, row.queue);
     const who = { kind: "queue", id: row.queue } as const;
     reasons.push(reason("queue_paused", sentence, { since: pausedAt, who, action }));

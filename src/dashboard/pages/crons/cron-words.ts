@@ -55,12 +55,20 @@ export function fieldsOf(expression: string): CronFields | null {
 }
 
 export function cronWords(expression: string): string {
+  const period = /^@every (\d+)(s|m|h|d)$/.exec(expression.trim());
+  if (period) return periodWords(Number(period[1]), period[2] as keyof typeof UNITS);
   const fields = fieldsOf(expression);
   if (!fields) return expression;
   const { second, minute, hour, day, month, weekday } = fields;
   const when = timeWords(second, minute, hour);
   const days = dayWords(day, month, weekday);
   return `${when}${days === "" ? "" : ` ${days}`}`;
+}
+
+const UNITS = { s: "second", m: "minute", h: "hour", d: "day" } as const;
+
+function periodWords(count: number, unit: keyof typeof UNITS): string {
+  return count === 1 ? `every ${UNITS[unit]}` : `every ${count} ${UNITS[unit]}s`;
 }
 
 const isNumber = (field: string) => /^\d+$/.test(field);

@@ -1,10 +1,12 @@
 import { api, part } from "../../api/client.ts";
 import { useResource } from "../../api/resource.ts";
 import type { Job } from "../../api/wire.ts";
-import { href } from "../../state/router.ts";
+import { href, hrefWith } from "../../state/router.ts";
+import { LinkButton } from "../../ui/button.tsx";
 import { Card } from "../../ui/card.tsx";
 import type { MarkName } from "../../ui/drawings.ts";
 import { Mark } from "../../ui/icon.tsx";
+import { type Advised, placeOf, wordsOf } from "./action-words.ts";
 
 /** What `GET /jobs/:id/why` says. */
 interface WhyReply {
@@ -14,7 +16,7 @@ interface WhyReply {
     readonly since: string | null;
     readonly until: string | null;
     readonly who: { readonly kind: string; readonly id: string } | null;
-    readonly action: { readonly name: string; readonly target: string | null; readonly text: string };
+    readonly action: Advised;
   }[];
 }
 
@@ -31,6 +33,9 @@ const LOOKS: Readonly<Partial<Record<Job["state"], { readonly mark: MarkName; re
   scheduled: { mark: "info", tone: "wait" },
 };
 
+/** Where nothing needs to be done, there is nothing to warn of. */
+const CALM = { mark: "info", tone: "wait" } as const;
+
 /** The engine's own answer in sentences: the first reason is the one to act on, so its action stands below. */
 export function Why({ id, job }: { readonly id: string; readonly job: Job }) {
   const reply = useResource(`why ${id}`, (signal) => api.get<WhyReply>(`/jobs/${part(id)}/why`, {}, signal), {
@@ -39,7 +44,8 @@ export function Why({ id, job }: { readonly id: string; readonly job: Job }) {
   const reasons = reply.data?.reasons ?? [];
   const [first] = reasons;
   if (!first) return null;
-  const { mark, tone } = LOOKS[job.state] ?? { mark: "grace", tone: "soft" };
+  const isCalm = first.action.name === "wait";
+  const { mark, tone } = LOOKS[job.state] ?? (isCalm ? CALM : { mark: "grace", tone: "soft" });
   return (
     <Card title={TITLES[job.state] ?? "Why is it not running?"}>
       <ul class="why">
@@ -52,8 +58,23 @@ export function Why({ id, job }: { readonly id: string; readonly job: Job }) {
           </li>
         ))}
       </ul>
-      <p class="do">{first.action.text}</p>
+      <Advice of={first.action} />
     </Card>
+  );
+}
+
+/** What helps, and a link to where it is done. */
+function Advice({ of }: { readonly of: Advised }) {
+  const place = placeOf(of);
+  return (
+    <p class="do">
+      <span>{wordsOf(of)}</span>
+      {place && (
+        <LinkButton small href={place.form ? hrefWith({ form: place.form }) : href(place.path ?? "")}>
+          {place.label}
+        </LinkButton>
+      )}
+    </p>
   );
 }
 

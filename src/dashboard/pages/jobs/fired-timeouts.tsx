@@ -1,16 +1,16 @@
 import { findFiredTimeouts } from "../../api/jobs.ts";
 import { useResource } from "../../api/resource.ts";
 import type { FiredTimeout } from "../../api/wire-limits.ts";
-import { href, query } from "../../state/router.ts";
+import { href, hrefWith, query } from "../../state/router.ts";
 import { LimitLetter, type LimitName } from "../../ui/badge.tsx";
 import { Callout, Empty } from "../../ui/callout.tsx";
 import { countText, durationText, limitText, shortId } from "../../ui/format.ts";
-import { Mark } from "../../ui/icon.tsx";
+import { Icon, Mark } from "../../ui/icon.tsx";
 import { Shown } from "../../ui/shown.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
 import { Time } from "../../ui/time.tsx";
 
-const MOST = 200;
+const PER_PAGE = 50;
 
 const LIMITS: Readonly<Record<string, LimitName>> = {
   execution: "attempt",
@@ -107,21 +107,22 @@ const COLUMNS: readonly Column<FiredTimeout>[] = [
 export function FiredList() {
   const names = ["queue", "type", "kind", "mode"] as const;
   const asked = Object.fromEntries(names.map((name) => [name, query.value.get(name)]));
+  const page = Math.max(1, Number(query.value.get("page")) || 1);
   const fired = useResource(
-    `fired ${JSON.stringify(asked)}`,
-    (signal) => findFiredTimeouts({ ...asked, per_page: MOST }, signal),
-    { live: 3_000 },
+    `fired ${page} ${JSON.stringify(asked)}`,
+    (signal) => findFiredTimeouts({ ...asked, page, per_page: PER_PAGE }, signal),
+    { live: page === 1 ? 3_000 : false },
   );
   return (
     <Shown of={fired} what="The fired timeouts" offers="fired timeouts">
-      {({ items, is_recording, scanned = 0, is_complete }) => (
+      {({ items, is_recording, scanned = 0, pagination }) => (
         <>
           {!is_recording && (
             <Callout tone="soft">
               <p>This server records no events now, so timeouts that fire are not listed.</p>
             </Callout>
           )}
-          {items.length === 0 ? (
+          {items.length === 0 && page === 1 ? (
             <div class="tablewrap">
               <Empty icon="timeouts" title="No timeout has fired">
                 <p>Every limit was kept, as far as the last {countText(scanned)} events say.</p>
@@ -139,10 +140,24 @@ export function FiredList() {
           )}
           <div class="foot bare">
             <span>
-              {countText(items.length)} shown
-              {is_complete
-                ? ""
-                : `; out of the last ${countText(scanned)} recorded events, there may be older ones`}
+              {items.length === 0
+                ? "No more on this page"
+                : `${countText((page - 1) * PER_PAGE + 1)} to ${countText((page - 1) * PER_PAGE + items.length)} of ${countText(pagination.total ?? items.length)}`}
+              {pagination.total_is_exact === false &&
+                `, out of the last ${countText(scanned)} recorded events; there may be older ones`}
+            </span>
+            <span class="push rowf">
+              {page > 1 && (
+                <a class="btn small" href={hrefWith({ page: page === 2 ? null : String(page - 1) })}>
+                  Newer
+                </a>
+              )}
+              {pagination.has_more && (
+                <a class="btn small" href={hrefWith({ page: String(page + 1) })}>
+                  Older
+                  <Icon name="right" small />
+                </a>
+              )}
             </span>
           </div>
         </>

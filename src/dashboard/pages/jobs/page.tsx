@@ -115,18 +115,16 @@ function Jobs({ filters, onTypes }: JobsProps) {
 function tabsOf(stats: Stats | undefined): Tab[] {
   // Counts are those of the queue alone: other filters would have to be counted one by one.
   const isCounted = !["type", "last", "since", "until", "search"].some((name) => query.value.has(name));
-  const none = { state: null, tab: null, cursor: null, kind: null, mode: null };
+  const none = { state: null, tab: null, cursor: null, page: null, kind: null, mode: null };
   const to = (state: string | null) => hrefWith({ ...none, state });
   return [
     { id: "all", title: "All", href: to(null) },
     ...TABS.map((state) => {
       const count = stats?.jobs[state];
       const isOver = state === "completed" || state === "discarded" || state === "cancelled";
-      const text =
-        count === undefined || !isCounted
-          ? undefined
-          : `${countText(count)}${isOver && count > 0 ? " in 24 h" : ""}`;
-      return { id: state, title: STATE_LOOKS[state].word, href: to(state), count: text };
+      const text = count === undefined || !isCounted ? undefined : countText(count);
+      const unit = text !== undefined && isOver && count !== 0 ? "in 24 h" : undefined;
+      return { id: state, title: STATE_LOOKS[state].word, href: to(state), count: text, unit };
     }),
     {
       id: "timeouts",

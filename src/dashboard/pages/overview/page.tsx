@@ -31,6 +31,7 @@ import { RANGES, type Range } from "./ranges.ts";
 const LATELY = 5_000;
 const RARELY = 15_000;
 const SAMPLE = 200;
+const MINUTE = 60_000;
 
 function useSeen(range: Range) {
   const { span, period } = RANGES[range];
@@ -65,7 +66,8 @@ function useSeen(range: Range) {
       (signal) =>
         api.get<History>(
           "/admin/stats/history",
-          { period, since: new Date(serverNow() - span).toISOString() },
+          // In whole minutes, so that all tabs ask for the same.
+          { period, since: new Date(Math.floor((serverNow() - span) / MINUTE) * MINUTE).toISOString() },
           signal,
         ),
       { live: range === "1h" ? LATELY : RARELY },
@@ -118,12 +120,11 @@ export function Page() {
       <Attention concerns={concerns} at={queues.at} />
       <Figures
         stats={stats.data}
-        oldest={seen.waiting.data?.items[0]}
         letters={seen.letters.data}
         pace={(seen.history.data?.data ?? []).slice(-60, -1).map(({ processed }) => processed)}
       />
       <Due active={seen.active.data} waiting={seen.waiting.data} />
-      <Plots history={seen.history} range={range} />
+      <Plots history={seen.history} range={range} stats={stats.data} />
     </>
   );
 }
@@ -192,19 +193,17 @@ function Attention({
 
 interface FiguresProps {
   readonly stats: Stats;
-  readonly oldest: Job | undefined;
   readonly letters: DeadLetterStats | undefined;
   /** How many ended, over time. */
   readonly pace: readonly number[];
 }
 
 /** Six numbers, each a link to what it counts. */
-function Figures({ stats, oldest, letters, pace: ended }: FiguresProps) {
+function Figures({ stats, letters, pace: ended }: FiguresProps) {
   const { jobs } = stats;
+  const oldest = [...stats.oldest_waits].sort((a, b) => b.wait_ms - a.wait_ms)[0];
   const pace = figures.value?.throughput;
-  const waits = oldest
-    ? `oldest ${durationText(now.value - Date.parse(oldest.created_at))}, in ${oldest.queue}`
-    : "none waits";
+  const waits = oldest ? `oldest ${durationText(oldest.wait_ms)}, in ${oldest.queue}` : "none waits";
   const over = jobs.completed + jobs.discarded + jobs.cancelled;
   const all: readonly (readonly [name: string, value: string, unit: string, below: string, to: string])[] = [
     [

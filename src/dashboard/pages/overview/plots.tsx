@@ -1,9 +1,9 @@
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { api } from "../../api/client.ts";
 import { type Resource, useResource } from "../../api/resource.ts";
-import type { Events, History } from "../../api/wire.ts";
-import { now, serverNow } from "../../state/clock.ts";
-import { figures, pulse } from "../../state/live.ts";
+import type { Events, History, Stats } from "../../api/wire.ts";
+import { now } from "../../state/clock.ts";
+import { samples } from "../../state/live.ts";
 import { LimitLetter, type LimitName } from "../../ui/badge.tsx";
 import { countText, durationText, plural, rateText } from "../../ui/format.ts";
 import { fromFirstJob } from "../../ui/history.ts";
@@ -11,8 +11,14 @@ import { Plot } from "../../ui/plot.tsx";
 import { Bars } from "../../ui/sparkline.tsx";
 import { RANGES, type Range } from "./ranges.ts";
 
+interface PlotsProps {
+  readonly history: Resource<History>;
+  readonly range: Range;
+  readonly stats: Stats;
+}
+
 /** What jobs did over time. The stretch that is still being counted is left out of rates: it would look like a drop. */
-export function Plots({ history, range }: { readonly history: Resource<History>; readonly range: Range }) {
+export function Plots({ history, range, stats }: PlotsProps) {
   const data = history.data?.data;
   const series = useMemo(() => seriesOf(fromFirstJob(data ?? [])), [data]);
   const { says } = RANGES[range];
@@ -35,6 +41,7 @@ export function Plots({ history, range }: { readonly history: Resource<History>;
         times={times}
         lines={[
           { name: "p50", values: series.run50, latest: shownSpan(lastOf(series.run50)) },
+          { name: "p95", values: series.run95, latest: shownSpan(lastOf(series.run95)) },
           { name: "p99", values: series.run99, latest: shownSpan(lastOf(series.run99)) },
         ]}
         format={durationText}
@@ -55,9 +62,10 @@ export function Plots({ history, range }: { readonly history: Resource<History>;
         isStale={isStale}
       />
       <WaitingNow />
+      <NearMisses series={series} says={says} isStale={isStale} />
       <Plot
         title="Failed attempts"
-        value={countText(series.failed.reduce((sum: number, value) => sum + (value ?? 0), 0))}
+        value={countText(sumOf(series.failed))}
         unit={`in the last ${says}`}
         times={times}
         lines={[{ name: "failed", values: series.failed }]}
@@ -67,12 +75,38 @@ export function Plots({ history, range }: { readonly history: Resource<History>;
         isStale={isStale}
       />
       <Timeouts />
+      <Lateness of={stats.deadline_lateness} />
     </div>
+  );
+}
+
+interface NearMissesProps {
+  readonly series: ReturnType<typeof seriesOf>;
+  readonly says: string;
+  readonly isStale: boolean;
+}
+
+function NearMisses({ series, says, isStale }: NearMissesProps) {
+  return (
+    <Plot
+      title="Near misses"
+      times={series.times}
+      lines={[
+        { name: "over 80 %", values: series.near, latest: countText(sumOf(series.near)) },
+        { name: "late", values: series.late, latest: countText(sumOf(series.late)) },
+      ]}
+      format={countText}
+      of="counts"
+      empty={`No job came near a limit in the last ${says}.`}
+      isStale={isStale}
+    />
   );
 }
 
 const shownSpan = (span: number | null | undefined): string =>
   typeof span === "number" ? durationText(span) : "–";
+
+const sumOf = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0);
 
 const lastOf = (values: readonly (number | null)[]): number | null | undefined =>
   values.filter((value) => value !== null).at(-1);
@@ -82,41 +116,104 @@ function seriesOf(data: History["data"]) {
   return {
     times: whole.map(({ timestamp }) => Date.parse(timestamp)),
     ended: whole.map(({ processed, span_ms }) => (processed / Math.max(1, span_ms)) * 1_000),
+    near: whole.map(({ near_misses }) => near_misses),
+    late: whole.map(({ late }) => late),
     failed: whole.map(({ failed }) => failed),
     run50: whole.map(({ latency_p50_ms }) => latency_p50_ms ?? null),
+    run95: whole.map(({ latency_p95_ms }) => latency_p95_ms ?? null),
     run99: whole.map(({ latency_p99_ms }) => latency_p99_ms ?? null),
     wait50: whole.map(({ wait_p50_ms }) => wait_p50_ms ?? null),
     wait99: whole.map(({ wait_p99_ms }) => wait_p99_ms ?? null),
   };
 }
 
-const MOST_SAMPLES = 600;
-
-/** How many wait, since this page was opened: the server keeps no history of it. */
+/** How many wait and the oldest of them, since this tab was opened: the server keeps no history of it. */
 function WaitingNow() {
-  const [samples, setSamples] = useState<readonly (readonly [at: number, count: number])[]>([]);
-  const beat = pulse.value;
-  // A sample with every pulse.
-  useEffect(() => {
-    const said = figures.peek();
-    if (!said) return;
-    const count = said.queues.reduce((sum, queue) => sum + Number(queue.available ?? 0), 0);
-    setSamples((before) => [...before, [serverNow(), count] as const].slice(-MOST_SAMPLES));
-  }, [beat]);
-  const values = samples.map(([, count]) => count);
-  // A range to grow into, so that the first samples do not jump about.
-  const from = (samples[0]?.[0] ?? 0) - 5 * 60_000;
+  const heard = samples.value;
+  const times = useMemo(() => {
+    // A range to grow into, so that the first samples do not jump about.
+    const from = (heard[0]?.at ?? 0) - 5 * 60_000;
+    return [from, ...heard.map(({ at }) => at)];
+  }, [heard]);
+  const last = heard.at(-1);
   return (
-    <Plot
-      title="Waiting"
-      value={countText(values.at(-1) ?? 0)}
-      unit="since you opened this page"
-      times={[from, ...samples.map(([at]) => at)]}
-      lines={[{ name: "waiting", values: [null, ...values] }]}
-      format={countText}
-      of="counts"
-      empty="No job waits."
-    />
+    <>
+      <Plot
+        title="Waiting"
+        value={countText(last?.waiting ?? 0)}
+        unit="since opened"
+        times={times}
+        lines={[{ name: "waiting", values: [null, ...heard.map(({ waiting }) => waiting)] }]}
+        format={countText}
+        of="counts"
+        empty="No job waits."
+      />
+      <Plot
+        title="Oldest wait"
+        value={shownSpan(last?.oldestWait)}
+        unit="since opened"
+        times={times}
+        lines={[{ name: "oldest", values: [null, ...heard.map(({ oldestWait }) => oldestWait ?? 0)] }]}
+        format={durationText}
+        of="durations"
+        empty="No job waits."
+      />
+    </>
+  );
+}
+
+/** How late deadlines fired in this process since it started. */
+function Lateness({ of }: { readonly of: Stats["deadline_lateness"] }) {
+  const { bounds_ms, counts, total } = of;
+  const within = (bound: number) =>
+    counts.slice(0, bounds_ms.filter((each) => each <= bound).length).reduce((sum, one) => sum + one, 0);
+  const rows = [10, 100, 1_000].filter((bound) => bounds_ms.includes(bound));
+  return (
+    <section class="plot" aria-label="Lateness of deadlines">
+      <header>
+        <h3>Lateness of deadlines</h3>
+        <span class="v">{countText(total)}</span>
+        <span class="u">fired here</span>
+      </header>
+      {total === 0 ? (
+        <p class="plot-empty">No deadline has fired since the server started.</p>
+      ) : (
+        <dl class="shares">
+          {rows.map((bound) => (
+            <Share key={bound} name={`within ${durationText(bound)}`} count={within(bound)} of={total} />
+          ))}
+          <Share
+            name={`later than ${durationText(rows.at(-1) ?? 0)}`}
+            count={total - within(rows.at(-1) ?? 0)}
+            of={total}
+            isBad
+          />
+        </dl>
+      )}
+    </section>
+  );
+}
+
+interface ShareProps {
+  readonly name: string;
+  readonly count: number;
+  readonly of: number;
+  readonly isBad?: boolean;
+}
+
+function Share({ name, count, of, isBad = false }: ShareProps) {
+  const share = (count / of) * 100;
+  return (
+    <>
+      <dt class="t2 nowrap">{name}</dt>
+      <dd>
+        <svg class="share" aria-hidden="true">
+          <rect class="all" x="0" y="0" width="100%" height="100%" rx="3" />
+          <rect class={isBad ? "part bad" : "part"} x="0" y="0" width={`${share}%`} height="100%" rx="3" />
+        </svg>
+        <b>{share > 0 && share < 1 ? "< 1" : Math.floor(share)} %</b>
+      </dd>
+    </>
   );
 }
 

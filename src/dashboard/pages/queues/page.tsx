@@ -253,12 +253,13 @@ function workColumns(
       phone: "hide",
       class: "t2 small c-rules",
       render: ({ configuration }) =>
-        rulesOf(configuration as QueueConfiguration).join(", ") || "none of its own",
+        rulesOf(configuration as QueueConfiguration).join(", ") || <span class="t3">–</span>,
     },
     {
       id: "workers",
       title: "Workers",
       isNumber: true,
+      phone: "hide",
       render: ({ name }) => (
         <a href={href("workers", { queue: name })}>{takersOf(name, workers).length || "none"}</a>
       ),

@@ -1,4 +1,13 @@
-import type { Advice, Health, Maintenance, Queue, ServerConfig, Session, Worker } from "../../api/wire.ts";
+import type {
+  Advice,
+  Doctor,
+  Health,
+  Maintenance,
+  Queue,
+  ServerConfig,
+  Session,
+  Worker,
+} from "../../api/wire.ts";
 import { durationText, plural } from "../../ui/format.ts";
 
 /** Something about the installation that somebody should know. */
@@ -13,6 +22,8 @@ export interface Finding {
 
 export interface Inspected {
   readonly session: Session | undefined;
+  /** What the doctor found, if this role may ask it. */
+  readonly doctor: Doctor | undefined;
   readonly config: ServerConfig | undefined;
   readonly health: Health | undefined;
   readonly maintenance: Maintenance | undefined;
@@ -28,9 +39,33 @@ const CLOCKS_AGREE = 2_000;
 
 /** What is wrong, the worst first. What could not be read is left out. */
 export function findingsOf(seen: Inspected): Finding[] {
-  const found = [...storeFindings(seen), ...workFindings(seen), ...setupFindings(seen)];
+  const ofServer = seen.doctor
+    ? doctorFindings(seen.doctor)
+    : [...storeFindings(seen), ...workFindings(seen)];
+  const found = [...ofServer, ...adviceFindings(seen), ...setupFindings(seen)];
   const order = ["force", "soft", "wait"];
   return found.sort((a, b) => order.indexOf(a.tone) - order.indexOf(b.tone));
+}
+
+const TONES = { error: "force", warning: "soft", note: "wait" } as const;
+
+/** Pages on which a finding is acted on. */
+const PAGES: Readonly<Record<string, string>> = {
+  queue_paused: "queues",
+  queue_without_worker: "queues",
+  no_worker: "workers",
+  worker_lost: "workers",
+  worker_stuck: "workers",
+  worker_failing: "workers",
+  worker_blocked: "workers",
+  sandbox_broken: "workers",
+};
+
+function doctorFindings({ findings }: Doctor): Finding[] {
+  return findings.map(({ code, level, sentence, action }) => {
+    const to = PAGES[code];
+    return { id: code, tone: TONES[level], title: sentence, text: action, ...(to && { to }) };
+  });
 }
 
 function storeFindings({ health, config }: Inspected): Finding[] {
@@ -64,7 +99,7 @@ function namesOf(names: readonly string[]): string {
   return `${names.slice(0, 3).join(", ")}${names.length > 3 ? " and others" : ""}.`;
 }
 
-function workFindings({ workers, queues, advice, maintenance }: Inspected): Finding[] {
+function workFindings({ workers, queues, maintenance }: Inspected): Finding[] {
   const found: Finding[] = [];
   if (maintenance?.enabled)
     found.push({
@@ -100,6 +135,11 @@ function workFindings({ workers, queues, advice, maintenance }: Inspected): Find
       text: `Jobs wait in ${namesOf(lonely.map(({ name }) => name))}`,
       to: "queues",
     });
+  return found;
+}
+
+function adviceFindings({ advice }: Inspected): Finding[] {
+  const found: Finding[] = [];
   const tight = advice.filter(({ verdict }) => verdict === "raise");
   if (tight.length > 0)
     found.push({

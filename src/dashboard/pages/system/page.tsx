@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import {
   readAdvice,
   readConfig,
+  readDoctor,
   readHealth,
   readMetrics,
   readPauseOfAll,
@@ -19,28 +20,38 @@ import { Button } from "../../ui/button.tsx";
 import { Callout } from "../../ui/callout.tsx";
 import { Card, Facts, PageHead } from "../../ui/card.tsx";
 import { TextField } from "../../ui/fields.tsx";
-import { countText, durationText, readLimit } from "../../ui/format.ts";
+import { countText, durationText, plural, readLimit } from "../../ui/format.ts";
 import { Mark } from "../../ui/icon.tsx";
 import { Shown } from "../../ui/shown.tsx";
 import { Time } from "../../ui/time.tsx";
 import { type Finding, findingsOf } from "./findings.ts";
 
-/** The server, its store and its clock; and what is wrong with them. */
-export function Page() {
+/** What the page reads. */
+function useInspected() {
   const config = useResource("config", readConfig, { live: 30_000 });
   const health = useResource("health", readHealth, { live: 6_000 });
   const maintenance = useResource("maintenance", readPauseOfAll, { live: 3_000 });
   const metrics = useResource("metrics", readMetrics, { live: 6_000 });
   const workers = useResource("system workers", readWorkers, { live: 6_000 });
   const queues = useResource("system queues", readQueues, { live: 6_000 });
+  // Another role may not ask the doctor, and gets what this page can see itself.
+  const isOperator = whyNot("operate") === undefined;
+  const doctor = useResource(isOperator ? "doctor" : null, readDoctor, { live: 15_000 });
   const advice = useResource("system advice", (signal) => readAdvice({}, signal), { live: 60_000 });
+  return { config, health, maintenance, metrics, workers, queues, doctor, advice };
+}
+
+/** The server, its store and its clock; and what is wrong with them. */
+export function Page() {
+  const { config, health, maintenance, metrics, workers, queues, doctor, advice } = useInspected();
   const [isAsked, setAsked] = useState(false);
   const session = visit.value.state === "known" ? visit.value.session : undefined;
-  const isReady = [config, health, maintenance, workers, queues].every(
+  const isReady = [config, health, maintenance, workers, queues, doctor].every(
     ({ isLoading, data }) => data || !isLoading,
   );
   const findings = findingsOf({
     session,
+    doctor: doctor.data,
     config: config.data,
     health: health.data,
     maintenance: maintenance.data,
@@ -63,7 +74,11 @@ export function Page() {
         </Button>
       </PageHead>
       {isOn && maintenance.data && <MaintenanceNote maintenance={maintenance.data} />}
-      <Findings findings={findings} isReady={isReady} />
+      <Findings
+        findings={findings}
+        isReady={isReady}
+        passed={doctor.data?.passed.map(({ text }) => text) ?? []}
+      />
       <Shown of={config} what="How the server is set up">
         {(data) => (
           <div class="pair">
@@ -95,13 +110,14 @@ export function Page() {
   );
 }
 
-function Findings({
-  findings,
-  isReady,
-}: {
+interface FindingsProps {
   readonly findings: readonly Finding[];
   readonly isReady: boolean;
-}) {
+  /** What the doctor checked and found in order. */
+  readonly passed: readonly string[];
+}
+
+function Findings({ findings, isReady, passed }: FindingsProps) {
   return (
     <Card title="Findings" note={isReady ? String(findings.length) : "looking…"}>
       {findings.length === 0 ? (
@@ -129,6 +145,18 @@ function Findings({
             </li>
           ))}
         </ul>
+      )}
+      {passed.length > 0 && (
+        <details class="checks">
+          <summary>{plural(passed.length, "check is", "checks are")} fine</summary>
+          <ul>
+            {passed.map((text) => (
+              <li key={text}>
+                <Mark name="done" /> {text}
+              </li>
+            ))}
+          </ul>
+        </details>
       )}
     </Card>
   );
@@ -198,8 +226,7 @@ function StoreCard({
             ["Kind", config.backend],
             ["Answers", latency === undefined ? "–" : `${isUp ? "" : "no; "}within ${durationText(latency)}`],
             ...abilities.map(
-              ([name, value]) =>
-                [name, typeof value === "boolean" ? (value ? "yes" : "no") : String(value)] as const,
+              ([name, value]) => [ABILITIES[name] ?? name, WORDS[String(value)] ?? String(value)] as const,
             ),
           ]}
         />
@@ -208,13 +235,30 @@ function StoreCard({
   );
 }
 
+/** What a store can do, in words. */
+const ABILITIES: Readonly<Record<string, string>> = {
+  durable: "Durable after",
+  tx: "Your transactions",
+  hints: "News of changes",
+};
+
+const WORDS: Readonly<Record<string, string>> = {
+  true: "joined",
+  false: "not joined",
+  ack: "each reply",
+  interval: "an interval",
+  none: "nothing: it is lost with the process",
+  push: "sent at once",
+  poll: "polled",
+};
+
 const SHOWN = [
   ["jobs_enqueued_total", "enqueued"],
   ["jobs_completed_total", "completed"],
   ["jobs_failed_total", "attempts failed"],
   ["jobs_discarded_total", "discarded"],
   ["jobs_cancelled_total", "cancelled"],
-  ["throughput_per_second", "attempts end a second"],
+  ["throughput_per_second", "attempts /s"],
 ] as const;
 
 function Counters({ of }: { readonly of: Readonly<Record<string, number>> }) {

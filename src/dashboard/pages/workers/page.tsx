@@ -7,7 +7,6 @@ import { now } from "../../state/clock.ts";
 import { href, query } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";
 import { ActionForm } from "../../ui/action-form.tsx";
-import { Tag } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Empty } from "../../ui/callout.tsx";
 import { Card, PageHead } from "../../ui/card.tsx";
@@ -142,13 +141,13 @@ function columnsOf(
       id: "id",
       title: "Worker",
       phone: "title",
-      class: "c-name",
+      class: "c-worker",
       render: ({ id, remote }) => (
         <span class="two">
           <a class="name clip" href={href("workers", { worker: id })} title={id}>
             {id}
           </a>
-          <small>{remote ? "over HTTP" : "in a process with the store"}</small>
+          <small>{remote ? "over HTTP" : "beside the store"}</small>
         </span>
       ),
     },
@@ -157,19 +156,7 @@ function columnsOf(
       id: "queues",
       title: "Queues",
       class: "c-tags",
-      render: ({ queues }) =>
-        queues.length === 0 ? (
-          <span class="t3">all</span>
-        ) : (
-          <span class="tags">
-            {queues.slice(0, 6).map((name) => (
-              <a key={name} class="tag" href={href(`queues/${encodeURIComponent(name)}`)}>
-                {name}
-              </a>
-            ))}
-            {queues.length > 6 && <Tag>{`${queues.length - 6} more`}</Tag>}
-          </span>
-        ),
+      render: ({ queues }) => <QueueTags queues={queues} />,
     },
     {
       id: "runs",
@@ -202,7 +189,24 @@ function columnsOf(
   ];
 }
 
+function QueueTags({ queues }: { readonly queues: readonly string[] }) {
+  if (queues.length === 0) return <span class="t3">all</span>;
+  return (
+    <span class="tags">
+      {queues.slice(0, MOST_TAGS).map((name) => (
+        <a key={name} class="tag" href={href(`queues/${encodeURIComponent(name)}`)}>
+          {name}
+        </a>
+      ))}
+      {queues.length > MOST_TAGS && (
+        <span class="tag" title={queues.join(", ")}>{`${queues.length - MOST_TAGS} more`}</span>
+      )}
+    </span>
+  );
+}
+
 const MOST_SHOWN = 3;
+const MOST_TAGS = 4;
 
 /** Moves with the clock, so that the row around it need not. */
 function Lasting({ job: { started_at } }: { readonly job: Job }) {
