@@ -3,6 +3,7 @@ import { TimeoutError } from "../core/job/reasons.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
 import { isInstance } from "../core/user-values.ts";
 import { type Ambient, currentAmbient } from "../engine/runtime/ambient.ts";
+import { checkName, checkSignal } from "./check-options.ts";
 import { Deadline } from "./deadline-list.ts";
 import type { CallHost } from "./running-call.ts";
 import { type Source, type StreamSource, sourceOf } from "./stream-source.ts";
@@ -41,7 +42,9 @@ function parseLimits(options: StreamOptions): Limits {
     const value = options[name];
     return value === undefined || value === "none" ? NONE : parseDuration(value, `limitStream.${name}`);
   };
-  const { grace, name = "stream" } = options;
+  const { grace, name = "stream", signal } = options;
+  checkName(name, "limitStream.name");
+  if (signal !== undefined) checkSignal(signal, "limitStream.signal");
   const idle = limit("idle");
   return {
     name,
