@@ -1,9 +1,11 @@
 import { DEADLINE_HEADER, readDeadline } from "../core/call/deadline-header.ts";
+import { refuseUnknownKeys } from "../core/errors.ts";
 import { StopError, TimeoutError } from "../core/job/reasons.ts";
 import { type Duration, formatDuration, parseDuration } from "../core/time.ts";
 import { isInstance } from "../core/user-values.ts";
 import { runInside } from "../engine/runtime/ambient.ts";
 import type { Calls } from "./calls.ts";
+import { checkName } from "./check-options.ts";
 import type { CallContext, CallFunction } from "./running-call.ts";
 
 /** The limit of a route. */
@@ -19,13 +21,19 @@ interface Refusal {
   readonly body: { readonly error: { readonly code: string; readonly message: string } };
 }
 
+/** The defaults of the calls must not repeat a request or delay its 504. */
+const ONCE = { total: "none", grace: "0s", mode: "fail", retry: { attempts: 1 } } as const;
+
 /** What the middleware of every framework shares. */
 class Route {
   readonly #calls: Calls;
   readonly #name: string;
   readonly #limit: number;
 
-  constructor(calls: Calls, { attempt = "30s", name = "http" }: RouteOptions) {
+  constructor(calls: Calls, options: RouteOptions) {
+    refuseUnknownKeys(options, "deadline", ["attempt", "name"]);
+    const { attempt = "30s", name = "http" } = options;
+    checkName(name, "deadline.name");
     this.#calls = calls;
     this.#name = name;
     this.#limit = parseDuration(attempt, "deadline.attempt");
@@ -40,8 +48,8 @@ class Route {
   }
 
   run<Value>(limit: number, signal: AbortSignal | undefined, run: CallFunction<Value>): Promise<Value> {
-    const options = { name: this.#name, attempt: { milliseconds: limit }, ...(signal && { signal }) };
-    return this.#calls.within(options, run);
+    const attempt = { milliseconds: limit };
+    return this.#calls.within({ ...ONCE, name: this.#name, attempt, ...(signal && { signal }) }, run);
   }
 }
 

@@ -96,6 +96,28 @@ describe("middleware of plain Node", () => {
     expect([signal.aborted, calls.pending]).toEqual([true, 0]);
   });
 
+  it("enters a handler once, whatever retries and limits the calls have as defaults", async () => {
+    const retry = { attempts: 3, backoff: { kind: "constant", first: 1, max: 1, jitter: false } } as const;
+    const calls = createCalls({ defaults: { retry, attempt: "1ms", total: "10ms", grace: "10s" } });
+    let entered = 0;
+    const guard = expressDeadline(calls, { attempt: "50ms" });
+    const url = await listen((incoming, reply) => guard(incoming, reply, () => ++entered));
+    const startedAt = performance.now();
+    expect((await fetch(url)).status).toBe(504);
+    const took = performance.now() - startedAt;
+    expect(took).toBeGreaterThanOrEqual(49);
+    expect(took).toBeLessThan(5_000);
+    expect(entered).toBe(1);
+  });
+
+  it.each([
+    [{ atempt: "1s" }, "did you mean attempt?"],
+    [{ name: "" }, "deadline.name"],
+    [{ attempt: "none" }, "deadline.attempt"],
+  ])("refuses %j when it is made", (options, message) => {
+    expect(() => expressDeadline(createCalls(), options as never)).toThrow(message);
+  });
+
   it("cuts a reply that still streams at the deadline", async () => {
     const guard = expressDeadline(createCalls(), { attempt: "50ms" });
     const url = await listen((request, reply) => guard(request, reply, () => void reply.write("begun")));
