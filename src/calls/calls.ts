@@ -112,7 +112,7 @@ export class Calls implements CallHost {
     const { name, run } = definition;
     checkName(name, "defineCall.name");
     if (typeof run !== "function") throw refuse("invalid_option", "defineCall.run", run, "pass a function");
-    const { defaults } = { defaults: this.#defaults };
+    const defaults = this.#defaults;
     const settings = parseCall(definition, "defineCall", ["name", "run"]);
     const own = resolveCall({ defaults, definition: settings });
     const call = (input: Input, options?: Omit<WithinOptions, "name">) => {
