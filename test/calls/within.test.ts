@@ -107,6 +107,25 @@ describe("the caller's own signal", () => {
     expect(calls.counts()).toMatchObject([{ stopped: 1, stuck: 1 }]);
   });
 
+  it("wins over the timeout in the grace, and from a listener at the deadline itself", async () => {
+    const { system, within, watch } = openCalls();
+    const late = new AbortController();
+    const inGrace = await watch(within({ attempt: "1s", grace: "5s", signal: late.signal }, never));
+    const caller = new AbortController();
+    const atDeadline = await watch(
+      within({ attempt: "1s", signal: caller.signal }, ({ signal }) => {
+        signal.addEventListener("abort", () => caller.abort("gave up"));
+        return never();
+      }),
+    );
+    await system.advance(2_000);
+    late.abort("gave up later");
+    await system.settle();
+    expect(atDeadline).toEqual({ at: 1_000, error: "gave up" });
+    expect(inGrace).toEqual({ at: 2_000, error: "gave up later" });
+    expect(system.pendingTimers).toBe(0);
+  });
+
   it("that is aborted already enters nothing", async () => {
     const { within } = openCalls();
     let entered = 0;
