@@ -15,6 +15,7 @@ import { realSystem } from "../engine/runtime/real-system.ts";
 import { type Logger, silentLogger } from "../ports/log.ts";
 import type { System } from "../ports/system.ts";
 import { type CallCounts, CallStats } from "./call-stats.ts";
+import { checkName, checkSignal } from "./check-options.ts";
 import { DeadlineList } from "./deadline-list.ts";
 import { limitedStream, type StreamOptions } from "./limited-stream.ts";
 import {
@@ -49,6 +50,13 @@ export interface WithinOptions extends CallOptions {
 
 const OWN_KEYS = ["name", "signal", "detach"];
 const UNNAMED = "within";
+
+function checkOwnOptions({ name, signal, detach }: WithinOptions, field: string): void {
+  if (name !== undefined) checkName(name, `${field}.name`);
+  if (signal !== undefined) checkSignal(signal, `${field}.signal`);
+  if (detach !== undefined && typeof detach !== "boolean")
+    throw refuse("invalid_option", `${field}.detach`, detach, "write true or false");
+}
 
 /** A function with limits, made by `defineCall`. */
 export interface DefinedCall<Input, Output> {
@@ -93,6 +101,7 @@ export class Calls implements CallHost {
   readonly within = <Value>(options: WithinOptions, run: CallFunction<Value>): Promise<Value> => {
     if (typeof run !== "function") throw refuse("invalid_option", "within", run, "pass a function");
     const policy = resolveCall({ defaults: this.#defaults, call: parseCall(options, "within", OWN_KEYS) });
+    checkOwnOptions(options, "within");
     return this.#start(options.name ?? UNNAMED, policy, run, options);
   };
 
@@ -101,17 +110,21 @@ export class Calls implements CallHost {
     definition: CallDefinition<Input, Output>,
   ): DefinedCall<Input, Output> => {
     const { name, run } = definition;
-    if (typeof name !== "string" || name === "" || name.length > 200)
-      throw refuse("invalid_name", "defineCall.name", name, "use 1 to 200 characters");
+    checkName(name, "defineCall.name");
     if (typeof run !== "function") throw refuse("invalid_option", "defineCall.run", run, "pass a function");
-    const { defaults } = { defaults: this.#defaults };
+    const defaults = this.#defaults;
     const settings = parseCall(definition, "defineCall", ["name", "run"]);
     const own = resolveCall({ defaults, definition: settings });
     const call = (input: Input, options?: Omit<WithinOptions, "name">) => {
-      const policy = options
-        ? resolveCall({ defaults, definition: settings, call: parseCall(options, name, OWN_KEYS) })
-        : own;
-      return this.#start(name, policy, (context) => run(input, context), options);
+      const enter = (context: CallContext) => run(input, context);
+      if (options === undefined) return this.#start(name, own, enter, options);
+      const policy = resolveCall({
+        defaults,
+        definition: settings,
+        call: parseCall(options, name, OWN_KEYS),
+      });
+      checkOwnOptions(options, name);
+      return this.#start(name, policy, enter, options);
     };
     const explain = (options?: CallOptions) =>
       explainCall({ defaults, definition: settings, call: options && parseCall(options, name) });

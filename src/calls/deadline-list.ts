@@ -1,4 +1,5 @@
 import { DueHeap, type Slotted } from "../core/due-heap.ts";
+import { captureContext } from "../engine/runtime/ambient.ts";
 import type { System, Timer } from "../ports/system.ts";
 
 /** Something that is woken at an instant. */
@@ -8,6 +9,8 @@ export abstract class Deadline implements Slotted {
   dueAt = 0;
   /** Of two deadlines at the same instant, the one set first is woken first. */
   order = 0;
+  /** It is out of the heap and about to be woken, unless another deadline of the same instant clears or sets it. */
+  isDue = false;
   abstract expire(): void;
 }
 
@@ -21,6 +24,8 @@ export class DeadlineList {
   #timer: Timer | undefined;
   #timerAt = Number.POSITIVE_INFINITY;
   #orders = 0;
+  /** The timer is armed by whichever call comes first. Its async context must not reach the other calls. */
+  readonly #inOwnContext = captureContext();
 
   constructor(system: System) {
     this.#system = system;
@@ -34,11 +39,13 @@ export class DeadlineList {
   set(deadline: Deadline, dueAt: number): void {
     deadline.dueAt = dueAt;
     deadline.order = this.#orders++;
+    deadline.isDue = false;
     this.#heap.add(deadline, dueAt);
     if (dueAt < this.#timerAt) this.#arm(dueAt);
   }
 
   clear(deadline: Deadline): void {
+    deadline.isDue = false;
     if (deadline.slot < 0) return;
     this.#heap.remove(deadline);
     if (this.#heap.items.length === 0) this.#disarm();
@@ -48,7 +55,9 @@ export class DeadlineList {
     this.#timer?.cancel();
     this.#timerAt = at;
     const delay = Math.max(0, at - this.#system.monotonic());
-    this.#timer = this.#system.after(delay, () => this.#fire(), { keepAlive: true });
+    this.#timer = this.#system.after(delay, () => this.#inOwnContext(() => this.#fire()), {
+      keepAlive: true,
+    });
   }
 
   #disarm(): void {
@@ -64,6 +73,11 @@ export class DeadlineList {
     const nextAt = this.#heap.nextAt;
     if (nextAt !== null) this.#arm(nextAt);
     due.sort((a, b) => a.dueAt - b.dueAt || a.order - b.order);
-    for (const deadline of due) deadline.expire();
+    for (const deadline of due) deadline.isDue = true;
+    for (const deadline of due) {
+      if (!deadline.isDue) continue;
+      deadline.isDue = false;
+      deadline.expire();
+    }
   }
 }

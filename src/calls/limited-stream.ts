@@ -3,6 +3,7 @@ import { TimeoutError } from "../core/job/reasons.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
 import { isInstance } from "../core/user-values.ts";
 import { type Ambient, currentAmbient } from "../engine/runtime/ambient.ts";
+import { checkName, checkSignal } from "./check-options.ts";
 import { Deadline } from "./deadline-list.ts";
 import type { CallHost } from "./running-call.ts";
 import { type Source, type StreamSource, sourceOf } from "./stream-source.ts";
@@ -41,7 +42,9 @@ function parseLimits(options: StreamOptions): Limits {
     const value = options[name];
     return value === undefined || value === "none" ? NONE : parseDuration(value, `limitStream.${name}`);
   };
-  const { grace, name = "stream" } = options;
+  const { grace, name = "stream", signal } = options;
+  checkName(name, "limitStream.name");
+  if (signal !== undefined) checkSignal(signal, "limitStream.signal");
   const idle = limit("idle");
   return {
     name,
@@ -62,6 +65,8 @@ export function limitedStream<Item>(
 
 interface Waiting<Item> {
   readonly since: number;
+  /** By the monotonic clock; Infinity for none. */
+  readonly until: number;
   readonly kind: "first" | "idle" | "total";
   readonly limit: number;
   readonly resolve: (result: IteratorResult<Item, undefined>) => void;
@@ -82,6 +87,9 @@ class LimitedStream<Item> extends Deadline implements AsyncIterableIterator<Item
   #last: Promise<unknown> | undefined;
   #hasItem = false;
   #isOver = false;
+  /** Why the stream ended before its source did; undefined if the consumer itself returned. */
+  #stoppedBy: { readonly reason: unknown } | undefined;
+  #hasReported = false;
   /** How long the consumer has waited for the source, in all. */
   #used = 0;
 
@@ -93,6 +101,7 @@ class LimitedStream<Item> extends Deadline implements AsyncIterableIterator<Item
     this.#signal = signal;
     this.#ambient = currentAmbient();
     for (const other of [signal, this.#ambient?.signal]) {
+      if (this.#isOver) break;
       if (other?.aborted) this.#stopBy(other);
       else other?.addEventListener("abort", this.#onAbort, { once: true });
     }
@@ -117,7 +126,11 @@ class LimitedStream<Item> extends Deadline implements AsyncIterableIterator<Item
 
   /** The consumer stops early. */
   async return(): Promise<IteratorResult<Item, undefined>> {
-    if (!this.#isOver) await this.#end(undefined);
+    if (this.#isOver) return DONE;
+    const waiting = this.#takeWaiting();
+    const stopped = this.#end(undefined);
+    waiting?.resolve(DONE);
+    await stopped;
     return DONE;
   }
 
@@ -128,45 +141,58 @@ class LimitedStream<Item> extends Deadline implements AsyncIterableIterator<Item
 
   readonly #onAbort = (event: Event): void => this.#stopBy(event.target as AbortSignal);
 
-  #stopBy({ reason }: AbortSignal): void {
+  #stopBy(signal: AbortSignal): void {
     if (this.#isOver) return;
-    // The deadline of the code around is a limit of ours too, which names itself.
-    if (this.#waiting && isInstance(reason, TimeoutError) && this.#waiting.kind === "total") return;
-    const waiting = this.#waiting;
+    const { reason } = signal;
+    const until = this.#waiting?.until ?? NONE;
+    // At the deadline of the code around ours is due too, and the timeout names our limit.
+    const isDue = signal === this.#ambient?.signal && until - this.#host.system.monotonic() < 1;
+    if (isDue && isInstance(reason, TimeoutError)) return;
+    this.#stop(reason);
+  }
+
+  /** Ends the stream for a reason that the consumer hears once: now if it waits, else when it asks again. */
+  #stop(reason: unknown): void {
+    const waiting = this.#takeWaiting();
+    this.#stoppedBy = { reason };
+    this.#hasReported = waiting !== undefined;
     void this.#end(reason);
     waiting?.reject(reason);
   }
 
   #ask(): Promise<IteratorResult<Item, undefined>> {
     if (this.#isOver) {
-      const { aborted, reason } = this.#controller.signal;
-      // A consumer that was not waiting hears of the stop now, once.
-      const isTold = !aborted || reason === undefined || this.#hasReported;
+      if (!this.#stoppedBy || this.#hasReported) return Promise.resolve(DONE);
       this.#hasReported = true;
-      return isTold ? Promise.resolve(DONE) : Promise.reject(reason);
+      return Promise.reject(this.#stoppedBy.reason);
     }
     return new Promise((resolve, reject) => {
       const since = this.#host.system.monotonic();
       const own = this.#hasItem ? this.#limits.idle : this.#limits.first;
       const left = Math.min(this.#limits.total - this.#used, this.#ambient?.remaining() ?? NONE);
       const isTotal = left <= own;
-      const delay = Math.min(own, left);
       const kind = isTotal ? "total" : this.#hasItem ? "idle" : "first";
-      this.#waiting = { since, kind, limit: isTotal ? this.#limits.total : own, resolve, reject };
-      if (delay !== NONE) this.#host.deadlines.set(this, since + Math.max(0, delay));
+      const limit = isTotal ? Math.round(this.#used + left) : own;
+      const until = since + Math.min(own, left);
+      this.#waiting = { since, until, kind, limit, resolve, reject };
+      if (until <= since) {
+        this.expire();
+        return;
+      }
+      if (until !== NONE) this.#host.deadlines.set(this, until);
       this.#source.next().then(
         (result) => this.#received(result),
         (error) => this.#failed(error),
       );
     });
   }
-  #hasReported = false;
 
-  #received(result: IteratorResult<Item, unknown>): void {
+  #received(result: IteratorResult<Item, undefined>): void {
+    this.#expireIfDue();
     const waiting = this.#takeWaiting();
     if (!waiting) {
       // An item that came after the limit is dropped.
-      if (!result.done) this.#host.ignored(this.#limits.name);
+      if (!result.done && this.#stoppedBy) this.#host.ignored(this.#limits.name);
       return;
     }
     this.#hasItem = true;
@@ -178,10 +204,16 @@ class LimitedStream<Item> extends Deadline implements AsyncIterableIterator<Item
   }
 
   #failed(error: unknown): void {
+    this.#expireIfDue();
     const waiting = this.#takeWaiting();
     if (!waiting) return;
     this.#close();
     waiting.reject(error);
+  }
+
+  /** If the event loop was blocked, an item may come before the timer of its limit fires. */
+  #expireIfDue(): void {
+    if (this.#waiting && this.#host.system.monotonic() >= this.#waiting.until) this.expire();
   }
 
   #takeWaiting(): Waiting<Item> | undefined {
@@ -195,19 +227,15 @@ class LimitedStream<Item> extends Deadline implements AsyncIterableIterator<Item
 
   /** A limit has passed. The consumer goes on, and the source gets its grace. */
   override expire(): void {
-    const { since, kind, limit, reject } = this.#waiting as Waiting<Item>;
+    const { since, kind, limit } = this.#waiting as Waiting<Item>;
     const waited = this.#host.system.monotonic() - since;
     const elapsed = Math.round(kind === "total" ? this.#used + waited : waited);
-    const error = new TimeoutError(kind, Number.isFinite(limit) ? limit : elapsed, elapsed, null);
-    this.#hasReported = true;
-    void this.#end(error);
-    reject(error);
+    this.#stop(new TimeoutError(kind, limit, elapsed, null));
   }
 
   /** Stops the source, and waits for it no longer than the grace. */
   #end(reason: unknown): Promise<void> {
     this.#close();
-    this.#takeWaiting();
     this.#controller.abort(reason);
     const stopping = new Stopping(this.#host, this.#limits.name);
     if (this.#limits.grace > 0) {
@@ -229,7 +257,7 @@ class LimitedStream<Item> extends Deadline implements AsyncIterableIterator<Item
   }
 }
 
-/** A source that was told to stop. After the grace it counts as stuck until it has stopped. */
+/** A source that was asked to stop. After the grace it counts as stuck until it has stopped. */
 class Stopping extends Deadline {
   readonly promise: Promise<void>;
   readonly #host: CallHost;

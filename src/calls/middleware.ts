@@ -1,9 +1,11 @@
 import { DEADLINE_HEADER, readDeadline } from "../core/call/deadline-header.ts";
+import { refuseUnknownKeys } from "../core/errors.ts";
 import { StopError, TimeoutError } from "../core/job/reasons.ts";
 import { type Duration, formatDuration, parseDuration } from "../core/time.ts";
 import { isInstance } from "../core/user-values.ts";
 import { runInside } from "../engine/runtime/ambient.ts";
 import type { Calls } from "./calls.ts";
+import { checkName } from "./check-options.ts";
 import type { CallContext, CallFunction } from "./running-call.ts";
 
 /** The limit of a route. */
@@ -19,13 +21,19 @@ interface Refusal {
   readonly body: { readonly error: { readonly code: string; readonly message: string } };
 }
 
+/** The defaults of the calls must not repeat a request or delay its 504. */
+const ONCE = { total: "none", grace: "0s", mode: "fail", retry: { attempts: 1 } } as const;
+
 /** What the middleware of every framework shares. */
 class Route {
   readonly #calls: Calls;
   readonly #name: string;
   readonly #limit: number;
 
-  constructor(calls: Calls, { attempt = "30s", name = "http" }: RouteOptions) {
+  constructor(calls: Calls, options: RouteOptions) {
+    refuseUnknownKeys(options, "deadline", ["attempt", "name"]);
+    const { attempt = "30s", name = "http" } = options;
+    checkName(name, "deadline.name");
     this.#calls = calls;
     this.#name = name;
     this.#limit = parseDuration(attempt, "deadline.attempt");
@@ -40,8 +48,8 @@ class Route {
   }
 
   run<Value>(limit: number, signal: AbortSignal | undefined, run: CallFunction<Value>): Promise<Value> {
-    const options = { name: this.#name, attempt: { milliseconds: limit }, ...(signal && { signal }) };
-    return this.#calls.within(options, run);
+    const attempt = { milliseconds: limit };
+    return this.#calls.within({ ...ONCE, name: this.#name, attempt, ...(signal && { signal }) }, run);
   }
 }
 
@@ -60,8 +68,10 @@ interface NodeRequest {
 interface NodeReply {
   readonly headersSent: boolean;
   readonly writableFinished: boolean;
+  readonly closed: boolean;
   statusCode: number;
   setHeader(name: string, value: string): unknown;
+  removeHeader(name: string): void;
   end(body: string): unknown;
   destroy(): unknown;
   once(event: "close", listener: () => void): unknown;
@@ -79,13 +89,22 @@ function attach(request: WithDeadline, context: CallContext): void {
   Object.defineProperty(request, "signal", { get: () => context.signal, configurable: true });
 }
 
+/** Calls back when the reply has ended: `isSent` is false if the client left before that. */
+function whenClosed(reply: NodeReply, closed: (isSent: boolean) => void): void {
+  const close = () => closed(reply.writableFinished);
+  if (reply.closed) close();
+  else reply.once("close", close);
+}
+
+const clientLeft = () => new StopError("cancelled", 0, null);
+
 /** Ends when the reply is sent, and stops when the client leaves before that. */
 function nodeCall(route: Route, limit: number, reply: NodeReply, enter: (context: CallContext) => void) {
   const left = new AbortController();
   const call = route.run(limit, left.signal, (context) => {
     return new Promise<void>((resolve) => {
-      reply.once("close", () => {
-        if (!reply.writableFinished) left.abort(new StopError("cancelled", 0, null));
+      whenClosed(reply, (isSent) => {
+        if (!isSent) left.abort(clientLeft());
         resolve();
       });
       enter(context);
@@ -93,14 +112,28 @@ function nodeCall(route: Route, limit: number, reply: NodeReply, enter: (context
   });
   return call.catch((error) => {
     const refusal = timeoutReply(error);
-    // The client has left, or the next function threw.
-    if (!refusal) reply.destroy();
-    else if (reply.headersSent) reply.destroy();
-    else sendNode(reply, refusal);
+    if (refusal && !reply.headersSent) sendNode(reply, refusal);
+    // The reply streams past its deadline, the client has left, or the next function threw.
+    else if (!refused.has(reply)) reply.destroy();
   });
 }
 
+/** Replies that one middleware has refused. Another one around the same handler must not cut them off. */
+const refused = new WeakSet<NodeReply>();
+
+/** Headers that a handler may have set for a body that it did not send. */
+const BODY_HEADERS = [
+  "content-length",
+  "content-encoding",
+  "content-range",
+  "etag",
+  "last-modified",
+  "cache-control",
+];
+
 function sendNode(reply: NodeReply, { status, body }: Refusal): void {
+  refused.add(reply);
+  for (const name of BODY_HEADERS) reply.removeHeader(name);
   reply.statusCode = status;
   reply.setHeader("content-type", "application/json");
   // The rest of the request, if any, belongs to nobody.
@@ -180,6 +213,7 @@ export function honoDeadline(calls: Calls, options: RouteOptions = {}) {
 
 interface KoaContext {
   readonly req: NodeRequest;
+  readonly res: NodeReply;
   readonly state: { signal?: AbortSignal };
   status: number;
   body: unknown;
@@ -195,12 +229,15 @@ export function koaDeadline(calls: Calls, options: RouteOptions = {}) {
     };
     const limit = route.limitOf(ctx.req.headers[DEADLINE_HEADER]);
     if (typeof limit !== "number") return refuseWith(limit);
+    const left = new AbortController();
+    whenClosed(ctx.res, (isSent) => isSent || left.abort(clientLeft()));
     try {
-      await route.run(limit, undefined, ({ signal }) => {
+      await route.run(limit, left.signal, ({ signal }) => {
         ctx.state.signal = signal;
         return next();
       });
     } catch (error) {
+      if (left.signal.aborted) return;
       const refusal = timeoutReply(error);
       if (!refusal) throw error;
       refuseWith(refusal);

@@ -2,7 +2,7 @@ import type { CallPolicy } from "../core/call/call-policy.ts";
 import { TimeoutError } from "../core/job/reasons.ts";
 import { backoffDelay, isExcepted } from "../core/job/retry.ts";
 import { describeError, isInstance, isThenable } from "../core/user-values.ts";
-import { type Ambient, currentAmbient, runInside } from "../engine/runtime/ambient.ts";
+import { type Ambient, captureContext, currentAmbient, runInside } from "../engine/runtime/ambient.ts";
 import type { System } from "../ports/system.ts";
 import { Deadline, type DeadlineList } from "./deadline-list.ts";
 
@@ -59,6 +59,11 @@ export interface CallInput<Value> {
 /** Where a call stands between two events. */
 type Phase = "trying" | "grace" | "backoff" | "over";
 
+interface Failure {
+  readonly error: unknown;
+  readonly isTimeout: boolean;
+}
+
 /** One call through all its tries (SEMANTICS 10). */
 export class RunningCall<Value> extends Deadline {
   readonly promise: Promise<Value>;
@@ -74,6 +79,10 @@ export class RunningCall<Value> extends Deadline {
   #try: Try<Value> | undefined;
   #tries = 0;
   #timeout: TimeoutError | undefined;
+  /** How the last try failed. */
+  #failure: Failure | undefined;
+  /** The caller's async context, for retries: a timer that all calls share begins them. */
+  readonly #inContext: ReturnType<typeof captureContext> | undefined;
 
   constructor(host: CallHost, input: CallInput<Value>) {
     super();
@@ -83,6 +92,7 @@ export class RunningCall<Value> extends Deadline {
     this.#ambient = input.isDetached ? undefined : currentAmbient();
     const own = input.policy.total === null ? Number.POSITIVE_INFINITY : this.#startedAt + input.policy.total;
     this.#totalAt = this.#ambient ? Math.min(own, this.#startedAt + this.#ambient.remaining()) : own;
+    if (input.policy.attempts > 1) this.#inContext = captureContext();
     this.promise = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
@@ -109,8 +119,9 @@ export class RunningCall<Value> extends Deadline {
 
   readonly #onAmbientAbort = (): void => {
     const reason = this.#ambient?.signal.reason;
-    // At its deadline ours is due too, and the timeout names our limit.
-    if (!isInstance(reason, TimeoutError)) this.#stop(reason);
+    // At its deadline ours is due too, and the timeout names our limit. The sum behind ours may be a fraction off.
+    const isDue = this.#totalAt - this.#host.system.monotonic() < 1;
+    if (!isDue || !isInstance(reason, TimeoutError)) this.#stop(reason);
   };
 
   #begin(): void {
@@ -119,6 +130,7 @@ export class RunningCall<Value> extends Deadline {
     const now = system.monotonic();
     const softAt = Math.min(attempt === null ? Number.POSITIVE_INFINITY : now + attempt, this.#totalAt);
     this.#tries += 1;
+    this.#timeout = undefined;
     const current = new Try<Value>(this.#host, this.#input.name, this.#tries, now, softAt);
     this.#try = current;
     this.#phase = "trying";
@@ -132,37 +144,48 @@ export class RunningCall<Value> extends Deadline {
 
   override expire(): void {
     const current = this.#try as Try<Value>;
-    if (this.#phase === "backoff") this.#begin();
+    if (this.#phase === "backoff") this.#retry();
     else if (this.#phase === "trying") this.#expireTry(current);
     else if (this.#phase === "grace") this.#force(current);
   }
 
   /** The soft deadline: the signal, and the end of the wait after the grace. */
   #expireTry(current: Try<Value>): void {
-    const { system, deadlines } = this.#host;
-    const { grace } = this.#input.policy;
-    const now = system.monotonic();
+    const grace = current.isEntered ? this.#input.policy.grace : 0;
+    if (grace > 0) this.#host.deadlines.set(this, current.softAt + grace);
+    this.#signal(current);
+    if (this.#phase === "grace" && grace === 0) this.#force(current);
+  }
+
+  /** Aborts the signal of the try. A listener of the signal may end the call. */
+  #signal(current: Try<Value>): void {
+    const now = this.#host.system.monotonic();
     const kind = current.softAt >= this.#totalAt ? "total" : "execution";
     const from = kind === "total" ? this.#startedAt : current.startedAt;
     this.#timeout = new TimeoutError(kind, Math.round(current.softAt - from), Math.round(now - from), null);
     this.#phase = "grace";
-    if (grace > 0 && current.isEntered) deadlines.set(this, current.softAt + grace);
     current.abort(this.#timeout);
-    // A listener of the signal may have ended the call.
-    if (this.#phase === "grace" && (grace === 0 || !current.isEntered)) this.#force(current);
   }
 
   /** The hard deadline: the caller goes on, whatever the function does. */
   #force(current: Try<Value>): void {
     current.leave();
-    this.#failed(this.#timeout, true);
+    this.#failed({ error: this.#timeout, isTimeout: true });
   }
 
   #settled(isOk: boolean, value: unknown): void {
+    const current = this.#try as Try<Value>;
+    const now = this.#host.system.monotonic();
+    // If the event loop was blocked, the function may end before the timer of its deadline fires.
+    if (this.#phase === "trying" && now >= current.softAt) this.#signal(current);
     const isTimedOut = this.#phase === "grace";
-    if (isOk) this.#finish(isTimedOut ? "late" : "ok", () => this.#resolve(value as Value));
-    else if (isTimedOut) this.#failed(this.#timeoutCausedBy(value), true);
-    else this.#failed(value, false);
+    const isTooLate = isTimedOut && now >= current.softAt + this.#input.policy.grace;
+    if (isTooLate || this.#phase === "over") this.#host.ignored(this.#input.name);
+    if (this.#phase === "over") return;
+    if (isTooLate) this.#failed({ error: this.#timeout, isTimeout: true });
+    else if (isOk) this.#finish(isTimedOut ? "late" : "ok", () => this.#resolve(value as Value));
+    else if (isTimedOut) this.#failed({ error: this.#timeoutCausedBy(value), isTimeout: true });
+    else this.#failed({ error: value, isTimeout: false });
   }
 
   #timeoutCausedBy(cause: unknown): TimeoutError {
@@ -172,27 +195,39 @@ export class RunningCall<Value> extends Deadline {
   }
 
   /** One try failed. Decides between a retry and the end. */
-  #failed(error: unknown, isTimeout: boolean): void {
+  #failed(failure: Failure): void {
     this.#host.deadlines.clear(this);
-    const delay = this.#retryDelay(error, isTimeout);
+    const delay = this.#retryDelay(failure);
     if (delay === undefined) {
-      const outcome = isTimeout ? "timeout" : "failed";
-      this.#finish(outcome, () => this.#reject(error), error);
+      this.#fail(failure);
       return;
     }
+    this.#failure = failure;
     this.#phase = "backoff";
-    this.#timeout = undefined;
     this.#host.deadlines.set(this, this.#host.system.monotonic() + delay);
   }
 
-  #retryDelay(error: unknown, isTimeout: boolean): number | undefined {
-    const { attempts, backoff, except, retryFit, mode, attempt } = this.#input.policy;
+  #retryDelay({ error, isTimeout }: Failure): number | undefined {
+    const { attempts, backoff, except, mode } = this.#input.policy;
     if (this.#tries >= attempts || (isTimeout && mode === "discard")) return undefined;
     if (isExcepted(except, isTimeout ? "timeout" : (describeError(error)?.name ?? "Error"))) return undefined;
     const delay = backoffDelay(backoff, this.#tries, this.#host.system.random);
-    const needed = retryFit === "full" ? (attempt ?? 0) : 1;
-    const endsAt = this.#host.system.monotonic() + delay + needed;
-    return endsAt > this.#totalAt ? undefined : delay;
+    return this.#fits(delay) ? delay : undefined;
+  }
+
+  /** Whether a try that begins after the delay has enough time before the total. */
+  #fits(delay: number): boolean {
+    return this.#host.system.monotonic() + delay + this.#input.policy.retryNeeds <= this.#totalAt;
+  }
+
+  /** The backoff is over. Its timer may have fired too late for another try. */
+  #retry(): void {
+    if (!this.#fits(0)) this.#fail(this.#failure as Failure);
+    else this.#inContext?.(() => this.#begin());
+  }
+
+  #fail({ error, isTimeout }: Failure): void {
+    this.#finish(isTimeout ? "timeout" : "failed", () => this.#reject(error), error);
   }
 
   /** The caller gave up, or the code around the call was stopped. */
@@ -283,8 +318,9 @@ class Try<Value> implements CallContext, Ambient {
     };
     try {
       const returned = runInside(this, () => run(this));
+      // A foreign thenable may settle twice, or resolve with another one. A promise of it does neither.
       if (isThenable(returned))
-        returned.then(
+        Promise.resolve(returned).then(
           (value) => done(true, value),
           (error) => done(false, error),
         );

@@ -12,10 +12,12 @@ export type StreamSource<Item> = Readable<Item> | ((context: StreamContext) => R
 
 /** A source of items that can be stopped while somebody waits for its next one. */
 export interface Source<Item> {
-  next(): Promise<IteratorResult<Item, unknown>>;
+  next(): Promise<IteratorResult<Item, undefined>>;
   /** Called once at most. Resolves when the source has cleaned up. */
   stop(reason: unknown): Promise<unknown>;
 }
+
+const DONE = { done: true, value: undefined } as const;
 
 export function sourceOf<Item>(given: StreamSource<Item>, context: StreamContext): Source<Item> {
   const readable = typeof given === "function" ? given(context) : given;
@@ -26,13 +28,20 @@ export function sourceOf<Item>(given: StreamSource<Item>, context: StreamContext
   const iterator = iterate.call(readable);
   const { destroy } = readable as { destroy?: unknown };
   return {
-    next: () => iterator.next(),
+    next: async () => resultOf<Item>(await iterator.next()),
     // `return` of a generator waits for the item under way. A stream of Node can be destroyed at once.
     stop:
       typeof destroy === "function"
         ? async () => void destroy.call(readable)
         : async () => iterator.return?.(),
   };
+}
+
+/** A plain copy, because a source may give anything. */
+function resultOf<Item>(given: IteratorResult<Item, unknown>): IteratorResult<Item, undefined> {
+  if (typeof given !== "object" || given === null)
+    throw refuse("invalid_option", "limitStream", given, "next() of the source must give { done, value }");
+  return given.done ? DONE : { done: false, value: given.value };
 }
 
 function isWebStream<Item>(readable: Readable<Item>): readable is ReadableStream<Item> {
@@ -45,11 +54,10 @@ function webSource<Item>(stream: ReadableStream<Item>): Source<Item> {
   return {
     next: async () => {
       const { done, value } = await reader.read();
-      return done ? { done, value: undefined } : { done: false, value };
-    },
-    stop: async (reason) => {
-      await reader.cancel(reason);
+      if (!done) return { done, value };
       reader.releaseLock();
+      return DONE;
     },
+    stop: (reason) => reader.cancel(reason).finally(() => reader.releaseLock()),
   };
 }

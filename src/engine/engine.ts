@@ -216,10 +216,10 @@ export class Engine implements AsyncDisposable {
     payload: NoInfer<Input>,
     options: JobRequestOptions,
   ): Promise<Result> {
-    const { monotonic } = this.#context.system;
+    const { system } = this.#context;
     const enqueue = (more: EnqueueOptions) =>
       this.#enqueuer.enqueue(definition, payload, more, undefined) as Promise<JobHandle<Result>>;
-    return requestJob({ enqueue, monotonic }, options);
+    return requestJob({ enqueue, system }, options);
   }
 
   /** Sends a message to a saga; resolves when it is durable. A process that hosts the saga handles it. */

@@ -1,27 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { type CallsOptions, createCalls, StopError, TimeoutError } from "../../src/calls/index.ts";
-import { createSimSystem } from "../../src/testing/sim-clock.ts";
+import { StopError, TimeoutError } from "../../src/calls/index.ts";
+import { never, openCalls } from "./open-calls.ts";
 
 /** SEMANTICS 10.1 to 10.5, in virtual time. */
-function openCalls(options: Omit<CallsOptions, "system"> = {}) {
-  const system = createSimSystem({ seed: 1, startAt: 0 });
-  const calls = createCalls({ ...options, system });
-  const sleep = (delay: number) =>
-    new Promise<void>((resolve) => void system.after(delay, resolve, { keepAlive: true }));
-  /** When the promise settled, by the virtual clock, and how. */
-  const watch = async <Value>(promise: Promise<Value>) => {
-    const seen: { at?: number; value?: Value; error?: unknown } = {};
-    promise.then(
-      (value) => Object.assign(seen, { at: system.monotonic(), value }),
-      (error) => Object.assign(seen, { at: system.monotonic(), error }),
-    );
-    await system.settle();
-    return seen;
-  };
-  return { system, calls, sleep, watch, within: calls.within };
-}
-
-const never = () => new Promise<never>(() => {});
 
 describe("the deadline of a call", () => {
   it("rejects at the limit, never before, and aborts the signal with the same reason", async () => {
@@ -124,6 +105,25 @@ describe("the caller's own signal", () => {
     expect(inner?.reason).toBe(reason);
     expect([calls.pending, system.pendingTimers]).toEqual([0, 0]);
     expect(calls.counts()).toMatchObject([{ stopped: 1, stuck: 1 }]);
+  });
+
+  it("wins over the timeout in the grace, and from a listener at the deadline itself", async () => {
+    const { system, within, watch } = openCalls();
+    const late = new AbortController();
+    const inGrace = await watch(within({ attempt: "1s", grace: "5s", signal: late.signal }, never));
+    const caller = new AbortController();
+    const atDeadline = await watch(
+      within({ attempt: "1s", signal: caller.signal }, ({ signal }) => {
+        signal.addEventListener("abort", () => caller.abort("gave up"));
+        return never();
+      }),
+    );
+    await system.advance(2_000);
+    late.abort("gave up later");
+    await system.settle();
+    expect(atDeadline).toEqual({ at: 1_000, error: "gave up" });
+    expect(inGrace).toEqual({ at: 2_000, error: "gave up later" });
+    expect(system.pendingTimers).toBe(0);
   });
 
   it("that is aborted already enters nothing", async () => {

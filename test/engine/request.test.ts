@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { calls } from "../../src/calls/index.ts";
 import { Discard, defineJob, defineSaga, processor, snooze, unchecked } from "../../src/index.ts";
-import { openTestEngine } from "../../src/testing/index.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createLatch, faultyStore, openTestEngine } from "../../src/testing/index.ts";
 
 const slow = defineJob({ type: "slow", payload: unchecked<number>(), result: unchecked<number>() });
 
@@ -52,6 +53,57 @@ describe("SEMANTICS 10.8: engine.request", () => {
     await test.settle();
     const { instants } = await test.engine.explain("01900000-0000-7000-8000-000000000002");
     expect(instants.total).toBe(test.now() + 5_000);
+  });
+
+  it("at the deadline the caller gets a TimeoutError, although the store does not answer", async () => {
+    const latch = createLatch();
+    let isHanging = false;
+    await using test = await openTestEngine({
+      store: (clock) =>
+        faultyStore(createMemoryStore({ clock }), () =>
+          isHanging ? { delay: () => latch.pass() } : undefined,
+        ),
+    });
+    isHanging = true;
+    const started = test.now();
+    let failure: unknown;
+    void test.engine.request(slow, 4, { within: "5s", onTimeout: "cancel" }).catch((error) => {
+      failure = { error, at: test.now() - started };
+    });
+    await test.advance("5s");
+    expect(failure).toMatchObject({ error: { name: "TimeoutError", limit: 5_000 }, at: 5_000 });
+    isHanging = false;
+    latch.open();
+  });
+
+  it("never cancels a job that another caller enqueued", async () => {
+    await using test = await openTestEngine();
+    const { id } = await test.engine.enqueue(slow, 4);
+    const asked = test.engine.request(slow, 4, { id, within: "5s", onTimeout: "cancel" });
+    const rejected = expect(asked).rejects.toMatchObject({ name: "TimeoutError" });
+    await test.advance("6s");
+    await rejected;
+    expect((await test.engine.load(id))?.state).toBe("available");
+  });
+
+  it("a caller that gives up during the enqueue or after it gets its own reason, and the job is cancelled", async () => {
+    await using test = await openTestEngine();
+    for (const wait of [0, 1]) {
+      const caller = new AbortController();
+      const id = `01900000-0000-7000-8000-00000000001${wait}`;
+      const asked = test.engine.request(slow, 4, {
+        id,
+        within: "5s",
+        onTimeout: "cancel",
+        signal: caller.signal,
+      });
+      const rejected = expect(asked).rejects.toBe("enough");
+      if (wait > 0) await test.advance("1s");
+      caller.abort("enough");
+      await rejected;
+      await test.settle();
+      expect((await test.engine.load(id))?.state).toBe("cancelled");
+    }
   });
 
   it.each([

@@ -48,6 +48,13 @@ it("a time in the past is now", async () => {
   await using test = await openTestEngine();
   const handle = await test.engine.enqueue(job, undefined, { delay: "1h" });
   expect((await handle.reschedule({ delay: "0s" })).state).toBe("available");
+  expect((await handle.reschedule({ at: new Date(0) })).state).toBe("available");
+});
+
+it("a job that its limit admitted stays, and the error says so", async () => {
+  await using test = await openTestEngine();
+  const handle = await test.engine.enqueue(job, undefined, { limit: { key: "bank", concurrency: 1 } });
+  await expect(handle.reschedule({ delay: "5m" })).rejects.toThrow('was admitted by its limit "bank"');
 });
 
 it.each([

@@ -39,9 +39,11 @@ export interface CallPolicy {
   readonly backoff: Backoff;
   readonly except: readonly string[];
   readonly retryFit: "full" | "any";
+  /** A retry is begun only if this many milliseconds are left until the total (SEMANTICS 4.2). */
+  readonly retryNeeds: number;
 }
 
-const BUILT_IN_CALL: CallPolicy = {
+const BUILT_IN_CALL: Omit<CallPolicy, "retryNeeds"> = {
   attempt: 30_000,
   total: null,
   grace: 0,
@@ -102,7 +104,12 @@ const SOURCES = ["call", "definition", "defaults"] as const;
 
 /** The policy of a call: per field, the most specific source wins. */
 export function resolveCall(settings: CallSettingsBySource): CallPolicy {
-  return { ...BUILT_IN_CALL, ...settings.defaults, ...settings.definition, ...settings.call };
+  const { defaults, definition, call } = settings;
+  const policy = { ...BUILT_IN_CALL, ...defaults, ...definition, ...call, retryNeeds: 1 };
+  const named = call?.attempt ?? definition?.attempt ?? defaults?.attempt;
+  // The built-in limit of a try says nothing about how long the function takes.
+  if (named !== undefined && policy.retryFit === "full") policy.retryNeeds = policy.attempt ?? 1;
+  return policy;
 }
 
 /** One field of a call: its value, where it comes from, and what less specific sources say. */
@@ -112,11 +119,11 @@ export interface ExplainedField {
   readonly lost: readonly { readonly source: CallSource; readonly value: unknown }[];
 }
 
-export type CallExplanation = { readonly [field in keyof CallPolicy]: ExplainedField };
+export type CallExplanation = { readonly [field in keyof typeof BUILT_IN_CALL]: ExplainedField };
 
 export function explainCall(settings: CallSettingsBySource): CallExplanation {
   const explained = Object.keys(BUILT_IN_CALL).map((name) => {
-    const field = name as keyof CallPolicy;
+    const field = name as keyof typeof BUILT_IN_CALL;
     const said: { source: CallSource; value: unknown }[] = [];
     for (const source of SOURCES) {
       const value = settings[source]?.[field];

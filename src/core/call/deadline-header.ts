@@ -5,7 +5,7 @@ export const DEADLINE_HEADER = "curfew-timeout-ms";
 
 /** The milliseconds of a header; null if there is none, undefined if it is not valid (SEMANTICS 10.6). */
 export function readDeadline(header: unknown): number | null | undefined {
-  if (header === undefined || header === null || header === "") return null;
+  if (header === undefined || header === null) return null;
   if (typeof header !== "string" || !/^\d{1,12}$/.test(header)) return undefined;
   const left = Number(header);
   return left >= 1 && left <= LONGEST_DURATION ? left : undefined;

@@ -199,6 +199,7 @@ describe("schedules by period", () => {
       Date.UTC(2030, 0, 1, 12, 30),
     );
     expect(schedule({ every: "90s" })).toEqual(schedule({ cron: "@every 90s" }));
+    expect(schedule({ every: "90s" })).toEqual(schedule({ cron: " @Every  90s " }));
   });
 
   it.each<[ScheduleOptions, string]>([

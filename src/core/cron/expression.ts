@@ -63,7 +63,7 @@ export function parseSchedule(options: ScheduleOptions, field: string): Schedule
   const { cron = "", clockChange = {} } = options;
   if (EVERY.test(cron)) {
     const { cron: _cron, ...rest } = options;
-    return everySchedule({ ...rest, every: cron.slice("@every ".length) as Duration }, field, "cron");
+    return everySchedule({ ...rest, every: cron.replace(EVERY, "$1") as Duration }, field, "cron");
   }
   const pattern = patternOf(cron, `${field}cron`);
   refuseUnknownKeys(clockChange, `${field}clockChange`, ["gap", "overlap"]);
@@ -104,11 +104,12 @@ function everySchedule(options: ScheduleOptions, field: string, name: "every" | 
   return { cron: `@every ${formatDuration(period)}`, zone: "UTC", gap: "skip", overlap: "both" };
 }
 
-const EVERY = /^@every \S+$/;
+/** As forgiving as the other shorthands: they may have spaces around them and capitals. */
+const EVERY = /^\s*@every\s+(\S+)\s*$/i;
 
 /** The period of a schedule in milliseconds; null if it is a cron expression. */
 function periodOf(cron: string): number | null {
-  return EVERY.test(cron) ? parseDuration(cron.slice("@every ".length), "cron") : null;
+  return EVERY.test(cron) ? parseDuration(cron.replace(EVERY, "$1"), "cron") : null;
 }
 
 const EVERY_HOUR = /^(\*|\*\/1|0-23)$/;

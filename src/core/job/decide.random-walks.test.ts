@@ -103,7 +103,7 @@ function eventOf(row: JobRow, said: Said, now: Instant, { nth, isLikely, flag, a
         final: nth % 5 === 0,
       });
     case "snooze":
-      return { type: name, dueAt: now + amount };
+      return { type: name, dueAt: nth % 2 === 0 ? now : now + amount };
     case "release":
       return flag ? { type: name, delay: amount } : { type: name };
     case "extend":
@@ -117,7 +117,7 @@ function eventOf(row: JobRow, said: Said, now: Instant, { nth, isLikely, flag, a
     case "prioritise":
       return { type: name, priority: (nth % 201) - 100 };
     case "reschedule":
-      return { type: name, dueAt: now + amount };
+      return { type: name, dueAt: nth % 2 === 0 ? now : now + amount };
     default:
       return { type: name };
   }

@@ -88,7 +88,9 @@ export type Rejection =
   /** It is a step of a workflow that has not ended. */
   | "in_workflow"
   /** Only its limit holds it. */
-  | "waits_for_limit";
+  | "waits_for_limit"
+  /** Its limit has admitted it, so it cannot go back. */
+  | "admitted";
 
 export type Decision =
   | {

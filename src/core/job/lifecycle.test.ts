@@ -140,6 +140,11 @@ function outsiders(): Case[] {
     ["scheduled", EVENTS.reschedule, "scheduled", ROWS.scheduled(), at("1s")],
     ["available", EVENTS.reschedule, "scheduled", ROWS.available(), at("1s")],
     ["retryable", EVENTS.reschedule, "retryable", ROWS.retryable(), at("1s")],
+    ["scheduled", { type: "reschedule", dueAt: at("1s") }, "available", ROWS.scheduled(), at("1s")],
+    ["scheduled", { type: "reschedule", dueAt: at("1s") }, "pending", limited(ROWS.scheduled()), at("1s")],
+    ["available", { type: "reschedule", dueAt: at("1s") }, "available", ROWS.available(), at("1s")],
+    ["retryable", { type: "reschedule", dueAt: at("1s") }, "available", ROWS.retryable(), at("1s")],
+    ["retryable", { type: "reschedule", dueAt: at("1s") }, "pending", limited(ROWS.retryable()), at("1s")],
     ["discarded", EVENTS.retry, "available", ROWS.discarded(), at("1h")],
     ["discarded", EVENTS.retry, "pending", limited(ROWS.discarded()), at("1h")],
     ...live

@@ -121,8 +121,8 @@ export const LIFECYCLE: readonly Transition[] = [
     (from): Transition => ({
       from,
       event: "reschedule",
-      to: from === "retryable" ? ["retryable"] : ["scheduled"],
-      why: "due at another time",
+      to: from === "available" ? ["scheduled", "available"] : [from, "available", "pending"],
+      why: "due at another time; now; its limit must admit it",
     }),
   ),
   {

@@ -65,11 +65,13 @@ export function runNow(job: JobRow, now: Instant): Decision {
 export function reschedule(job: JobRow, { dueAt }: EventOf<"reschedule">, now: Instant): Decision {
   const ended = endOfWaiting(job, now);
   if (ended) return { ok: false, because: "timing_out" };
+  // A time that is not in the future is now. It may have passed since the caller named it.
+  if (dueAt <= now && job.state !== "available") return runNow(job, now);
+  if (dueAt <= now) return { ok: true, image: waitingImage(job, "available"), events: [] };
   // Its limit has admitted it, and would have to admit it again.
-  if (job.state === "available" && job.options?.limit) return { ok: false, because: "waits_for_limit" };
+  if (job.state === "available" && job.options?.limit) return { ok: false, because: "admitted" };
   const endsAt = earlier(job.totalAt, job.waitAt);
   if (endsAt !== null && dueAt >= endsAt) return { ok: false, because: "past_deadline" };
-  if (dueAt <= now) return { ok: false, because: "not_due" };
   const state = job.state === "retryable" ? "retryable" : "scheduled";
   return { ok: true, image: waitingImage(job, state, { dueAt }), events: [] };
 }

@@ -55,11 +55,8 @@ export class JobRows {
     return operate(this.#context, id, { type: "run" }, by);
   }
 
-  /** A time that is not in the future is now. */
   async reschedule(id: JobId, when: RescheduleOptions, by?: By): Promise<JobRow> {
-    const { clock } = this.#context;
-    const dueAt = parseReschedule(when, clock.anchor());
-    if (dueAt <= clock.now()) return this.runNow(id, by);
+    const dueAt = parseReschedule(when, this.#context.clock.anchor());
     return operate(this.#context, id, { type: "reschedule", dueAt }, by);
   }
 

@@ -103,6 +103,7 @@ function refusal(row: JobRow, event: JobEvent, because: Rejection): CurfewError 
     past_deadline: "would be due at or after its deadline, so it could never run; extend it first",
     not_reached: `waits for other steps of workflow ${row.workflow}; cancel the workflow, or the step that runs`,
     waits_for_limit: `is held by its limit "${row.limitKey}"; call engine.limits.put("${row.limitKey}", …) to let more of them run`,
+    admitted: `was admitted by its limit "${row.limitKey}" and runs next; cancel it, or let it run`,
     in_workflow: `belongs to workflow ${row.workflow}, which has not ended; cancel the workflow, or wait for its end`,
   };
   return new CurfewError("invalid_state", `${event.type}: job ${row.id} ${why[because]}`);

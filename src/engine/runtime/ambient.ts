@@ -20,6 +20,11 @@ export function currentAmbient(): Ambient | undefined {
   return storage?.getStore();
 }
 
+/** Returns a function that runs others in the async context of now: what the caller stored for its traces and tenants. */
+export function captureContext(): <Value>(call: () => Value) => Value {
+  return AsyncLocalStorage.snapshot();
+}
+
 export function runInside<Value>(ambient: Ambient, call: () => Value): Value {
   return storage ? storage.run(ambient, call) : call();
 }

@@ -1,7 +1,7 @@
 import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { keysOf } from "../../core/option-keys.ts";
 import { type Duration, parseDuration } from "../../core/time.ts";
-import { within } from "../../ports/system.ts";
+import { rest, within } from "../../ports/system.ts";
 import type { EngineContext } from "../context.ts";
 import type { EngineEventName } from "../events/event-bus.ts";
 import { TimedWorker } from "./timed-worker.ts";
@@ -124,14 +124,14 @@ async function untilEmpty(worker: TimedWorker, deps: WorkForDeps, context: Engin
     await worker.dry();
     const { entered } = worker;
     try {
-      const rest = await deps.sweep.round();
+      const untilDue = await deps.sweep.round();
       const hasDelivered = await deps.dispatcher.deliverDue();
       worker.lookAgain();
       await worker.dry();
-      if (rest > 0 && !hasDelivered && worker.entered === entered) return;
+      if (untilDue > 0 && !hasDelivered && worker.entered === entered) return;
     } catch (error) {
       context.storeFailed(error, "workFor");
-      await within(context.system, RETRY, new Promise(() => {}));
+      await rest(context.system, RETRY);
     }
   }
 }
