@@ -27,8 +27,8 @@ function project(
 export default defineConfig({
   test: {
     pool: "forks",
-    // Half of the long files wait for processes and deadlines, so four files share two cores.
-    maxWorkers: 4,
+    // Half of the long files wait for processes and deadlines, so three files share two cores.
+    maxWorkers: 3,
     testTimeout: 30_000,
     hookTimeout: 60_000,
     sequence: { sequencer: LongestFirst },
