@@ -54,6 +54,8 @@ interface TransportOptions {
 const BACKOFF = { first: 100, factor: 2, most: 5_000 };
 const LONGEST_RETRY_AFTER = 30_000;
 const MOST_FAULTS = 10;
+/** Different warnings that are logged. */
+const MOST_WARNINGS = 100;
 /** The same request may succeed later. */
 export const LATER: ReadonlySet<number> = new Set([429, 500, 502, 503, 504]);
 
@@ -91,6 +93,7 @@ export class Transport {
   readonly #options: TransportOptions;
   readonly #headers: Record<string, string>;
   readonly #closed = new AbortController();
+  readonly #warned = new Set<string>();
 
   constructor(options: TransportOptions) {
     this.#options = options;
@@ -207,6 +210,7 @@ export class Transport {
       const response = await Promise.race([asked, cut]);
       const text = await Promise.race([this.#read(response), cut]);
       const receivedAt = system.monotonic();
+      this.#warn(request, response.headers.get("ojs-warning"));
       return { ...this.#parse(response, text), sentAt, receivedAt, isRepeated };
     } catch (error) {
       if (error instanceof NoAnswer || error instanceof ReplyTooLarge) throw error;
@@ -217,6 +221,13 @@ export class Transport {
       this.#closed.signal.removeEventListener("abort", abort);
       controller.abort();
     }
+  }
+
+  /** The server warns about fields that have no effect, such as a timeout with a typo. Each text is logged once. */
+  #warn({ what }: Request, warning: string | null): void {
+    if (warning === null || this.#warned.has(warning) || this.#warned.size >= MOST_WARNINGS) return;
+    this.#warned.add(warning);
+    this.#options.logger.warn({ what, warning: warning.slice(0, 1_000) }, "the server warns about a request");
   }
 
   /** The text of a reply, counted while it arrives. */

@@ -169,7 +169,7 @@ function askedBy(c: Context<ServerEnv>) {
     request: c.req.raw,
     incoming: bindings?.incoming,
     params: () => c.req.param(),
-    query: () => c.req.query(),
+    query: () => c.req.queries(),
     isGone: () => bindings?.outgoing?.destroyed ?? c.req.raw.signal.aborted,
   };
 }

@@ -245,6 +245,12 @@ export class RateLimiter {
     return this.#fullAt.size;
   }
 
+  /** Tokens that are left, and the milliseconds until all are free again. */
+  left(subject: string, rate: number, now: number): { readonly tokens: number; readonly fullIn: number } {
+    const fullIn = Math.max(0, (this.#fullAt.get(subject) ?? now) - now);
+    return { tokens: Math.max(0, Math.floor(Math.max(1, rate) - (fullIn * rate) / 1_000 + 1e-6)), fullIn };
+  }
+
   /** Takes one token. Returns 0, or the milliseconds until one is free. */
   take(subject: string, rate: number, now: number): number {
     const interval = 1_000 / rate;

@@ -65,7 +65,8 @@ export function checkOrigins(origins: readonly string[] = []): ReadonlySet<strin
 export function corsHeaders(origin: string): PlainHeaders {
   return {
     "Access-Control-Allow-Origin": origin,
-    "Access-Control-Expose-Headers": "X-Request-ID, Location, Retry-After, OJS-Version",
+    "Access-Control-Expose-Headers":
+      "X-Request-ID, Location, Retry-After, OJS-Version, OJS-Warning, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset",
     "Cross-Origin-Resource-Policy": "cross-origin",
     Vary: "Origin",
   };

@@ -1,15 +1,65 @@
 import { expect, it } from "vitest";
-import { openApiText } from "./openapi.ts";
+import { warningsOn } from "./body-warnings.ts";
+import { nameOf, openApiText, operationId } from "./openapi.ts";
+import { EXAMPLES } from "./openapi-examples.ts";
+import { ROUTES } from "./routes/all.ts";
+
+interface Operation {
+  readonly operationId: string;
+  readonly tags: readonly string[];
+  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly example?: unknown }>> };
+}
 
 interface Document {
+  readonly servers: readonly { readonly url: string }[];
+  readonly tags: readonly { readonly name: string; readonly description: string }[];
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly components: { readonly schemas: Readonly<Record<string, { readonly $ref?: string }>> };
 }
 
+const text = openApiText();
+const document = JSON.parse(text) as Document;
+const operations = Object.values(document.paths).flatMap((path) => Object.values(path));
+
 it("describes every schema that it refers to, and none by itself alone", () => {
-  const text = openApiText();
-  const { schemas } = (JSON.parse(text) as Document).components;
+  const { schemas } = document.components;
   const named = [...text.matchAll(/#\/components\/schemas\/(\w+)/g)].map(([, name]) => name as string);
   expect(named.length).toBeGreaterThan(100);
   expect(named.filter((name) => !(name in schemas))).toEqual([]);
   expect(Object.keys(schemas).filter((name) => schemas[name]?.$ref !== undefined)).toEqual([]);
+});
+
+it("gives every operation a name of its own that is valid in any language", () => {
+  const ids = operations.map((operation) => operation.operationId);
+  expect(ids).toHaveLength(ROUTES.length);
+  expect(new Set(ids).size).toBe(ids.length);
+  expect(ids.filter((id) => !/^[a-z][A-Za-z0-9]+$/.test(id))).toEqual([]);
+  expect(operationId({ method: "GET", path: "/ojs/v1/admin/jobs/:id" })).toBe("getAdminJobsById");
+});
+
+it("declares every tag that it uses, and no other", () => {
+  const used = new Set(operations.flatMap(({ tags }) => tags));
+  expect(new Set(document.tags.map(({ name }) => name))).toEqual(used);
+  expect(document.tags.every(({ description }) => description.length > 10)).toBe(true);
+  expect(document.servers.map(({ url }) => url)).toEqual(["/"]);
+});
+
+it("has an example for every body with a name, which the server would accept without a warning", () => {
+  const named = ROUTES.filter(({ body }) => body && nameOf(body) !== undefined);
+  expect(named.length).toBeGreaterThan(30);
+  for (const { method, path, body } of named) {
+    const name = body && nameOf(body);
+    if (!body || name === undefined || name === "LoginRequest") continue;
+    const example = EXAMPLES[name];
+    expect([`${method} ${path}`, name, body.safeParse(example).error]).toEqual([
+      `${method} ${path}`,
+      name,
+      undefined,
+    ]);
+    expect([name, example && warningsOn(body, example)]).toEqual([name, []]);
+  }
+  const shown = operations.filter(({ requestBody }) =>
+    Object.values(requestBody?.content ?? {}).some(({ example }) => example !== undefined),
+  );
+  expect(shown.length).toBeGreaterThan(30);
 });

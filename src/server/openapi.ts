@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { EXAMPLES, TAGS } from "./openapi-examples.ts";
 import { isAudited, type Route } from "./route.ts";
 import { ROUTES } from "./routes/all.ts";
 
@@ -98,9 +99,22 @@ function repliesOf(route: Route, schemas: Record<string, unknown>): Fields {
   );
 }
 
+/** A name for generated clients, such as `getAdminJobsById`. */
+export function operationId({ method, path }: Pick<Route, "method" | "path">): string {
+  const words = path
+    // Some are served at the root and below the base path.
+    .replace(/^\/(?!ojs\/)/, "/server/")
+    .replace(/^\/ojs\/v1\b/, "")
+    .split("/")
+    .filter((part) => part !== "")
+    .flatMap((part) => (part.startsWith(":") ? ["by", part.slice(1)] : part.split(/[^a-zA-Z0-9]+/)));
+  return method.toLowerCase() + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join("");
+}
+
 function operationOf(route: Route, schemas: Record<string, unknown>): Fields {
   const parameters = parametersOf(route);
   return {
+    operationId: operationId(route),
     summary: route.summary,
     tags: [route.tag],
     ...(route.right === "open" ? { security: [] } : { "x-curfew-right": route.right }),
@@ -115,15 +129,22 @@ function bodyOf(body: z.ZodType, schemas: Record<string, unknown>): Fields {
   return { ...(isRequired && { required: true }), content: contentOf(body, schemas, "input") };
 }
 
+/** The name of a schema, also where a step before it changes what was sent. */
+export function nameOf(schema: z.ZodType): string | undefined {
+  const named = schema instanceof z.ZodPipe ? (schema.out as z.ZodType) : schema;
+  return schema.meta()?.id ?? named.meta()?.id;
+}
+
 /** Schemas with a name are described once and referred to. */
 function contentOf(body: z.ZodType, schemas: Record<string, unknown>, io: "input" | "output"): Fields {
-  const name = body.meta()?.id;
+  const name = nameOf(body);
   const { id: _id, $defs, ...schema } = schemaOf(body, io) as { id?: string; $defs?: Record<string, Fields> };
   for (const [key, { id: _inner, ...definition }] of Object.entries($defs ?? {})) schemas[key] = definition;
+  const example = io === "input" && name !== undefined ? EXAMPLES[name] : undefined;
   if (name === undefined) return { [JSON_TYPE]: { schema } };
   // A schema that is already defined has become a reference to itself.
   if (!("$ref" in schema)) schemas[name] = schema;
-  return { [JSON_TYPE]: { schema: { $ref: `#/components/schemas/${name}` } } };
+  return { [JSON_TYPE]: { schema: { $ref: `#/components/schemas/${name}` }, ...(example && { example }) } };
 }
 
 /** The OpenAPI document, made from the schemas that check requests. */
@@ -142,7 +163,9 @@ function openApiDocument(): Fields {
       description: "Open Job Spec over HTTP, with all five timeouts enforced by the server.",
       license: { name: "Apache-2.0", identifier: "Apache-2.0" },
     },
+    servers: [{ url: "/", description: "The server that this document comes from" }],
     security: [{ key: [] }],
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     paths,
     components: { schemas, securitySchemes: { key: { type: "http", scheme: "bearer" } } },
   };

@@ -72,7 +72,7 @@ export interface RequestGuard {
   /** The reply to a CORS preflight of an allowed origin, else null. */
   preflight(request: RequestHead, call: Call): Response | null;
   /** Returns the caller if it has the right. Throws an HttpError with 401, 403 or 429 if not. */
-  admit(request: RequestHead, right: Right, incoming?: Incoming): Identity | Promise<Identity>;
+  admit(request: RequestHead, right: Right, incoming?: Incoming, call?: Call): Identity | Promise<Identity>;
   /** The JSON value of the body, within the limits. Undefined if there is no body. */
   body(request: RequestHead, incoming?: Incoming): Promise<unknown>;
   /** No keys: every caller may do everything. */
@@ -109,9 +109,14 @@ export function createGuard(options: GuardOptions, { system, now, base = "/" }: 
     if (session) return { ...session.identity, by: "session" };
     return askHost(options.authorize as NonNullable<GuardOptions["authorize"]>, request, incoming);
   };
-  const limited = (identity: Identity, right: Right): Identity => {
+  const limited = (identity: Identity, right: Right, call: Call | undefined): Identity => {
     const rate = identity.rate ?? limits.rate;
-    const wait = rate === undefined ? 0 : limiter.take(identity.name, rate, system.monotonic());
+    const at = system.monotonic();
+    const wait = rate === undefined ? 0 : limiter.take(identity.name, rate, at);
+    if (rate !== undefined && call) {
+      const { tokens, fullIn } = limiter.left(identity.name, rate, at);
+      Object.assign(call.headers, rateHeaders(rate, tokens, now() + fullIn));
+    }
     if (wait > 0) throw tooManyRequests(wait);
     authorize(identity, right);
     return identity;
@@ -132,13 +137,13 @@ export function createGuard(options: GuardOptions, { system, now, base = "/" }: 
       if (request.headers.get("access-control-request-method") === null) return null;
       return new Response(null, { status: 204, headers: { ...call.headers, ...PREFLIGHT_HEADERS } });
     },
-    admit(request, right, incoming) {
+    admit(request, right, incoming, call) {
       if (right === "open") return NOBODY;
       if (!keyring) refuseForeignPages(request, origins);
       const identity = identify(request, incoming);
       return identity instanceof Promise
-        ? identity.then((known) => limited(known, right))
-        : limited(identity, right);
+        ? identity.then((known) => limited(known, right, call))
+        : limited(identity, right, call);
     },
     async body(request, incoming) {
       checkEncoding(request.headers.get("content-encoding"));
@@ -153,6 +158,15 @@ export function createGuard(options: GuardOptions, { system, now, base = "/" }: 
     },
     isOpen: keyring === undefined,
     sessions,
+  };
+}
+
+/** A caller may send one second's worth at once; the reset is when all of it is free again. */
+function rateHeaders(rate: number, tokens: number, resetAt: Instant): PlainHeaders {
+  return {
+    "X-RateLimit-Limit": String(Math.max(1, Math.floor(rate))),
+    "X-RateLimit-Remaining": String(tokens),
+    "X-RateLimit-Reset": String(Math.ceil(resetAt / 1_000)),
   };
 }
 

@@ -1,10 +1,12 @@
 import type { Logger } from "../ports/log.ts";
 import { silentLogger } from "../ports/log.ts";
 import type { Incoming } from "./body-limits.ts";
+import { warningsOn, withWarnings } from "./body-warnings.ts";
 import { checked } from "./checked.ts";
 import { asHttpError, errorText } from "./failures.ts";
 import { HttpError, type PlainHeaders } from "./http-error.ts";
 import type { Metrics, RouteMeter } from "./metrics.ts";
+import { readQuery } from "./query-names.ts";
 import type { RequestGuard } from "./request-guard.ts";
 import type { RequestHead } from "./request-head.ts";
 import { isAudited, type Reply, type Route, type RouteContext } from "./route.ts";
@@ -15,7 +17,8 @@ export interface RouteCall {
   readonly request: RequestHead;
   readonly incoming: Incoming | undefined;
   readonly params: () => Record<string, string>;
-  readonly query: () => Record<string, string>;
+  /** The values of each parameter of the query. */
+  readonly query: () => Record<string, readonly string[]>;
   readonly isGone: () => boolean;
 }
 
@@ -67,20 +70,24 @@ export class RequestHandler {
     let caller: string | undefined;
     try {
       checkVersion(request.headers.get("ojs-version"));
-      const admitted = this.#guard.admit(request, route.right, incoming);
+      const admitted = this.#guard.admit(request, route.right, incoming, call);
       const identity = admitted instanceof Promise ? await admitted : admitted;
       caller = identity.name;
+      const sent = readQuery(route, query());
+      const body = route.body && (await this.#guard.body(request, incoming));
       const made = {
         params: route.path.includes(":") ? params() : NO_PARAMS,
-        body: route.body && checked(route.body, await this.#guard.body(request, incoming)),
-        query: route.query && checked(route.query, query()),
+        body: route.body && checked(route.body, body),
+        query: route.query && checked(route.query, sent),
         identity,
         requestId: call.requestId,
-        param: (name: string) => query()[name],
+        param: (name: string) => sent[name],
         header: (name: string) => request.headers.get(name),
         isGone,
       };
-      const reply = await this.#run(route, made);
+      const warnings = route.body ? warningsOn(route.body, body) : [];
+      const plain = await this.#run(route, made);
+      const reply = warnings.length === 0 ? plain : withWarnings(plain, warnings);
       status = reply.status;
       const answer = ready(reply.status, reply.text, call.headers, reply.headers);
       return reply.body ? { ...answer, body: reply.body } : answer;

@@ -1,10 +1,14 @@
 import type { JobRow } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
-import { readInstant } from "../../ojs/wire-durations.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
 import { json, type Route, reply, route } from "../route.ts";
 import { adminJobsReply, bulkReply as bulkReplySchema, deadLetterStatsReply } from "../wire/admin-replies.ts";
-import { deadLettersBulkSchema, deadLettersPurgeSchema, deadLettersQuery } from "../wire/admin-schemas.ts";
+import {
+  deadLettersBulkSchema,
+  deadLettersPurgeQuery,
+  deadLettersPurgeSchema,
+  deadLettersQuery,
+} from "../wire/admin-schemas.ts";
 import { bulkReply, readBulk, readFilter } from "../wire/filter.ts";
 import { jobsPage } from "../wire/pages.ts";
 import { ADMIN, letterRoutesBy } from "./job-actions.ts";
@@ -41,80 +45,84 @@ function tally(rows: readonly JobRow[], name: (row: JobRow) => string): Record<s
 const endedAt = (row: JobRow | undefined): string | null =>
   row === undefined ? null : instantText(row.finishedAt as Instant);
 
-const stats = route({
-  method: "GET",
-  path: `${PATH}/stats`,
-  right: "read",
-  tag: TAG,
-  summary: "Count dead letters by queue, type and error",
-  isShared: true,
-  reply: deadLetterStatsReply,
-  replies: { 200: "The figures" },
-  async run(_call, { engine, service }) {
-    const [counted, newest, oldest] = await Promise.all([
-      engine.bulk.countSome({ deadLetter: true }),
-      service.rows.find({ deadLetter: true }, { limit: SAMPLED, newestFirst: true }),
-      service.rows.find({ deadLetter: true }, { limit: 1 }),
-    ]);
-    const { jobs } = newest;
-    return json(200, {
-      total: counted.count,
-      total_is_exact: counted.isComplete,
-      sampled: jobs.length,
-      by_queue: tally(jobs, ({ queue }) => queue),
-      by_type: tally(jobs, ({ type }) => type),
-      by_error_type: tally(jobs, ({ errors }) => errors?.at(-1)?.type ?? "unknown"),
-      oldest_at: endedAt(oldest.jobs[0]),
-      newest_at: endedAt(jobs[0]),
-    });
-  },
-});
+const statsBy = (path: string, tag: string) =>
+  route({
+    method: "GET",
+    path: `${path}/stats`,
+    right: "read",
+    tag,
+    summary: "Count dead letters by queue, type and error",
+    isShared: true,
+    reply: deadLetterStatsReply,
+    replies: { 200: "The figures" },
+    async run(_call, { engine, service }) {
+      const [counted, newest, oldest] = await Promise.all([
+        engine.bulk.countSome({ deadLetter: true }),
+        service.rows.find({ deadLetter: true }, { limit: SAMPLED, newestFirst: true }),
+        service.rows.find({ deadLetter: true }, { limit: 1 }),
+      ]);
+      const { jobs } = newest;
+      return json(200, {
+        total: counted.count,
+        total_is_exact: counted.isComplete,
+        sampled: jobs.length,
+        by_queue: tally(jobs, ({ queue }) => queue),
+        by_type: tally(jobs, ({ type }) => type),
+        by_error_type: tally(jobs, ({ errors }) => errors?.at(-1)?.type ?? "unknown"),
+        oldest_at: endedAt(oldest.jobs[0]),
+        newest_at: endedAt(jobs[0]),
+      });
+    },
+  });
 
-const retryAll = route({
-  method: "POST",
-  path: `${PATH}/retry`,
-  right: "operate",
-  tag: TAG,
-  summary: "Run dead letters again",
-  reply: bulkReplySchema,
-  body: deadLettersBulkSchema,
-  replies: { 200: "What was done" },
-  async run({ body, identity, isGone }, { engine }) {
-    const options = readBulk(body, identity, isGone);
-    const filter = readFilter(body.filter ?? {}, engine.now());
-    // A confirmed empty filter means every dead letter.
-    const query = body.filter && Object.keys(filter).length === 0 ? { all: true as const } : filter;
-    return bulkReply("retry", options, await engine.deadLetters.retryAll(query, options));
-  },
-});
+const retryBy = (path: string, tag: string) =>
+  route({
+    method: "POST",
+    path: `${path}/retry`,
+    right: "operate",
+    tag,
+    summary: "Run dead letters again",
+    reply: bulkReplySchema,
+    body: deadLettersBulkSchema,
+    replies: { 200: "What was done" },
+    async run({ body, identity, isGone }, { engine }) {
+      const options = readBulk(body, identity, isGone);
+      const filter = readFilter(body.filter ?? {}, engine.now());
+      // A confirmed empty filter means every dead letter.
+      const query = body.filter && Object.keys(filter).length === 0 ? { all: true as const } : filter;
+      return bulkReply("retry", options, await engine.deadLetters.retryAll(query, options));
+    },
+  });
 
-const purge = route({
-  method: "DELETE",
-  path: PATH,
-  right: "operate",
-  tag: TAG,
-  summary: "Delete dead letters for good",
-  reply: bulkReplySchema,
-  body: deadLettersPurgeSchema,
-  replies: { 200: "What was done" },
-  async run({ body, identity, isGone }, { engine }) {
-    const options = readBulk(body, identity, isGone);
-    const { older_than, queue } = body;
-    const query = {
-      all: true as const,
-      ...(queue && { queue }),
-      ...(older_than && {
-        finishedBefore: { epochMilliseconds: readInstant(older_than, engine.now(), "older_than") },
-      }),
-    };
-    return bulkReply("delete", options, await engine.deadLetters.deleteAll(query, options));
-  },
-});
+const purgeBy = (path: string, tag: string) =>
+  route({
+    method: "DELETE",
+    path,
+    right: "operate",
+    tag,
+    summary: "Delete dead letters for good",
+    reply: bulkReplySchema,
+    body: deadLettersPurgeSchema,
+    query: deadLettersPurgeQuery,
+    replies: { 200: "What was done" },
+    async run({ body, query: sent, identity, isGone }, { engine }) {
+      const { filter, ...said } = { ...sent, ...body };
+      const options = readBulk(said, identity, isGone);
+      // A confirmed request without a filter means every dead letter.
+      const query = { ...readFilter({ ...said, ...filter }, engine.now()), all: true as const };
+      return bulkReply("delete", options, await engine.deadLetters.deleteAll(query, options));
+    },
+  });
+
+/** Routes about many dead letters. They stand before those of one, whose id could be "stats". */
+export const manyLetterRoutesBy = (path: string, tag: string): readonly Route[] => [
+  statsBy(path, tag),
+  retryBy(path, tag),
+  purgeBy(path, tag),
+];
 
 export const adminDeadLetterRoutes: readonly Route[] = [
   list,
-  stats,
-  retryAll,
-  purge,
+  ...manyLetterRoutesBy(PATH, TAG),
   ...letterRoutesBy(PATH, ADMIN, { status: 204, show: () => reply(204, null) }),
 ];

@@ -19,9 +19,11 @@ import {
   prioritySchema,
 } from "../wire/admin-schemas.ts";
 import { bulkReply, readBulk, readFilter } from "../wire/filter.ts";
+import { countOwn, withoutInternal } from "../wire/internal-jobs.ts";
 import { jobsPage, nearMissText, placeOf, scannedPage } from "../wire/pages.ts";
 import { emptySchema } from "../wire/schemas.ts";
-import { ADMIN, cancelBy, jobId, loadJob, retryBy } from "./job-actions.ts";
+import { isSortKey, sortedPage } from "../wire/sorted-jobs.ts";
+import { ADMIN, cancelBy, loadJob, ownJob, retryBy } from "./job-actions.ts";
 
 const TAG = "admin";
 const PATH = "/ojs/v1/admin/jobs";
@@ -40,11 +42,18 @@ const list = route({
     const { engine, service } = context;
     if (query.search !== undefined) return searchPage(query, query.search, context);
     const filter = readFilter(query, engine.now());
+    if (isSortKey(query.sort))
+      return sortedPage(query, {
+        by: query.sort,
+        isUpward: query.order === "asc",
+        find: withoutInternal((page) => service.rows.find(filter, page)),
+        load: (ids) => engine.store.jobs.load(ids),
+      });
     const isUpward = query.order === "asc" || (query.sort === "created_at" && query.order === undefined);
     return jobsPage(
       query,
-      (page) => service.rows.find(filter, { ...page, newestFirst: !isUpward }),
-      () => engine.bulk.countSome(filter),
+      withoutInternal((page) => service.rows.find(filter, { ...page, newestFirst: !isUpward })),
+      () => countOwn(engine, filter),
     );
   },
 });
@@ -111,8 +120,10 @@ const prioritise = route({
   reply: adminJobReply,
   body: prioritySchema,
   replies: { 200: "The job", 404: "There is no such job", 409: "The job does not wait" },
-  run: async ({ params, body, identity }, { service }) =>
-    ADMIN.show(await service.rows.prioritise(jobId(params), body.priority, byKey(identity))),
+  async run({ params, body, identity }, context) {
+    const id = await ownJob(params, context);
+    return ADMIN.show(await context.service.rows.prioritise(id, body.priority, byKey(identity)));
+  },
 });
 
 const run = route({
@@ -128,8 +139,8 @@ const run = route({
     404: "There is no such job",
     409: "The job is neither scheduled nor retryable",
   },
-  run: async ({ params, identity }, { service }) =>
-    ADMIN.show(await service.rows.runNow(jobId(params), byKey(identity))),
+  run: async ({ params, identity }, context) =>
+    ADMIN.show(await context.service.rows.runNow(await ownJob(params, context), byKey(identity))),
 });
 
 const BULK: Readonly<
@@ -153,6 +164,12 @@ function meant({ filter, job_ids }: BulkBody, now: number): JobQuery {
   return query;
 }
 
+function countsFromEnd(): HttpError {
+  const message =
+    "filter.older_than: it counts from the end of a job, and ended jobs cannot be cancelled; use until";
+  return new HttpError(400, "invalid_request", message, { details: { field: "filter.older_than" } });
+}
+
 const DONE = { retry: "retried", cancel: "cancelled", delete: "deleted" } as const;
 
 const bulkBy = (path: string, action: keyof typeof DONE, what: string, isConfirmed = false) =>
@@ -167,6 +184,7 @@ const bulkBy = (path: string, action: keyof typeof DONE, what: string, isConfirm
     replies: { 200: "What was done" },
     async run({ body, identity, isGone }, context) {
       const options = readBulk(isConfirmed ? { ...body, confirm: true } : body, identity, isGone);
+      if (action === "cancel" && body.filter?.older_than) throw countsFromEnd();
       const act = BULK[action] as (typeof BULK)[string];
       const result = await act(meant(body, context.engine.now()), options, context);
       return bulkReply(action, options, result, DONE[action]);

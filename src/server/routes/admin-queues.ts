@@ -1,9 +1,9 @@
 import { QUEUES } from "../../engine/queues/queue-settings-cache.ts";
-import { readInstant } from "../../ojs/wire-durations.ts";
 import { HttpError } from "../http-error.ts";
 import { byKey, json, type Reply, type Route, type RouteCall, type RouteContext, route } from "../route.ts";
 import { purgeReply, queueConfigReply } from "../wire/admin-replies.ts";
 import { type PurgeBody, purgeSchema, purgeWaitingSchema } from "../wire/admin-schemas.ts";
+import { readEnded } from "../wire/filter.ts";
 import { changedConfig, queueConfigSchema } from "../wire/queue-config.ts";
 import { describeQueue, queueOf } from "../wire/queues.ts";
 
@@ -47,7 +47,7 @@ async function purged(
   if (waiting.length > 0)
     count += await engine.queues.purge(queue, { states: waiting as Waiting[], ...bounds }, by);
   for (const state of ended as readonly Ended[]) {
-    const before = older_than && { epochMilliseconds: readInstant(older_than, engine.now(), "older_than") };
+    const before = older_than && readEnded(older_than, engine.now());
     const query = { queue, state, ...(before && { finishedBefore: before }) };
     const { done } = await engine.bulk.delete(query, { ...bounds, by });
     count += done;

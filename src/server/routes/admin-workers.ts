@@ -68,10 +68,12 @@ const listBy = (path: string) =>
     replies: { 200: "A page of workers" },
     async run({ query }, { service, engine }) {
       const now = engine.now();
-      const all = (await listed(service)).map((worker) => fieldsOf(worker, now));
+      const all = (await listed(service))
+        .map((worker) => fieldsOf(worker, now))
+        .sort((a, b) => (a.id < b.id ? -1 : 1));
       const summary = { total: all.length, running: 0, quiet: 0, terminate: 0, stale: 0 };
       for (const { state } of all) summary[state] += 1;
-      const { items, pagination } = pageOf(all, query);
+      const { items, pagination } = pageOf(all, query, ({ id }) => id);
       return json(200, { items, workers: items, pagination, summary });
     },
   });

@@ -6,6 +6,7 @@ import { byKey, json, type Reply, type Route, type RouteContext, reply, route } 
 import {
   cronChangeSchema,
   cronFields,
+  cronHistoryQuery,
   cronReplySchema,
   cronSchema,
   cronsQuery,
@@ -164,9 +165,11 @@ const history = route({
   right: "read",
   tag: TAG,
   summary: "The last runs of a cron with the skipped ones, newest first",
+  query: cronHistoryQuery,
   replies: { 200: "The runs", 404: "There is no cron of this name" },
-  async run({ params }, context) {
-    const view = await load(params.name, context);
+  async run({ params, query }, context) {
+    const found = await load(params.name, context);
+    const view = { ...found, runs: found.runs.slice(0, query.limit) };
     const ids = view.runs.flatMap(({ job }) => (job === undefined ? [] : [job]));
     const rows = ids.length === 0 ? [] : await context.engine.store.jobs.load(ids);
     const runs = runFields(view, new Map(rows.flatMap((row) => (row ? [[row.id, row] as const] : []))));

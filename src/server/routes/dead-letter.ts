@@ -1,33 +1,42 @@
 import type { JobRow } from "../../core/job/job.ts";
 import { json, type Route, route } from "../route.ts";
+import { deadLettersQuery } from "../wire/admin-schemas.ts";
+import { readFilter } from "../wire/filter.ts";
 import { readTexts } from "../wire/job-page.ts";
+import { cursorAfter, placeOf } from "../wire/pages.ts";
 import { deletedReplySchema, jobsReplySchema } from "../wire/replies.ts";
-import { pageQuery } from "../wire/schemas.ts";
+import { manyLetterRoutesBy } from "./admin-dead-letters.ts";
 import { letterRoutesBy, plainRoutes } from "./job-actions.ts";
 import { listReply } from "./jobs.ts";
 
 const TAG = "dead letters";
+const PATH = "/ojs/v1/dead-letter";
+const PER_PAGE = 100;
 
 const list = route({
   method: "GET",
-  path: "/ojs/v1/dead-letter",
+  path: PATH,
   right: "read",
   tag: TAG,
   summary: "List dead letters in the order in which they ended",
   reply: jobsReplySchema,
-  query: pageQuery,
+  query: deadLettersQuery,
   replies: { 200: "A page of jobs" },
   async run({ query }, { engine, service }) {
-    const { cursor, limit = 100 } = query;
-    const read = (after: string | null, count: number) =>
-      service.rows.find({ deadLetter: true }, { after, limit: count });
-    const page = await readTexts(read, cursor ?? null, limit);
+    const { perPage, cursor, skipped } = placeOf(query, PER_PAGE);
+    const filter = { ...readFilter(query, engine.now()), deadLetter: true };
+    const read = (after: string | null, count: number) => service.rows.find(filter, { after, limit: count });
+    const from = cursor ?? (await cursorAfter(skipped, read));
+    const page = from === "end" ? { texts: [], cursor: null } : await readTexts(read, from, perPage);
     // The last page may end with a cursor. Check that jobs follow it, so that no reader asks for an empty page.
     const next = page.cursor && (await read(page.cursor, 1));
     const hasMore = next ? next.jobs.length > 0 || next.cursor !== null : false;
-    const { count, isComplete } = await engine.bulk.countSome({ deadLetter: true });
+    const { count, isComplete } = await engine.bulk.countSome(filter);
     const total = { total: count, total_is_exact: isComplete };
-    return listReply({ texts: page.texts, cursor: hasMore ? page.cursor : null }, limit, total);
+    return listReply({ texts: page.texts, cursor: hasMore ? page.cursor : null }, perPage, {
+      ...total,
+      offset: skipped,
+    });
   },
 });
 
@@ -39,5 +48,6 @@ const REMOVAL = {
 
 export const deadLetterRoutes: readonly Route[] = [
   list,
-  ...letterRoutesBy("/ojs/v1/dead-letter", plainRoutes(TAG), REMOVAL),
+  ...manyLetterRoutesBy(PATH, TAG),
+  ...letterRoutesBy(PATH, plainRoutes(TAG), REMOVAL),
 ];

@@ -1,5 +1,6 @@
 import { isEventCursor, type JournalEvent } from "../../core/event/journal-event.ts";
 import type { Engine } from "../../engine/engine.ts";
+import { readInstant } from "../../ojs/wire-durations.ts";
 import { readTypes, wireEvents } from "../../ojs/wire-events.ts";
 import { HttpError } from "../http-error.ts";
 import { type Reply, type Route, reply, route } from "../route.ts";
@@ -98,7 +99,9 @@ const list = route({
       ...(query.job_id !== undefined && { job: query.job_id }),
     };
     const { journal } = engine;
-    const show: Show = (event) => wireEvents(event, asked).map((fields) => JSON.stringify(fields));
+    const since = query.since === undefined ? 0 : readInstant(query.since, engine.now(), "since");
+    const show: Show = (event) =>
+      event.at < since ? [] : wireEvents(event, asked).map((fields) => JSON.stringify(fields));
     const page =
       after === null
         ? await newestEvents(journal, wanted, { limit, show })

@@ -6,6 +6,7 @@ import { conflict, notFound } from "../failures.ts";
 import type { Right } from "../roles.ts";
 import { byKey, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
 import { adminJobReply } from "../wire/admin-replies.ts";
+import { isInternal } from "../wire/internal-jobs.ts";
 import { jobReplySchema } from "../wire/replies.ts";
 import { emptySchema, retryJobSchema } from "../wire/schemas.ts";
 
@@ -19,8 +20,16 @@ export interface RouteSet {
 /** A job by the id in a path. A text that is no id is a 404. */
 export async function loadJob(id: string, { service }: RouteContext): Promise<JobRow> {
   const row = UUID.test(id) ? await service.rows.load(id) : null;
-  if (!row) throw notFound("job", id);
+  if (!row || isInternal(row)) throw notFound("job", id);
   return row;
+}
+
+/** The id in a path, of a job that clients may change. */
+export async function ownJob(
+  params: Readonly<Record<string, string>>,
+  context: RouteContext,
+): Promise<string> {
+  return (await loadJob(params.id ?? "", context)).id;
 }
 
 export function jobId(params: Readonly<Record<string, string>>): string {
@@ -57,8 +66,8 @@ export const cancelBy = (method: "DELETE" | "POST", path: string, right: Right, 
     reply: set.reply,
     ...(method === "POST" && { body: emptySchema }),
     replies: { 200: "The job is cancelled", 404: "There is no such job", 409: "The job has ended already" },
-    run: async ({ params, identity }, { service }) =>
-      set.show(await service.rows.cancel(jobId(params), byKey(identity))),
+    run: async ({ params, identity }, context) =>
+      set.show(await context.service.rows.cancel(await ownJob(params, context), byKey(identity))),
   });
 
 export const retryBy = (path: string, set: RouteSet): Route =>
@@ -71,9 +80,10 @@ export const retryBy = (path: string, set: RouteSet): Route =>
     reply: set.reply,
     body: retryJobSchema,
     replies: { 200: "The job", 404: "There is no such job", 409: "The job is not discarded" },
-    async run({ params, body, identity }, { service }) {
+    async run({ params, body, identity }, context) {
       const options = body?.keep_deadline ? { keepDeadline: true } : {};
-      return set.show(await service.rows.retry(jobId(params), options, byKey(identity)));
+      const id = await ownJob(params, context);
+      return set.show(await context.service.rows.retry(id, options, byKey(identity)));
     },
   });
 

@@ -3,10 +3,8 @@ import { UUID } from "../../core/ids.ts";
 import { dueAtOf, type JobRow, type JobState } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Instant } from "../../core/time.ts";
-import type { Engine } from "../../engine/engine.ts";
 import { firstJobs } from "../../engine/operations/find-jobs.ts";
 import type { RemoteEnqueued, RemoteJob } from "../../engine/remote/service.ts";
-import type { Depth } from "../../engine/statistics/statistics.ts";
 import { BASE, PATHS } from "../../ojs/paths.ts";
 import { errorFields, instantText } from "../../ojs/wire-fields.ts";
 import { jobText } from "../../ojs/write-job.ts";
@@ -15,7 +13,9 @@ import { HttpError } from "../http-error.ts";
 import { byKey, json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
 import { turn } from "../turn.ts";
 import { readJob } from "../wire/enqueue.ts";
+import { countOwn, withoutInternal } from "../wire/internal-jobs.ts";
 import { type JobTexts, readTexts } from "../wire/job-page.ts";
+import { cursorAfter, placeOf } from "../wire/pages.ts";
 import { pressureHeaders, refuseTooMany } from "../wire/pressure.ts";
 import { retryFields } from "../wire/queue-config.ts";
 import { batchReplySchema, jobReplySchema, jobsReplySchema, retriesReplySchema } from "../wire/replies.ts";
@@ -29,7 +29,7 @@ import {
   jobsQuery,
   resultQuery,
 } from "../wire/schemas.ts";
-import { cancelBy, jobId, jobReply, loadJob, plainRoutes, retryBy } from "./job-actions.ts";
+import { cancelBy, jobId, jobReply, loadJob, ownJob, plainRoutes, retryBy } from "./job-actions.ts";
 
 const TAG = "jobs";
 /** Characters. Larger payloads are checked in one turn of the event loop and stored in the next. */
@@ -168,31 +168,29 @@ const list = route({
   query: jobsQuery,
   replies: { 200: "A page of jobs" },
   async run({ query }, { engine }) {
-    const { queue, type, state, cursor, limit = 50 } = query;
+    const { queue, type, state, cursor, offset, limit = 50 } = query;
 
     const filter = {
       ...(queue && { queue }),
       ...(type && { type }),
       ...(state && { state: state as JobState }),
     };
-    const after = cursor ? checkCursor(cursor) : null;
-    const read = async (from: string | null, count: number) => {
-      const rows = await firstJobs(engine.store, filter, from, count + 1);
+    const { skipped } = placeOf({ limit, offset, cursor });
+    const find = withoutInternal(async ({ after = null, limit: count = 1 }) => {
+      const rows = await firstJobs(engine.store, filter, after, count + 1);
       const jobs = rows.slice(0, count);
-      return { jobs, cursor: rows.length > count ? (jobs.at(-1)?.id ?? null) : null };
-    };
-    const [page, total] = await Promise.all([readTexts(read, after, limit), totalOf(engine, query)]);
-    return listReply(page, limit, total === undefined ? {} : { total });
+      const last = rows.length > count ? (jobs.at(-1)?.id ?? null) : null;
+      return { jobs, cursor: last, scanned: jobs.length };
+    });
+    const read = (from: string | null, count: number) => find({ after: from, limit: count });
+    const after = cursor ? checkCursor(cursor) : await cursorAfter(skipped, read);
+    const [page, total] = await Promise.all([
+      after === "end" ? { texts: [], cursor: null } : readTexts(read, after, limit),
+      countOwn(engine, filter),
+    ]);
+    return listReply(page, limit, { total: total.count, total_is_exact: total.isComplete });
   },
 });
-
-/** The number of jobs; only for states that are counted anyway. */
-async function totalOf(engine: Engine, query: z.output<typeof jobsQuery>): Promise<number | undefined> {
-  const { queue, type, state } = query;
-  if (state === undefined || isTerminal(state)) return undefined;
-  const of = { ...(queue && { queue }), ...(type && { type }) };
-  return (await engine.stats({ since: "1m", ...of })).total.depth[state as keyof Depth];
-}
 
 function checkCursor(cursor: string): string {
   if (!UUID.test(cursor))
@@ -228,8 +226,8 @@ const activate = route({
     404: "There is no such job",
     409: "The job is not pending, or only its limit holds it",
   },
-  run: async ({ params, identity }, { service }) =>
-    jobReply(200, await service.rows.activate(jobId(params), byKey(identity))),
+  run: async ({ params, identity }, context) =>
+    jobReply(200, await context.service.rows.activate(await ownJob(params, context), byKey(identity))),
 });
 
 const result = route({
@@ -316,14 +314,15 @@ const extend = route({
   reply: jobReplySchema,
   body: extendSchema,
   replies: { 200: "The job", 404: "There is no such job", 409: "Its time is already up" },
-  async run({ params, body, identity }, { service }) {
+  async run({ params, body, identity }, context) {
+    const { service } = context;
     const { timeout_ms, total_timeout_ms, heartbeat_timeout_ms, priority } = body;
     const limits = {
       ...(timeout_ms != null && { attempt: limit(timeout_ms) }),
       ...(total_timeout_ms != null && { total: limit(total_timeout_ms) }),
       ...(heartbeat_timeout_ms != null && { heartbeat: limit(heartbeat_timeout_ms) }),
     };
-    const id = jobId(params);
+    const id = await ownJob(params, context);
     const by = byKey(identity);
     if (priority == null) return jobReply(200, await service.rows.extend(id, limits, by));
     const row = await service.rows.prioritise(id, priority, by);

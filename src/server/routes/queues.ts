@@ -31,7 +31,7 @@ const listBy = (path: string) =>
     query: adminPageQuery,
     replies: { 200: "A page of queues" },
     async run({ query }, { engine }) {
-      const { items, pagination } = pageOf(await describeQueues(engine), query);
+      const { items, pagination } = pageOf(await describeQueues(engine), query, ({ name }) => name);
       return json(200, { queues: items, items, pagination });
     },
   });
@@ -164,7 +164,7 @@ const pauseBy = (path: string, action: "pause" | "resume") =>
       await engine.queues[action](name, byKey(identity));
       const isPaused = action === "pause";
       const status = isPaused ? "paused" : "active";
-      const at = isPaused ? { paused_at: instantText(engine.now()) } : {};
+      const at = { [isPaused ? "paused_at" : "resumed_at"]: instantText(engine.now()) };
       const queue = { name, paused: isPaused, status, state: status, ...at };
       return json(200, { ...queue, queue });
     },

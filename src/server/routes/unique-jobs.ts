@@ -30,8 +30,7 @@ const list = route({
   query: adminPageQuery,
   replies: { 200: "A page of keys in their order; a short page may not be the last" },
   async run({ query }, { engine }) {
-    const { page, perPage, cursor } = placeOf(query);
-    const skipped = cursor === null ? (page - 1) * perPage : 0;
+    const { page, perPage, cursor, skipped } = placeOf(query);
     if (skipped > MOST_SKIPPED)
       throw new HttpError(400, "invalid_request", "page: too far from the start; continue with cursor");
     const now = engine.now();

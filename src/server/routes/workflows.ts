@@ -1,13 +1,11 @@
 import { UUID } from "../../core/ids.ts";
-import type { JobRow } from "../../core/job/job.ts";
-import { progressOf } from "../../core/job/job-progress.ts";
 import { stepRows } from "../../engine/workflows/workflow-handle.ts";
-import type { WorkflowView } from "../../engine/workflows/workflow-view.ts";
+import type { WorkflowSummary, WorkflowView } from "../../engine/workflows/workflow-view.ts";
 import { readIsoDuration } from "../../ojs/wire-durations.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
 import type { Identity } from "../auth.ts";
 import { notFound } from "../failures.ts";
-import { HttpError } from "../http-error.ts";
+import { HttpError, type PlainHeaders } from "../http-error.ts";
 import { byKey, json, type Reply, type Route, type RouteContext, route } from "../route.ts";
 import { turn } from "../turn.ts";
 import { readTexts } from "../wire/job-page.ts";
@@ -23,45 +21,28 @@ import {
   workflowsQuery,
   workflowsReplySchema,
 } from "../wire/workflow.ts";
+import { firstSteps } from "../wire/workflow-steps.ts";
 
 const TAG = "workflows";
 const STEPS_PER_TURN = 500;
 
 /** Some clients read the wrapped fields, others the flat ones. */
-function workflowReply(status: number, view: Parameters<typeof workflowFields>[0], more = {}): Reply {
+function workflowReply(
+  status: number,
+  view: Parameters<typeof workflowFields>[0],
+  more: object = {},
+  headers: PlainHeaders = {},
+): Reply {
   const workflow = { ...workflowFields(view), ...more };
   const { steps_total, steps_completed, created_at, completed_at } = workflow;
   const metadata = { created_at, completed_at, job_count: steps_total, completed_count: steps_completed };
-  return json(status, { workflow, ...workflow, metadata });
+  return json(status, { workflow, ...workflow, metadata }, headers);
 }
 
 async function load(id: string | undefined, { engine }: RouteContext): Promise<WorkflowView> {
   const view = id !== undefined && UUID.test(id) ? await engine.workflows.get(id).view() : null;
   if (!view) throw notFound("workflow", id ?? "");
   return view;
-}
-
-/** Steps up to this number are shown. Larger workflows show counts only. */
-const MOST_STEPS = 200;
-
-async function firstSteps(id: string, { engine }: RouteContext) {
-  const rows = await stepRows(engine.store, id, { limit: MOST_STEPS });
-  return rows.flatMap((row) => (row ? [stepFields(row)] : []));
-}
-
-function stepFields(row: JobRow) {
-  const { id, type, state, startedAt, finishedAt } = row;
-  const progress = state === "completed" ? 1 : (progressOf(row)?.value ?? null);
-  return {
-    id,
-    job_id: id,
-    job_ids: [id],
-    type,
-    state,
-    progress,
-    ...(startedAt !== null && { started_at: instantText(startedAt) }),
-    ...(finishedAt !== null && { completed_at: instantText(finishedAt) }),
-  };
 }
 
 const start = route({
@@ -91,9 +72,26 @@ const start = route({
     });
     if (handle.duplicate)
       throw new HttpError(409, "duplicate", `A workflow with the id ${handle.id} exists already`);
-    return workflowReply(201, await load(handle.id, context));
+    const made = await load(handle.id, context);
+    const Location = `/ojs/v1/workflows/${handle.id}`;
+    return workflowReply(201, made, { steps: await firstSteps(engine.store, handle.id) }, { Location });
   },
 });
+
+/** Steps that one list counts: those of running workflows are read for it. */
+const MOST_COUNTED = 10_000;
+
+/** Workflows with the counts of their steps, marked where counting would read too much. */
+async function counted(items: readonly WorkflowSummary[], engine: RouteContext["engine"]) {
+  const workflows: object[] = [];
+  let left = MOST_COUNTED;
+  for (const item of items) {
+    if (item.endedAt === null) left -= item.total;
+    const view = left < 0 && item.endedAt === null ? null : await engine.workflows.get(item.id).view();
+    workflows.push({ ...workflowFields(view ?? item), counts_are_exact: view !== null });
+  }
+  return workflows;
+}
 
 const list = route({
   method: "GET",
@@ -113,7 +111,7 @@ const list = route({
       // The admin page says active for running.
       isWanted: state && ((workflow) => workflow.state === (state === "active" ? "running" : state)),
     });
-    const workflows = items.map(workflowFields);
+    const workflows = await counted(items, engine);
     return json(200, { workflows, items: workflows, total: pagination.total, pagination });
   },
 });
@@ -128,7 +126,7 @@ const get = route({
   replies: { 200: "The workflow, with its first 200 steps", 404: "There is no such workflow" },
   async run({ params }, context) {
     const view = await load(params.id, context);
-    return workflowReply(200, view, { steps: await firstSteps(view.id, context) });
+    return workflowReply(200, view, { steps: await firstSteps(context.engine.store, view.id) });
   },
 });
 
@@ -179,7 +177,7 @@ const progress = route({
     const { id, kind, state, total, progress: counts } = await load(params.id, context);
     const { completed, discarded, cancelled } = counts;
     const ended = completed + discarded + cancelled;
-    const steps = await firstSteps(id, context);
+    const steps = await firstSteps(context.engine.store, id);
     const running = steps.reduce(
       (sum, { state, progress }) => sum + (state === "active" ? (progress ?? 0) : 0),
       0,
@@ -204,7 +202,15 @@ const progress = route({
 async function cancel(id: string | undefined, identity: Identity, context: RouteContext): Promise<Reply> {
   const view = await load(id, context);
   await context.engine.workflows.cancel(view.id, byKey(identity));
-  return workflowReply(200, await load(view.id, context));
+  const ended = await load(view.id, context);
+  const { cancelled, completed } = ended.progress;
+  return workflowReply(200, ended, {
+    cancelled_at: instantText(ended.endedAt ?? context.engine.now()),
+    steps_cancelled: cancelled,
+    // The public command line prints this name.
+    cancelled_steps: cancelled,
+    steps_already_completed: completed,
+  });
 }
 
 const remove = route({

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { JOB_STATES } from "../../core/job/job.ts";
-import { durationOf } from "../../ojs/wire-durations.ts";
+import { durationOf, isInstantText } from "../../ojs/wire-durations.ts";
 import { instant, jobType, optional, queueName, workerId } from "./schemas.ts";
 
 /** Requests of operators, for validation and for the OpenAPI document. */
@@ -10,7 +10,7 @@ const errorName = z.string().min(1).max(255);
 /** A cursor may be a name that goes to the store. Not every database takes these characters. */
 const cursor = z
   .string()
-  .max(128)
+  .max(512)
   .refine((text) => text.isWellFormed() && !text.includes("\0"), {
     error: "not a cursor of this server; leave it out to start over",
   });
@@ -21,6 +21,8 @@ const longCursor = z
   .refine((text) => text.isWellFormed() && !text.includes("\0"), {
     error: "not a cursor of this server; leave it out to start over",
   });
+/** Entries to skip from the start. */
+const offset = z.coerce.number().int().min(0).max(1_000_000);
 const perPage = z.coerce.number().int().min(1).max(200);
 
 const flag = z.enum(["true", "false"]).transform((text) => text === "true");
@@ -30,6 +32,7 @@ const pageFields = {
   page: z.coerce.number().int().min(1).max(1_000_000).optional(),
   per_page: perPage.optional(),
   limit: perPage.optional(),
+  offset: offset.optional(),
   cursor: cursor.optional(),
 };
 
@@ -42,7 +45,11 @@ const filterFields = {
   until: instant.optional(),
 };
 
-export const deadLettersQuery = z.looseObject({ ...pageFields, ...filterFields });
+export const deadLettersQuery = z.looseObject({
+  ...pageFields,
+  ...filterFields,
+  error_type: errorName.optional(),
+});
 
 /** A cursor of an export may hold a unique key. */
 export const exportQuery = z.looseObject({
@@ -77,7 +84,9 @@ export const adminJobsQuery = z.looseObject({
       description:
         "The id of a job or its first 8 characters or more; else a text in the payload, as its JSON is written.",
     }),
-  sort: z.enum(["created_at", "-created_at"]).optional(),
+  sort: z.enum(["created_at", "-created_at", "scheduled_at", "priority"]).optional().meta({
+    description: "By scheduled_at and priority at most 5,000 jobs are sorted: narrow the filter.",
+  }),
   order: z.enum(["asc", "desc"]).optional(),
 });
 
@@ -129,6 +138,17 @@ export const someTime = z
   .max(64)
   .refine((text) => durationOf(text) !== undefined, { error: 'use a duration such as "PT30M" or "30m"' });
 
+/** When a job ended: an instant, or how long ago. */
+const ended = z
+  .string()
+  .max(64)
+  .refine((text) => isInstantText(text) || durationOf(text) !== undefined, {
+    error: 'use RFC 3339 such as "2030-01-31T12:00:00Z", or how long ago such as "P7D" or "7d"',
+  })
+  .meta({ description: "Only jobs that ended before this instant, or longer ago than this duration." });
+
+const reason = optional(z.string().max(500)).meta({ description: "Why, for the audit." });
+
 const confirm = optional(z.boolean()).meta({
   description: "Must be true unless dry_run is: the action cannot be undone.",
 });
@@ -142,6 +162,7 @@ const filterSchema = z.strictObject({
   error_type: optional(errorName),
   error_code: optional(errorName),
   dead_letter: optional(z.boolean()),
+  older_than: optional(ended),
   all: optional(z.literal(true)),
 });
 
@@ -152,10 +173,12 @@ const bulkFields = {
     description: "The most jobs to change, by default 10,000; continue with next_cursor.",
   }),
   cursor: optional(cursor),
+  reason,
 };
 
+/** Destructive requests are strict: a filter with a typo would fit every job. */
 export const bulkSchema = z
-  .looseObject({
+  .strictObject({
     filter: optional(filterSchema),
     job_ids: optional(z.array(z.string().max(128)).min(1).max(10_000)),
     ...bulkFields,
@@ -165,13 +188,43 @@ export const bulkSchema = z
     description: "Which jobs are meant: all that a filter fits, or those that are named.",
   });
 
+const letterFilter = filterSchema.omit({ state: true, dead_letter: true });
+
 export const deadLettersBulkSchema = z
-  .looseObject({ filter: optional(filterSchema.omit({ state: true, dead_letter: true })), ...bulkFields })
+  .strictObject({ filter: optional(letterFilter), ...bulkFields })
   .meta({ id: "DeadLetterBulkRequest", description: "An empty filter fits every dead letter." });
 
+const letterFields = {
+  queue: optional(queueName),
+  type: optional(jobType),
+  error_type: optional(errorName),
+  since: optional(instant),
+  until: optional(instant),
+};
+
 export const deadLettersPurgeSchema = z
-  .looseObject({ older_than: optional(instant), queue: optional(queueName), ...bulkFields })
-  .meta({ id: "DeadLetterPurgeRequest" });
+  .strictObject({
+    ...letterFields,
+    older_than: optional(ended),
+    filter: optional(letterFilter),
+    ...bulkFields,
+  })
+  .nullish()
+  .meta({
+    id: "DeadLetterPurgeRequest",
+    description: "Which dead letters are meant: in the body, or in the query for clients that send no body.",
+  });
+
+export const deadLettersPurgeQuery = z.looseObject({
+  queue: queueName.optional(),
+  type: jobType.optional(),
+  error_type: errorName.optional(),
+  since: instant.optional(),
+  until: instant.optional(),
+  older_than: ended.optional(),
+  confirm: flag.optional(),
+  dry_run: flag.optional(),
+});
 
 export const prioritySchema = z
   .looseObject({ priority: z.int().min(-100).max(100) })
@@ -214,12 +267,12 @@ const purged = z.enum([
   "cancelled",
 ]);
 
-const purgeFields = { older_than: optional(instant), confirm };
+const purgeFields = { older_than: optional(ended), confirm, reason };
 export const purgeSchema = z
-  .looseObject({ states: z.array(purged).min(1).max(7), ...purgeFields })
+  .strictObject({ states: z.array(purged).min(1).max(7), ...purgeFields })
   .meta({ id: "PurgeRequest", description: "Jobs that run are never deleted: cancel them first." });
 export const purgeWaitingSchema = z
-  .looseObject({ states: optional(z.array(purged).min(1).max(7)), ...purgeFields })
+  .strictObject({ states: optional(z.array(purged).min(1).max(7)), ...purgeFields })
   .nullish();
 
 export const maintenanceSchema = z

@@ -8,7 +8,7 @@ import { instantText } from "../../ojs/wire-fields.ts";
 import { HttpError } from "../http-error.ts";
 import { adminPageQuery } from "./admin-schemas.ts";
 import { readJob } from "./enqueue.ts";
-import { type EnqueueBody, enqueueSchema, metaObject } from "./schemas.ts";
+import { type EnqueueBody, enqueueSchema, metaObject, queueName } from "./schemas.ts";
 
 const OVERLAPS = ["allow", "skip", "cancel_previous"] as const;
 const window = z.string().refine((text) => (readIsoDuration(text) ?? 0) > 0, {
@@ -45,6 +45,7 @@ export const cronSchema = z
     type: z.string().max(255).nullish(),
     args: z.array(z.any()).nullish(),
     meta: metaObject.nullish(),
+    queue: queueName.nullish().meta({ description: "As options.queue." }),
     options: z.looseObject({}).nullish(),
   })
   .refine(({ expression, cron }) => (expression ?? cron) != null, {
@@ -68,6 +69,10 @@ export const cronChangeSchema = z
   .meta({ id: "CronChange" });
 
 export const cronsQuery = adminPageQuery.extend({ enabled: z.enum(["true", "false"]).optional() });
+
+export const cronHistoryQuery = z.looseObject({
+  limit: z.coerce.number().int().min(1).max(1_000).optional(),
+});
 
 type CronBody = z.output<typeof cronSchema>;
 
@@ -94,7 +99,8 @@ function readMissed(said: string): CronMissed {
 
 /** The job that the cron enqueues. */
 export function readTemplate(body: CronBody, now: Instant): RemoteCronJob {
-  const template = body.job_template ?? readFlat(body);
+  const { queue } = body;
+  const template = body.job_template ? { queue, ...body.job_template } : readFlat(body);
   const { definition, payload, options, isPending, visibility, wire } = readJob(template, now);
   if (isPending) throw new HttpError(400, "invalid_request", "pending: the cron says when it runs");
   return {
@@ -106,8 +112,8 @@ export function readTemplate(body: CronBody, now: Instant): RemoteCronJob {
   };
 }
 
-function readFlat({ type, args, meta, options }: CronBody): EnqueueBody {
-  const read = enqueueSchema.safeParse({ type, args: args ?? [], meta, options });
+function readFlat({ type, args, meta, queue, options }: CronBody): EnqueueBody {
+  const read = enqueueSchema.safeParse({ type, args: args ?? [], meta, queue, options });
   if (read.success) return read.data;
   const [issue] = read.error.issues;
   const field = issue?.path.join(".") ?? "type";

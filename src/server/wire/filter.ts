@@ -2,7 +2,7 @@ import type { JobState } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
 import type { BulkOptions, BulkResult } from "../../engine/operations/bulk.ts";
 import type { JobQuery } from "../../engine/operations/job-query.ts";
-import { readInstant } from "../../ojs/wire-durations.ts";
+import { durationOf, readInstant } from "../../ojs/wire-durations.ts";
 import type { Identity } from "../auth.ts";
 import { HttpError } from "../http-error.ts";
 import { byKey, json, type Reply } from "../route.ts";
@@ -10,9 +10,15 @@ import type { BulkBody, FilterBody } from "./admin-schemas.ts";
 
 type Filter = Partial<FilterBody> & { readonly sort?: unknown };
 
+/** The instant before which jobs must have ended: an instant, or how long ago. */
+export function readEnded(text: string, now: Instant): { readonly epochMilliseconds: number } {
+  const age = durationOf(text);
+  return { epochMilliseconds: age === undefined ? readInstant(text, now, "older_than") : now - age };
+}
+
 /** Reads a filter. */
 export function readFilter(filter: Filter, now: Instant): JobQuery {
-  const { queue, type, state, since, until, error_type, error_code, dead_letter, all } = filter;
+  const { queue, type, state, since, until, error_type, error_code, dead_letter, older_than, all } = filter;
   const at = (text: string, field: string) => ({ epochMilliseconds: readInstant(text, now, field) });
   return {
     ...(queue && { queue }),
@@ -23,6 +29,7 @@ export function readFilter(filter: Filter, now: Instant): JobQuery {
     ...(error_type && { errorType: error_type }),
     ...(error_code && { errorCode: error_code }),
     ...(typeof dead_letter === "boolean" && { deadLetter: dead_letter }),
+    ...(older_than && { finishedBefore: readEnded(older_than, now) }),
     ...(all && { all }),
   };
 }

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { show } from "../../core/errors.ts";
 import type { LimitOptions, RateOptions } from "../../core/limit/limit.ts";
 import type { LimitChange, LimitView } from "../../engine/queues/key-limits.ts";
-import { readIsoDuration } from "../../ojs/wire-durations.ts";
+import { durationOf } from "../../ojs/wire-durations.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
 import { HttpError } from "../http-error.ts";
 
@@ -16,12 +16,12 @@ type Unit = keyof typeof UNITS;
 const period = z
   .union([
     z.enum(Object.keys(UNITS) as [Unit, ...Unit[]]),
-    z.string().refine((text) => (readIsoDuration(text) ?? 0) > 0, {
-      error: 'use an ISO 8601 duration such as "PT1M", a unit such as "second", or whole seconds',
+    z.string().refine((text) => durationOf(text) !== undefined, {
+      error: 'use a duration such as "PT1M" or "1m", a unit such as "second", or whole seconds',
     }),
     z.int().min(1).max(31_536_000),
   ])
-  .meta({ description: "An ISO 8601 duration, second, minute, hour or day, or whole seconds." });
+  .meta({ description: "A duration such as PT1M or 1m, second, minute, hour or day, or whole seconds." });
 
 const rateSchema = z.looseObject({ limit: count, period });
 const key = z
@@ -51,7 +51,7 @@ type Rate = { readonly limit: number; readonly period: z.output<typeof period> }
 
 function msOf(said: Rate["period"]): number {
   if (typeof said === "number") return said * 1_000;
-  return UNITS[said as Unit] ?? (readIsoDuration(said) as number);
+  return UNITS[said as Unit] ?? (durationOf(said) as number);
 }
 
 const rateOf = ({ limit, period: per }: Rate): RateOptions => ({ limit, per: { milliseconds: msOf(per) } });

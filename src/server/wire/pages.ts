@@ -16,19 +16,39 @@ interface PageRequest {
   readonly page: number;
   readonly perPage: number;
   readonly cursor: string | null;
+  /** Entries before the page; 0 with a cursor. */
+  readonly skipped: number;
 }
 
-export function placeOf({ page = 1, per_page, limit, cursor }: PageQuery, usual = PER_PAGE): PageRequest {
-  return { page, perPage: per_page ?? limit ?? usual, cursor: cursor || null };
+/** Where a page begins: after a cursor, at an offset, or at a page by number. */
+export function placeOf(query: PageQuery, usual = PER_PAGE): PageRequest {
+  const { per_page, limit, offset } = query;
+  const perPage = per_page ?? limit ?? usual;
+  const cursor = query.cursor || null;
+  if (offset !== undefined && (query.page !== undefined || cursor !== null)) {
+    const other = cursor === null ? "page" : "cursor";
+    const message = `offset: ${offset} contradicts ${other}; send one of them`;
+    throw new HttpError(400, "invalid_request", message, { details: { field: "offset" } });
+  }
+  const page = query.page ?? Math.floor((offset ?? 0) / perPage) + 1;
+  return { page, perPage, cursor, skipped: cursor === null ? (offset ?? (page - 1) * perPage) : 0 };
 }
 
-/** A page of a list in memory. */
-export function pageOf<Item>(all: readonly Item[], query: PageQuery) {
-  const { page, perPage } = placeOf(query);
-  const from = (page - 1) * perPage;
+/** A page of a list in memory, which is in the order of its cursors. */
+export function pageOf<Item>(all: readonly Item[], query: PageQuery, cursorOf: (item: Item) => string) {
+  const { page, perPage, cursor, skipped } = placeOf(query);
+  const from = cursor === null ? skipped : all.filter((item) => cursorOf(item) <= cursor).length;
   const items = all.slice(from, from + perPage);
+  const last = items.at(-1);
   const hasMore = from + perPage < all.length;
-  const pagination = { total: all.length, page, per_page: perPage, has_more: hasMore, next_cursor: null };
+  const pagination = {
+    total: all.length,
+    total_is_exact: true,
+    page,
+    per_page: perPage,
+    has_more: hasMore,
+    next_cursor: hasMore && last !== undefined ? cursorOf(last) : null,
+  };
   return { items, pagination };
 }
 
@@ -47,8 +67,7 @@ interface Listing<Item> {
  * being the last.
  */
 export async function listedPage<Item>(query: PageQuery, { list, cursorOf, isWanted, usual }: Listing<Item>) {
-  const { page, perPage, cursor } = placeOf(query, usual);
-  const skipped = cursor === null ? (page - 1) * perPage : 0;
+  const { page, perPage, cursor, skipped } = placeOf(query, usual);
   const wanted = skipped + perPage + 1;
   const found: Item[] = [];
   let after = cursor;
@@ -81,12 +100,12 @@ export async function listedPage<Item>(query: PageQuery, { list, cursorOf, isWan
 /** A page of jobs, by number or by cursor, and the count as far as it goes. */
 export async function jobsPage(
   query: PageQuery,
-  find: (page: PageOptions) => Promise<RowPage>,
+  find: (page: PageOptions & { readonly limit: number }) => Promise<RowPage>,
   count: () => Promise<JobCount>,
 ): Promise<Reply> {
-  const { page, perPage, cursor } = placeOf(query);
+  const { page, perPage, cursor, skipped } = placeOf(query);
   const read = (after: string | null, limit: number) => find({ after, limit });
-  const after = cursor ?? (page === 1 ? null : await skipped((page - 1) * perPage, read));
+  const after = cursor ?? (await cursorAfter(skipped, read));
   const [found, counted] = await Promise.all([
     after === "end" ? END : readTexts(read, after, perPage),
     count(),
@@ -125,13 +144,18 @@ export function nearMissText(row: JobRow): string {
 
 const END: JobTexts = { texts: [], cursor: null, scanned: 0 };
 
-async function skipped(count: number, read: Parameters<typeof skipRows>[0]): Promise<string> {
+/** The cursor after `count` jobs from the start; "end" if there are fewer. */
+export async function cursorAfter(
+  count: number,
+  read: Parameters<typeof skipRows>[0],
+): Promise<string | null> {
+  if (count === 0) return null;
   const cursor = count > MOST_SKIPPED ? null : await skipRows(read, count);
   if (cursor === null) throw tooFar();
   return cursor;
 }
 
 function tooFar(): HttpError {
-  const message = `page: only the first ${MOST_SKIPPED} entries can be read by page, fewer if they are large; continue with cursor, or narrow the filter`;
+  const message = `page: only the first ${MOST_SKIPPED} entries can be read by page or offset, fewer if they are large; continue with cursor, or narrow the filter`;
   return new HttpError(400, "invalid_request", message, { details: { field: "page" } });
 }

@@ -8,12 +8,11 @@ import type { Depth } from "../../engine/statistics/statistics.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
 import { HttpError } from "../http-error.ts";
 import { countsOf, LATELY, RECENTLY, throughputOf } from "./counts.ts";
+import { INTERNAL } from "./internal-jobs.ts";
 import { configFields } from "./queue-config.ts";
 import { queueName } from "./schemas.ts";
 
 const MOST = 10_000;
-/** The engine's internal queues. */
-const OWN = "curfew.";
 
 const NOTHING: JobStats & { readonly depth: Depth } = {
   enqueued: 0,
@@ -102,7 +101,7 @@ export async function describeQueues(engine: Engine): Promise<QueueFields[]> {
   const days = byQueue(day.groups);
   const recents = byQueue(recent.groups);
   return [...new Set([...days.keys(), ...settings.keys(), ...pauses.keys()])]
-    .filter((name) => !name.startsWith(OWN))
+    .filter((name) => !name.startsWith(INTERNAL))
     .sort((a, b) => (a < b ? -1 : 1))
     .map((name) =>
       fieldsOf({

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { UUID_V7 } from "../../core/ids.ts";
 import { isInstantText, readIsoDuration } from "../../ojs/wire-durations.ts";
+import { INTERNAL } from "./internal-jobs.ts";
 import { rateLimitSchema } from "./limit.ts";
 import { uniqueSchema } from "./unique.ts";
 
@@ -29,19 +30,24 @@ const jobId = z
 /** Ids in paths and reports may be any text. An unknown one is a 404. */
 const anyId = z.string().min(1).max(128);
 
+const RESERVED = `use another name: those that begin with "${INTERNAL}" belong to the server`;
+const isFree = (name: string) => !name.startsWith(INTERNAL);
+
 export const queueName = z
   .string()
   .max(128)
   .regex(/^[a-z0-9][a-z0-9.-]*$/, {
     error: 'use lower-case letters, digits, "-" and ".", beginning with a letter or digit',
-  });
+  })
+  .refine(isFree, { error: RESERVED });
 
 export const jobType = z
   .string()
   .max(255)
   .regex(/^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*$/, {
     error: 'use lower-case words joined by dots, such as "card.charge"',
-  });
+  })
+  .refine(isFree, { error: RESERVED });
 
 export const optional = <Schema extends z.ZodType>(schema: Schema) => schema.nullish();
 
@@ -134,6 +140,9 @@ const smallObject = (most: number) =>
   });
 export const metaObject = smallObject(MOST_META);
 
+/** Options of a job, or defaults for all jobs of a workflow. */
+export const optionsSchema = z.looseObject({ ...optionFields, metadata: optional(metaObject) });
+
 export const enqueueSchema = z
   .looseObject({
     type: jobType,
@@ -147,9 +156,7 @@ export const enqueueSchema = z
     }),
     meta: optional(metaObject),
     options: optional(
-      z.looseObject({ ...optionFields, metadata: optional(metaObject) }).meta({
-        description: "The same fields may stand at the top level; these go first.",
-      }),
+      optionsSchema.meta({ description: "The same fields may stand at the top level; these go first." }),
     ),
     ...optionFields,
   })
@@ -350,6 +357,7 @@ export const resultQuery = z.looseObject({
 });
 export const jobsQuery = z.looseObject({
   limit,
+  offset: z.coerce.number().int().min(0).max(1_000_000).optional(),
   cursor: z.string().max(128).optional(),
   queue: queueName.optional(),
   type: jobType.optional(),
@@ -359,6 +367,10 @@ export const jobsQuery = z.looseObject({
 });
 export const eventsQuery = z.looseObject({
   limit: z.coerce.number().int().min(1).max(1_000).optional(),
+  page: z.coerce.number().int().min(1).max(1).optional().meta({
+    description: "Only the first: continue with after. The public admin page sends it.",
+  }),
+  since: instant.optional().meta({ description: "Only events since this instant." }),
   per_page: z.coerce.number().int().min(1).max(1_000).optional(),
   types: z.string().max(2_000).optional(),
   type: z.string().max(2_000).optional(),
@@ -369,6 +381,7 @@ export const eventsQuery = z.looseObject({
   cursor: z.string().max(128).optional(),
 });
 
+export type OptionsBody = z.infer<typeof optionsSchema>;
 export type EnqueueBody = z.infer<typeof enqueueSchema>;
 export type RetryBody = z.infer<typeof retrySchema>;
 export type DefinitionBody = z.infer<typeof definitionSchema>;

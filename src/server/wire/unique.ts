@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { JOB_STATES } from "../../core/job/job.ts";
 import type { OnConflict, UniqueOptions } from "../../core/job/unique-key.ts";
-import { readIsoDuration } from "../../ojs/wire-durations.ts";
+import { durationOf } from "../../ojs/wire-durations.ts";
 
 const names = z.array(z.string().min(1).max(255)).min(1).max(50);
 
@@ -19,8 +19,8 @@ export const uniqueSchema = z
     period: z
       .union([
         z.int().min(1).max(315_360_000),
-        z.string().refine((text) => (readIsoDuration(text) ?? 0) > 0, {
-          error: 'use an ISO 8601 duration such as "PT1H", or whole seconds',
+        z.string().refine((text) => durationOf(text) !== undefined, {
+          error: 'use a duration such as "PT1H" or "1h", or whole seconds',
         }),
       ])
       .nullish(),
@@ -55,5 +55,5 @@ export function readUnique(body: UniqueBody, isSpread: boolean): UniqueOptions {
 }
 
 function periodOf(period: number | string): number {
-  return typeof period === "number" ? period * 1_000 : (readIsoDuration(period) as number);
+  return typeof period === "number" ? period * 1_000 : (durationOf(period) as number);
 }

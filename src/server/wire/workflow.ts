@@ -16,7 +16,7 @@ import { instantText } from "../../ojs/wire-fields.ts";
 import { HttpError } from "../http-error.ts";
 import { adminPageQuery } from "./admin-schemas.ts";
 import { readJob } from "./enqueue.ts";
-import { type EnqueueBody, enqueueSchema, metaObject } from "./schemas.ts";
+import { type EnqueueBody, enqueueSchema, metaObject, type OptionsBody, optionsSchema } from "./schemas.ts";
 import { arranged } from "./workflow-graph.ts";
 
 const MOST_SECONDS = 315_360_000;
@@ -29,6 +29,7 @@ interface WorkflowFields {
   readonly steps?: readonly (EnqueueBody | WorkflowFields)[] | null | undefined;
   readonly jobs?: readonly (EnqueueBody | WorkflowFields)[] | null | undefined;
   readonly callbacks?: CallbackFields | null | undefined;
+  readonly options?: OptionsBody | null | undefined;
 }
 
 interface CallbackFields {
@@ -50,6 +51,9 @@ const nodeFields = {
     .looseObject({ on_success: callback, on_failure: callback, on_complete: callback })
     .nullish()
     .meta({ description: "Of a batch: jobs that are enqueued once all of its jobs have ended." }),
+  options: optionsSchema
+    .nullish()
+    .meta({ description: "Defaults for all of its jobs: queue, priority, timeouts and so on." }),
 };
 
 function hasNodes({ steps, jobs }: { readonly steps?: unknown; readonly jobs?: unknown }): boolean {
@@ -122,28 +126,58 @@ type WorkflowBody = z.output<typeof workflowSchema>;
 
 /** The workflow as the engine's tree. */
 export function readWorkflow(body: WorkflowBody, now: Instant): WorkflowNode {
-  return readNodes(body as WorkflowFields, now, "");
+  return readNodes(body as WorkflowFields, { now, defaults: {} }, "");
 }
 
-function readNodes(body: WorkflowFields, now: Instant, at: string): AnyNode {
+interface Reading {
+  readonly now: Instant;
+  /** Options of the workflows around a step. */
+  readonly defaults: OptionsBody;
+}
+
+/** Several fields say one thing, so naming one of them replaces the defaults of all. */
+const SAME: readonly (readonly string[])[] = [
+  ["timeout", "timeout_ms"],
+  ["total_timeout", "total_timeout_ms"],
+  ["enqueue_ttl", "enqueue_ttl_ms"],
+  ["grace_period", "grace_period_ms"],
+  ["heartbeat_timeout", "heartbeat_timeout_ms"],
+  ["visibility_timeout", "visibility_timeout_ms"],
+  ["scheduled_at", "delay_until"],
+];
+
+/** Options with defaults for what is not said, neither in the options nor at the top level. */
+function withDefaults(defaults: OptionsBody, said: object, options: OptionsBody): OptionsBody {
+  const names = new Set([...namesOf(said), ...namesOf(options)]);
+  for (const same of SAME) if (same.some((name) => names.has(name))) for (const name of same) names.add(name);
+  const rest = Object.entries(defaults).filter(([name]) => !names.has(name));
+  return { ...Object.fromEntries(rest), ...options };
+}
+
+function namesOf(fields: object): string[] {
+  return Object.entries(fields).flatMap(([name, value]) => (value == null ? [] : [name]));
+}
+
+function readNodes(body: WorkflowFields, around: Reading, at: string): AnyNode {
+  const reading = { ...around, defaults: withDefaults(around.defaults, {}, body.options ?? {}) };
   const name = body.steps ? "steps" : "jobs";
   const nodes = (body.steps ?? body.jobs ?? []).map((inner, index) => {
     const place = `${at}${name}.${index}`;
     return "args" in inner
-      ? readStep(inner as EnqueueBody, now, place)
-      : readNodes(inner as WorkflowFields, now, `${place}.`);
+      ? readStep(inner as EnqueueBody, reading, place)
+      : readNodes(inner as WorkflowFields, reading, `${place}.`);
   }) as [AnyNode, ...AnyNode[]];
   if (body.callbacks && body.type !== "batch")
     throw invalid(`${at}callbacks`, "only a batch has callbacks: give it the type batch, or leave them out");
   if (body.type === "chain") return chain(nodes) as AnyNode;
   if (body.type === "group") return group(nodes) as AnyNode;
-  return batch(nodes, readCallbacks(body.callbacks, now, at)) as AnyNode;
+  return batch(nodes, readCallbacks(body.callbacks, reading, at)) as AnyNode;
 }
 
-function readCallbacks(said: CallbackFields | null | undefined, now: Instant, at: string) {
+function readCallbacks(said: CallbackFields | null | undefined, reading: Reading, at: string) {
   const read = (name: keyof CallbackFields) => {
     const job = said?.[name];
-    return job ? readStep(job, now, `${at}callbacks.${name}`) : undefined;
+    return job ? readStep(job, reading, `${at}callbacks.${name}`) : undefined;
   };
   const [onSuccess, onFailure, onComplete] = [read("on_success"), read("on_failure"), read("on_complete")];
   return {
@@ -153,7 +187,8 @@ function readCallbacks(said: CallbackFields | null | undefined, now: Instant, at
   };
 }
 
-function readStep(body: EnqueueBody, now: Instant, place: string): StepNode {
+function readStep(said: EnqueueBody, { now, defaults }: Reading, place: string): StepNode {
+  const body = { ...said, options: withDefaults(defaults, said, said.options ?? {}) };
   const { definition, payload, options, isPending, visibility, wire } = readJob(body, now);
   if (isPending) throw invalid(`${place}.pending`, "the workflow says when it runs: leave it out");
   if (options.id) throw invalid(`${place}.id`, "steps get their ids from the workflow: leave it out");

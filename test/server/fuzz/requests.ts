@@ -1,4 +1,5 @@
 import { type Random, randomInt } from "../../../src/core/random.ts";
+import { queryNames } from "../../../src/server/query-names.ts";
 import { ROUTES as ALL, STREAM_ROUTES } from "../../../src/server/routes/all.ts";
 import {
   brokenText,
@@ -197,7 +198,7 @@ export function strangeRequest(random: Random, known: Known): StrangeRequest {
   const hasBody = method !== "GET" && method !== "HEAD" && random() < 0.95;
   return {
     method,
-    path: path + strangeQuery(random),
+    path: path + strangeQuery(random, [...queryNames(route)]),
     headers: strangeHeaders(random),
     body: hasBody ? bodyOf(random, route.path, id, fence) : null,
   };

@@ -1,0 +1,47 @@
+import { z } from "zod";
+import { show } from "../core/errors.ts";
+import { nearestName } from "../core/nearest-name.ts";
+import { HttpError } from "./http-error.ts";
+import { isAudited, type Route } from "./route.ts";
+
+const known = new WeakMap<Route, ReadonlySet<string>>();
+
+/** The parameters that a route reads. */
+export function queryNames(route: Route): ReadonlySet<string> {
+  const names = known.get(route);
+  if (names) return names;
+  const made = new Set(route.query instanceof z.ZodObject ? Object.keys(route.query.shape) : []);
+  if (isAudited(route)) made.add("reason");
+  known.set(route, made);
+  return made;
+}
+
+/**
+ * The query of a request. A parameter that the route does not read is refused: a filter that nobody applies would make a
+ * script act on foreign jobs.
+ */
+export function readQuery(
+  route: Route,
+  lists: Readonly<Record<string, readonly string[]>>,
+): Record<string, string> {
+  const query: Record<string, string> = {};
+  for (const name of Object.keys(lists)) {
+    const [value, second] = lists[name] as readonly string[];
+    if (!queryNames(route).has(name)) throw unknown(route, name);
+    if (second !== undefined) {
+      const message = `${name}: it is sent twice, with ${show(value)} and ${show(second)}; send it once`;
+      throw new HttpError(400, "invalid_request", message, { details: { field: name } });
+    }
+    query[name] = value as string;
+  }
+  return query;
+}
+
+function unknown(route: Route, name: string): HttpError {
+  const names = [...queryNames(route)].sort();
+  const near = nearestName(name, names);
+  const meant = near === undefined ? "" : `did you mean ${near}? `;
+  const fix = names.length === 0 ? "leave it out" : `${meant}send only ${names.join(", ")}`;
+  const message = `query: ${show(name.slice(0, 100))} is no parameter of ${route.method} ${route.path}; ${fix}`;
+  return new HttpError(400, "invalid_request", message, { details: { field: name.slice(0, 100) } });
+}

@@ -1,0 +1,49 @@
+import type { JobRow } from "../../core/job/job.ts";
+import { BOOKKEEPING_QUEUE } from "../../core/job/step-rules.ts";
+import type { Engine } from "../../engine/engine.ts";
+import type { JobCount, PageOptions, RowPage } from "../../engine/operations/find-jobs.ts";
+import type { JobQuery } from "../../engine/operations/job-query.ts";
+
+/** Queues and job types that begin with this belong to the engine. Clients can neither use nor see them. */
+export const INTERNAL = "curfew.";
+
+export function isInternal({ queue }: Pick<JobRow, "queue">): boolean {
+  return queue.startsWith(INTERNAL);
+}
+
+/** Reads that a page repeats at most until it is full. */
+const MOST_READS = 20;
+
+/** Leaves the engine's own jobs out of what a search finds. */
+export function withoutInternal(
+  find: (page: PageOptions) => Promise<RowPage>,
+): (page: PageOptions & { readonly limit: number }) => Promise<RowPage> {
+  return async (page) => {
+    const jobs: JobRow[] = [];
+    let [after, scanned] = [page.after ?? null, 0];
+    for (let reads = 0; ; reads++) {
+      const found: RowPage = await find({ ...page, after, limit: page.limit - jobs.length });
+      jobs.push(...found.jobs.filter((row) => !isInternal(row)));
+      scanned += found.scanned;
+      const isShort = found.jobs.length < page.limit && found.jobs.length === jobs.length;
+      after = found.cursor;
+      if (after === null || isShort || jobs.length >= page.limit || reads >= MOST_READS)
+        return { ...found, jobs, cursor: after, scanned };
+    }
+  };
+}
+
+/** Counts jobs without the engine's own. */
+export async function countOwn(engine: Engine, filter: JobQuery): Promise<JobCount> {
+  const isNamed = filter.queue !== undefined || filter.type !== undefined;
+  const [all, internal] = await Promise.all([
+    engine.bulk.countSome(filter),
+    isNamed ? undefined : engine.bulk.countSome({ ...filter, queue: BOOKKEEPING_QUEUE }),
+  ]);
+  if (!internal) return all;
+  return {
+    ...all,
+    count: Math.max(0, all.count - internal.count),
+    isComplete: all.isComplete && internal.isComplete,
+  };
+}

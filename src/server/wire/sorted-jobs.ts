@@ -1,0 +1,67 @@
+import { dueAtOf, type JobRow } from "../../core/job/job.ts";
+import type { PageOptions, RowPage } from "../../engine/operations/find-jobs.ts";
+import { jobText } from "../../ojs/write-job.ts";
+import { HttpError } from "../http-error.ts";
+import { type Reply, reply } from "../route.ts";
+import type { PageQuery } from "./admin-schemas.ts";
+import { placeOf } from "./pages.ts";
+
+/** No store keeps jobs in these orders, so all that fit the filter are read; only what they are sorted by is kept. */
+const KEYS = {
+  scheduled_at: ({ rank, finishedAt }: JobRow) => finishedAt ?? dueAtOf(rank),
+  priority: ({ priority }: JobRow) => priority,
+} as const;
+
+export type SortKey = keyof typeof KEYS;
+
+export function isSortKey(name: string | undefined): name is SortKey {
+  return name !== undefined && Object.hasOwn(KEYS, name);
+}
+
+const MOST_SORTED = 5_000;
+const STEP = 50;
+/** A cursor of a sorted list is a count: there is no position in the store to continue from. */
+const CURSOR = /^sorted-(\d{1,7})$/;
+
+interface SortedJobs {
+  readonly by: SortKey;
+  readonly isUpward: boolean;
+  readonly find: (page: PageOptions & { readonly limit: number }) => Promise<RowPage>;
+  readonly load: (ids: readonly string[]) => Promise<readonly (JobRow | null)[]>;
+}
+
+/** A page of jobs in an order that no store has. Refused where the filter fits too many. */
+export async function sortedPage(query: PageQuery, { by, isUpward, find, load }: SortedJobs): Promise<Reply> {
+  const { page, perPage, cursor, skipped } = placeOf(query);
+  const from = cursor === null ? skipped : Number(CURSOR.exec(cursor)?.[1] ?? Number.NaN);
+  if (Number.isNaN(from))
+    throw refused("cursor", "not a cursor of this sorted list; leave it out to start over");
+  const found: { readonly id: string; readonly key: number }[] = [];
+  for (let after: string | null = null; ; ) {
+    const { jobs, cursor: next }: RowPage = await find({ after, limit: STEP });
+    for (const row of jobs) found.push({ id: row.id, key: KEYS[by](row) });
+    if (found.length > MOST_SORTED)
+      throw refused("sort", `more than ${MOST_SORTED} jobs fit, and ${by} has no index; narrow the filter`);
+    after = next;
+    if (after === null) break;
+  }
+  const sign = isUpward ? 1 : -1;
+  found.sort((a, b) => sign * (a.key - b.key || (a.id < b.id ? -1 : 1)));
+  const ids = found.slice(from, from + perPage).map(({ id }) => id);
+  const rows = ids.length === 0 ? [] : await load(ids);
+  const hasMore = from + perPage < found.length;
+  const pagination = {
+    total: found.length,
+    total_is_exact: true,
+    page,
+    per_page: perPage,
+    has_more: hasMore,
+    next_cursor: hasMore ? `sorted-${from + perPage}` : null,
+  };
+  const texts = rows.flatMap((row) => (row ? [jobText(row)] : []));
+  return reply(200, `{"items":[${texts.join(",")}],"pagination":${JSON.stringify(pagination)}}`);
+}
+
+function refused(field: string, why: string): HttpError {
+  return new HttpError(400, "invalid_request", `${field}: ${why}`, { details: { field } });
+}

@@ -1,0 +1,67 @@
+import type { JobRow } from "../../core/job/job.ts";
+import { progressOf } from "../../core/job/job-progress.ts";
+import { childrenOf, type PlanNode, stepsOf } from "../../core/workflow/plan.ts";
+import { loadPlan } from "../../engine/workflows/workflow-records.ts";
+import { instantText } from "../../ojs/wire-fields.ts";
+import type { Store } from "../../ports/store.ts";
+
+/** Steps up to this number are shown. Larger workflows show counts only. */
+const MOST_STEPS = 200;
+
+/** The first steps of a workflow, with the names that the client gave them and those that each waits for. */
+export async function firstSteps(store: Store, id: string) {
+  const plan = await loadPlan(store, id);
+  if (!plan) return [];
+  const ids = stepsOf(plan.root).slice(0, MOST_STEPS);
+  const rows = ids.length === 0 ? [] : await store.jobs.load(ids);
+  const names = new Map<string, string>();
+  for (const row of rows) if (row) names.set(row.id, nameOf(row));
+  const before = waitsOf(plan.root);
+  return rows.flatMap((row) =>
+    row
+      ? [
+          stepFields(
+            row,
+            (before.get(row.id) ?? []).map((job) => names.get(job) ?? job),
+          ),
+        ]
+      : [],
+  );
+}
+
+function nameOf({ id, options }: JobRow): string {
+  const fields = options?.wire?.fields as { readonly step_id?: unknown } | undefined;
+  const name = fields?.step_id;
+  return typeof name === "string" ? name : id;
+}
+
+/** For each step, the steps that must end before it starts. */
+function waitsOf(root: PlanNode): ReadonlyMap<string, readonly string[]> {
+  const waits = new Map<string, readonly string[]>();
+  const walk = (node: PlanNode, before: readonly string[]): readonly string[] => {
+    if ("step" in node) {
+      waits.set(node.step, before);
+      return [node.step];
+    }
+    if ("chain" in node) return node.chain.reduce((ends, inner) => walk(inner, ends), before);
+    return childrenOf(node).flatMap((inner) => walk(inner, before));
+  };
+  walk(root, []);
+  return waits;
+}
+
+function stepFields(row: JobRow, dependsOn: readonly string[]) {
+  const { id, type, state, startedAt, finishedAt } = row;
+  const progress = state === "completed" ? 1 : (progressOf(row)?.value ?? null);
+  return {
+    id: nameOf(row),
+    job_id: id,
+    job_ids: [id],
+    type,
+    state,
+    progress,
+    depends_on: dependsOn.slice(0, MOST_STEPS),
+    ...(startedAt !== null && { started_at: instantText(startedAt) }),
+    ...(finishedAt !== null && { completed_at: instantText(finishedAt) }),
+  };
+}

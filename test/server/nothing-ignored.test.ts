@@ -1,0 +1,312 @@
+import { describe, expect, it } from "vitest";
+import { openClient } from "../../src/client/index.ts";
+import { defineJob } from "../../src/index.ts";
+import { queryNames } from "../../src/server/query-names.ts";
+import { ROUTES, STREAM_ROUTES } from "../../src/server/routes/all.ts";
+import { openStage, type Stage } from "./stage.ts";
+
+const ID = "0198a1b2-0000-7000-8000-00000000000f";
+
+describe("the query", () => {
+  it("refuses an unknown parameter of every route, and names it", async () => {
+    await using stage = await openStage();
+    const routes = ROUTES.filter((route) => !STREAM_ROUTES.includes(route));
+    expect(routes.length).toBeGreaterThan(80);
+    for (const { method, path } of routes) {
+      const url = `http://127.0.0.1${path.replace(/:\w+/g, ID)}?ofset=1`;
+      const { status, body } = await stage.call(method, url, method === "GET" ? undefined : {});
+      expect([`${method} ${path}`, status, body.error?.details]).toEqual([
+        `${method} ${path}`,
+        400,
+        { field: "ofset" },
+      ]);
+    }
+  });
+
+  it("says what a route reads, and what was probably meant", async () => {
+    await using stage = await openStage();
+    const { body } = await stage.get("/dead-letter?qeue=mail");
+    expect(body.error.message).toMatch(
+      /^query: "qeue" is no parameter of GET \/ojs\/v1\/dead-letter; did you mean queue\? send only cursor, /,
+    );
+    expect((await stage.get("/jobs/x?y=1")).body.error.message).toContain("send only wait_ms");
+  });
+
+  it("refuses a parameter that is sent twice", async () => {
+    await using stage = await openStage();
+    const { status, body } = await stage.get("/jobs?queue=a&queue=b");
+    expect([status, body.error.message]).toEqual([
+      400,
+      'queue: it is sent twice, with "a" and "b"; send it once',
+    ]);
+  });
+
+  it("takes what the public admin page sends with every list", async () => {
+    await using stage = await openStage();
+    const lists = [
+      "/admin/stats/history?period=5m&queue=a",
+      "/admin/queues?page=1&per_page=50",
+      "/admin/jobs?queue=a&state=available&type=a.b&page=1&per_page=20&sort=created_at&order=desc",
+      "/admin/workers?page=1&per_page=50",
+      "/admin/dead-letter?queue=a&type=a.b&page=1&per_page=20",
+      "/crons?page=1&per_page=50",
+      "/workflows?state=running&page=1&per_page=20",
+      "/rate-limits?page=1&per_page=50",
+      "/events?type=job.completed&since=2030-01-01T00:00:00Z&page=1&per_page=50",
+      "/unique-jobs?page=1&per_page=50",
+    ];
+    for (const path of lists) expect([path, (await stage.get(path)).status]).toEqual([path, 200]);
+  });
+});
+
+describe("a body", () => {
+  it.each([
+    ["a timeout with a typo", { timout: 30 }, "timout", "timeout"],
+    ["an option with a typo", { options: { priorty: 3 } }, "options.priorty", "priority"],
+    ["a name of another system", { options: { retires: 3 } }, "options.retires", "retry"],
+    [
+      "a value that the server sets",
+      { options: { max_attempts: 3 } },
+      "options.max_attempts",
+      "retry.max_attempts",
+    ],
+    ["another way to write it", { totalTimeoutMs: 3 }, "totalTimeoutMs", "total_timeout_ms"],
+    ["a field of a retry policy", { retry: { max_atempts: 2 } }, "retry.max_atempts", "max_attempts"],
+  ])("is answered with a warning for %s", async (_what, more, field, meant) => {
+    await using stage = await openStage();
+    const { status, body, headers } = await stage.post("/jobs", { type: "a.b", args: [], ...more });
+    const message = `${field}: it is not known and has no effect; did you mean ${meant}?`;
+    expect([status, body.warnings]).toEqual([201, [{ code: "unknown_field", field, message }]]);
+    expect(headers.get("ojs-warning")).toBe(message);
+    expect(body.job.id).toEqual(expect.any(String));
+  });
+
+  it("has no warning for fields of users and extensions", async () => {
+    await using stage = await openStage();
+    const { body, headers } = await stage.post("/jobs", {
+      type: "a.b",
+      args: [{ timout: 1 }],
+      meta: { timout: 1 },
+      x_timeout: 1,
+      ext_retry: 1,
+      schema: "urn:x",
+      version: 2,
+      customer: "c",
+      options: { retry: { max_attempts: 1 }, tags: [], metadata: { prioirty: 1 } },
+    });
+    expect([body.warnings, headers.get("ojs-warning")]).toEqual([undefined, null]);
+  });
+
+  it("is warned about in batches, workflows, crons and settings of queues, at most ten times", async () => {
+    await using stage = await openStage();
+    const job = { type: "a.b", args: [], options: { timout: 1 } };
+    const fields = async (method: string, path: string, body: object) =>
+      (await stage.call(method, path, body)).body.warnings.map(({ field }: { field: string }) => field);
+    expect(await fields("POST", "/jobs/batch", { jobs: [job] })).toEqual(["jobs.0.options.timout"]);
+    const nested = { type: "chain", steps: [{ type: "group", jobs: [job] }], optoins: {} };
+    expect(await fields("POST", "/workflows", nested)).toEqual(["steps.0.jobs.0.options.timout", "optoins"]);
+    const cron = { name: "c", expression: "0 9 * * *", job_template: job };
+    expect(await fields("POST", "/cron", cron)).toEqual(["job_template.options.timout"]);
+    const config = { timeouts: { grace_perid: 3 } };
+    expect(await fields("PUT", "/admin/queues/q/config", config)).toEqual(["timeouts.grace_perid"]);
+    expect(await fields("POST", "/jobs/batch", { jobs: Array(30).fill(job) })).toHaveLength(10);
+  });
+
+  it("that deletes or retries many is refused if it says something unknown", async () => {
+    await using stage = await openStage();
+    const id = await deadLetter(stage, "a");
+    const odd = { confirm: true, queeu: "b" };
+    for (const [method, path] of [
+      ["DELETE", "/dead-letter"],
+      ["DELETE", "/admin/dead-letter"],
+      ["POST", "/dead-letter/retry"],
+      ["POST", "/admin/jobs/bulk/delete"],
+      ["DELETE", "/admin/queues/a/jobs"],
+    ] as const)
+      expect([path, (await stage.call(method, path, odd)).status]).toEqual([path, 400]);
+    expect((await stage.job(id)).state).toBe("discarded");
+  });
+});
+
+/** A job that has failed for good. */
+async function deadLetter(stage: Stage, queue: string, type = "test.job"): Promise<string> {
+  const retry = { max_attempts: 1, on_exhaustion: "dead_letter" };
+  const { id } = await stage.enqueue({ queue, retry }, { type });
+  await stage.fetch({ queues: [queue] });
+  await stage.post("/workers/nack", { job_id: id, error: { code: "x", message: "no" } });
+  return id;
+}
+
+describe("dead letters", () => {
+  const ids = (body: { jobs: { id: string }[] }) => body.jobs.map(({ id }) => id);
+
+  it("are listed, retried and deleted by queue and type, and no others", async () => {
+    await using stage = await openStage();
+    const mine = await deadLetter(stage, "mine", "a.b");
+    const other = await deadLetter(stage, "mine", "c.d");
+    const foreign = await deadLetter(stage, "foreign", "a.b");
+    expect(ids((await stage.get("/dead-letter?queue=mine")).body)).toEqual([mine, other]);
+    expect(ids((await stage.get("/dead-letter?queue=mine&type=a.b")).body)).toEqual([mine]);
+    expect((await stage.get("/dead-letter?type=a.b")).body.pagination).toMatchObject({
+      total: 2,
+      total_is_exact: true,
+    });
+    const deleted = await stage.call("DELETE", "/dead-letter?queue=mine&type=a.b&confirm=true");
+    expect([deleted.status, deleted.body.deleted]).toEqual([200, 1]);
+    const filter = { queue: "mine" };
+    const retried = await stage.post("/dead-letter/retry", { filter, confirm: true });
+    expect(retried.body.retried).toBe(1);
+    expect(ids((await stage.get("/dead-letter")).body)).toEqual([foreign]);
+    expect((await stage.get("/dead-letter/stats")).body).toMatchObject({
+      total: 1,
+      by_queue: { foreign: 1 },
+    });
+  });
+
+  it("are deleted as a whole only with confirm", async () => {
+    await using stage = await openStage();
+    await deadLetter(stage, "a");
+    expect((await stage.call("DELETE", "/dead-letter")).status).toBe(400);
+    const gone = await stage.call("DELETE", "/dead-letter", { confirm: true });
+    expect([gone.status, gone.body.deleted]).toEqual([200, 1]);
+  });
+
+  it("are deleted by their age", async () => {
+    await using stage = await openStage();
+    await deadLetter(stage, "a");
+    await stage.advance("2h");
+    const young = await deadLetter(stage, "a");
+    const { body } = await stage.call("DELETE", "/dead-letter", { older_than: "1h", confirm: true });
+    expect([body.deleted, ids((await stage.get("/dead-letter")).body)]).toEqual([1, [young]]);
+  });
+});
+
+describe("a page", () => {
+  it("begins at an offset in every list that takes one", async () => {
+    await using stage = await openStage();
+    const job_template = { type: "a.b", args: [] };
+    for (const name of ["a", "b", "c"]) {
+      await deadLetter(stage, `q-${name}`);
+      await stage.post("/cron", { name, expression: "0 9 * * *", job_template });
+      await stage.post("/workflows", { type: "chain", name, steps: [job_template] });
+      await stage.post("/workers/heartbeat", { worker_id: `w-${name}` });
+    }
+    const lists = ROUTES.filter((route) => route.method === "GET" && queryNames(route).has("offset"));
+    expect(lists.length).toBeGreaterThanOrEqual(10);
+    for (const { path } of lists) {
+      const all = (await stage.get(`${path}?limit=50`)).body;
+      const name = Object.keys(all).find((key) => Array.isArray(all[key])) as string;
+      const tail = (await stage.get(`${path}?limit=1&offset=1`)).body;
+      expect([path, tail[name]]).toEqual([path, all[name].slice(1, 2)]);
+      const past = (await stage.get(`${path}?offset=4000`)).body;
+      expect([path, past[name], past.pagination.has_more]).toEqual([path, [], false]);
+      const both = await stage.get(`${path}?offset=1&cursor=${ID}`);
+      expect([path, both.status]).toEqual([path, 400]);
+    }
+  });
+
+  it("that is not the last has a cursor, which leads through the whole list", async () => {
+    await using stage = await openStage();
+    const job_template = { type: "a.b", args: [] };
+    for (const name of ["a", "b", "c", "d", "e"]) {
+      await deadLetter(stage, `q-${name}`);
+      await stage.post("/cron", { name, expression: "0 9 * * *", job_template });
+      await stage.post("/workflows", { type: "chain", name, steps: [job_template] });
+      await stage.post("/workers/heartbeat", { worker_id: `w-${name}` });
+    }
+    const lists = ROUTES.filter((route) => route.method === "GET" && queryNames(route).has("cursor"));
+    for (const { path } of lists) {
+      if (path === "/ojs/v1/events" || path.includes(":")) continue;
+      const seen: unknown[] = [];
+      let cursor: string | null = null;
+      for (let pages = 0; pages < 30; pages++) {
+        const size = queryNames(lists.find((route) => route.path === path) as never).has("limit")
+          ? "limit"
+          : "per_page";
+        const query: string = `${size}=2${cursor === null ? "" : `&cursor=${encodeURIComponent(cursor)}`}`;
+        const { status, body } = await stage.get(`${path}?${query}`);
+        expect([path, status]).toEqual([path, 200]);
+        const name = Object.keys(body).find((key) => Array.isArray(body[key])) as string;
+        seen.push(...body[name].map((item: unknown) => JSON.stringify(item)));
+        const { pagination } = body;
+        if (!pagination) break;
+        if (!pagination.has_more) {
+          cursor = null;
+          break;
+        }
+        expect([path, pagination.next_cursor]).toEqual([path, expect.stringMatching(/./)]);
+        cursor = pagination.next_cursor;
+      }
+      expect([path, new Set(seen).size]).toEqual([path, seen.length]);
+      expect([path, cursor]).toEqual([path, null]);
+    }
+  });
+});
+
+describe("options of a workflow", () => {
+  it("are the defaults of all its jobs; those of inner workflows and jobs go first", async () => {
+    await using stage = await openStage();
+    const { status } = await stage.post("/workflows", {
+      type: "group",
+      options: { queue: "mail", priority: 5, timeout: 60, total_timeout: 600, retry: { max_attempts: 7 } },
+      jobs: [
+        { type: "a.a", args: [] },
+        { type: "a.b", args: [], options: { timeout_ms: 1_500, priority: 0 } },
+        { type: "a.c", args: [], queue: "other" },
+        { type: "chain", options: { queue: "inner" }, steps: [{ type: "a.d", args: [] }] },
+      ],
+    });
+    expect(status).toBe(201);
+    const jobs = (await stage.get("/jobs?limit=10")).body.jobs.filter(({ type }: { type: string }) =>
+      type.startsWith("a."),
+    );
+    const common = { total_timeout_ms: 600_000, max_attempts: 7 };
+    expect(jobs).toMatchObject([
+      { type: "a.a", queue: "mail", priority: 5, timeout_ms: 60_000, ...common },
+      { type: "a.b", queue: "mail", priority: 0, timeout_ms: 1_500, ...common },
+      { type: "a.c", queue: "other", priority: 5, timeout_ms: 60_000, ...common },
+      { type: "a.d", queue: "inner", priority: 5, timeout_ms: 60_000, ...common },
+    ]);
+  });
+
+  it("hold for steps with depends_on, and for callbacks", async () => {
+    await using stage = await openStage();
+    const steps = [{ id: "one", type: "a.b", args: [] }];
+    await stage.post("/workflows", { name: "x", steps, options: { queue: "mail" } });
+    expect(await stage.fetch({ queues: ["mail"] })).toMatchObject({ type: "a.b" });
+    const callbacks = { on_complete: { type: "a.end", args: [] } };
+    const jobs = [{ type: "a.c", args: [] }];
+    await stage.post("/workflows", { type: "batch", jobs, callbacks, options: { queue: "mail" } });
+    const { id } = await stage.fetch({ queues: ["mail"] });
+    await stage.post("/workers/ack", { job_id: id });
+    await stage.advance("1s");
+    expect(await stage.fetch({ queues: ["mail"] })).toMatchObject({ type: "a.end" });
+  });
+
+  it("are checked", async () => {
+    await using stage = await openStage();
+    const steps = [{ type: "a.b", args: [] }];
+    const { status, body } = await stage.post("/workflows", {
+      type: "chain",
+      steps,
+      options: { timeout: 0 },
+    });
+    expect([status, body.error.details]).toEqual([400, { field: "options.timeout" }]);
+  });
+});
+
+it("the client logs a warning of the server, each text once", async () => {
+  const logged: object[] = [];
+  const note = (fields: object) => void logged.push(fields);
+  const logger = { debug() {}, info() {}, warn: note, error: note };
+  const warning = "options.timout: it is not known and has no effect; did you mean timeout?";
+  await using client = openClient({
+    url: "http://localhost:1",
+    logger,
+    fetch: async () => Response.json({ job: {} }, { status: 201, headers: { "OJS-Warning": warning } }),
+  });
+  const job = defineJob({ type: "a.b" });
+  await client.enqueue(job, {});
+  await client.enqueue(job, {});
+  expect(logged).toEqual([{ what: "enqueue", warning }]);
+});
