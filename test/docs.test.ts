@@ -128,7 +128,7 @@ describe("the documents", () => {
 
   it("name only npm scripts that exist", () => {
     const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { scripts: object };
-    const known = ["ci", "dedupe", "install", "ls", ...Object.keys(scripts)];
+    const known = ["ci", "dedupe", "init", "install", "ls", "pack", "pkg", ...Object.keys(scripts)];
     const missing = pages.flatMap((page) =>
       [...readFileSync(join(root, page), "utf8").matchAll(/\bnpm (?:run )?([a-z]+)\b(?=[ `\n&])/g)]
         .map((match) => match[1] as string)

@@ -88,38 +88,44 @@ function queueProviders(definitions: readonly AnyDefinition[]): FactoryProvider[
 export class CurfewModule {
   static forRoot(options: CurfewModuleOptions & { readonly jobs?: readonly AnyDefinition[] }): DynamicModule {
     const { jobs, ...rest } = options;
-    return CurfewModule.#dynamic({ provide: OPTIONS, useValue: rest }, jobs, []);
+    return rootModule({ provide: OPTIONS, useValue: rest }, jobs);
   }
 
   static forRootAsync({ useFactory, inject = [], imports, jobs }: CurfewModuleAsyncOptions): DynamicModule {
-    return CurfewModule.#dynamic({ provide: OPTIONS, useFactory, inject }, jobs, imports ?? []);
+    return rootModule({ provide: OPTIONS, useFactory, inject }, jobs, imports);
   }
 
   /** Lets the module that imports this inject the queues of these definitions. */
   static forFeature(jobs: readonly AnyDefinition[]): DynamicModule {
-    const providers = queueProviders(jobs);
-    return { module: CurfewModule, providers, exports: providers.map(({ provide }) => provide) };
-  }
-
-  static #dynamic(
-    options: Provider,
-    jobs: readonly AnyDefinition[] = [],
-    imports: NonNullable<ModuleMetadata["imports"]>,
-  ): DynamicModule {
-    const queues = queueProviders(jobs);
-    const engine: DynamicModule = {
-      module: CurfewEngineModule,
-      global: true,
-      imports,
-      providers: [options, ...engineProviders, ...queues],
-      exports: [OPTIONS, ENGINE, ...queues.map(({ provide }) => provide)],
-    };
-    return {
-      module: CurfewModule,
-      imports: [DiscoveryModule, engine],
-      providers: workProviders,
-      exports: [engine, CurfewWorkers, CurfewHealth],
-    };
+    return featureModule(jobs);
   }
 }
 Module({})(CurfewModule);
+
+// These stay outside of the class: the bundler renames a class that names itself, and Nest logs the names of modules.
+
+function rootModule(
+  options: Provider,
+  jobs: readonly AnyDefinition[] = [],
+  imports: NonNullable<ModuleMetadata["imports"]> = [],
+): DynamicModule {
+  const queues = queueProviders(jobs);
+  const engine: DynamicModule = {
+    module: CurfewEngineModule,
+    global: true,
+    imports,
+    providers: [options, ...engineProviders, ...queues],
+    exports: [OPTIONS, ENGINE, ...queues.map(({ provide }) => provide)],
+  };
+  return {
+    module: CurfewModule,
+    imports: [DiscoveryModule, engine],
+    providers: workProviders,
+    exports: [engine, CurfewWorkers, CurfewHealth],
+  };
+}
+
+function featureModule(jobs: readonly AnyDefinition[]): DynamicModule {
+  const providers = queueProviders(jobs);
+  return { module: CurfewModule, providers, exports: providers.map(({ provide }) => provide) };
+}

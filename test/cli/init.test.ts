@@ -130,6 +130,33 @@ describe("curfew init", () => {
     expect(again.stdout).not.toContain("Next:");
   });
 
+  it("says what an existing project lacks: ES modules, the driver of its store, and the compiler", async () => {
+    const folder = projectFolder("commonjs");
+    const manifest = { name: "mine", type: "commonjs", dependencies: { curfew: "*" } };
+    writeFileSync(join(folder, "package.json"), JSON.stringify(manifest));
+    expect(await answer(["init", folder, "--store", "postgres://localhost/mine"])).toMatchObject({
+      setup: [
+        "npm pkg set type=module",
+        'npm install pg@"^8.16.0"',
+        'npm install -D @types/node@"^24.0.0" typescript@">=5.9"',
+      ],
+    });
+    // The starter runs once the first of them is done: the others install packages, and the test needs none of them.
+    await run("npm", ["pkg", "set", "type=module"], { cwd: folder });
+    const { stdout } = await run(process.execPath, ["--test", "--test-reporter", "tap"], { cwd: folder });
+    expect(stdout).toMatch(/# pass 2\n/);
+  });
+
+  it("puts the driver of PostgreSQL into a new package.json", async () => {
+    const folder = projectFolder("postgres");
+    expect(await answer(["init", folder, "--store", "postgres://localhost/mine"])).toMatchObject({
+      setup: ["npm install"],
+    });
+    expect(JSON.parse(readFileSync(join(folder, "package.json"), "utf8"))).toMatchObject({
+      dependencies: { pg: "^8.16.0" },
+    });
+  });
+
   it("refuses a store that does not fit into source code, and a folder that is a file", async () => {
     const folder = join(cache, "refused");
     const wrong = await curfew(["init", folder, "--store", 'sqlite:a" + evil + "']);

@@ -8,6 +8,7 @@ import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
+import { SERVER_PACKAGES } from "../../src/core/load-package.ts";
 import { parseDuration } from "../../src/core/time.ts";
 import { openEngine, silentLogger } from "../../src/index.ts";
 import { createServer, Keyring } from "../../src/server/index.ts";
@@ -195,6 +196,12 @@ describe("the Dockerfile", () => {
     expect(read(".dockerignore").split("\n")).toEqual(
       expect.arrayContaining(["node_modules", "keys.json", ".env"]),
     );
+  });
+
+  it("installs what its CMD needs: the packages of the server, and the driver", () => {
+    const { dependencies } = JSON.parse(read("app/package.json")) as { dependencies: object };
+    expect(command).toContain("serve");
+    expect(Object.keys(dependencies)).toEqual(expect.arrayContaining(["curfew", "pg", ...SERVER_PACKAGES]));
   });
 
   it("starts with its CMD, is found healthy by its HEALTHCHECK, and stops with 0", async () => {

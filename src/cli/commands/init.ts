@@ -19,7 +19,7 @@ export function register(command: Command): void {
       ["init", "into this folder"],
       ["init my-app --store postgres://localhost/my_app", "into a new folder, with PostgreSQL"],
     ],
-    json: '{"folder","written":[path],"kept":[path],"scripts"}',
+    json: '{"folder","written":[path],"kept":[path],"setup":[command],"scripts"}',
     more: "It asks nothing and changes no file that exists. A project with Vitest gets a Vitest test, others one for node --test.",
   }).action(async (folder: string | undefined, { store, json }: InitOptions) => {
     const { init } = await import("../init/init.ts");
@@ -29,7 +29,7 @@ export function register(command: Command): void {
   });
 }
 
-function resultText({ folder, written, kept, scripts }: Initialised): string {
+function resultText({ folder, written, kept, setup, scripts }: Initialised): string {
   const enter = folder === "." ? [] : [`cd ${folder}`];
   const lines = [
     ...written.map((path) => `wrote  ${path}`),
@@ -38,7 +38,7 @@ function resultText({ folder, written, kept, scripts }: Initialised): string {
   if (written.length === 0) return [...lines, "", "Nothing was written: all files exist."].join("\n");
   const next = [
     ...enter,
-    "npm install",
+    ...setup,
     ...(scripts.isWritten
       ? ["npm test", "npm run worker", "npm run web"]
       : [scripts.test, `npx ${scripts.worker}`, scripts.web]),

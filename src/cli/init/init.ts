@@ -2,13 +2,15 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { CommandFailed } from "../exit.ts";
 import { packageVersion } from "../version.ts";
-import { starterCommands, starterFiles } from "./starter.ts";
+import { starterCommands, starterFiles, starterPackages } from "./starter.ts";
 
 export interface Initialised {
   readonly folder: string;
   readonly written: readonly string[];
   /** Files that exist and stay as they are. */
   readonly kept: readonly string[];
+  /** What to run first: it installs what is missing, and makes an existing project one of ES modules. */
+  readonly setup: readonly string[];
   /** The commands to run; `isWritten` if package.json has them. */
   readonly scripts: ReturnType<typeof starterCommands> & { readonly isWritten: boolean };
 }
@@ -45,11 +47,33 @@ export function init(folder: string, store: string): Initialised {
       cause: error,
     });
   }
-  const scripts = { ...starterCommands(options), isWritten: written.includes("package.json") };
-  return { folder, written, kept, scripts };
+  const isWritten = written.includes("package.json");
+  const setup = isWritten ? ["npm install"] : setupCommands(manifest, starterPackages(options));
+  return { folder, written, kept, setup, scripts: { ...starterCommands(options), isWritten } };
 }
 
-type Manifest = Readonly<Record<string, Readonly<Record<string, string>> | undefined>>;
+type Packages = Readonly<Record<string, string>>;
+
+interface Manifest {
+  readonly type?: string;
+  readonly dependencies?: Packages;
+  readonly devDependencies?: Packages;
+}
+
+/** What a project that has a package.json lacks. `npm init` writes "commonjs", in which the starter does not run. */
+function setupCommands(manifest: Manifest, needed: ReturnType<typeof starterPackages>): string[] {
+  const has = { ...manifest.dependencies, ...manifest.devDependencies };
+  const install = (packages: Packages, flag: string) => {
+    const missing = Object.entries(packages).filter(([name]) => has[name] === undefined);
+    if (missing.length === 0) return [];
+    return [`npm install${flag} ${missing.map(([name, range]) => `${name}@"${range}"`).join(" ")}`];
+  };
+  return [
+    ...(manifest.type === "module" ? [] : ["npm pkg set type=module"]),
+    ...install(needed.dependencies, ""),
+    ...install(needed.devDependencies, " -D"),
+  ];
+}
 
 function readManifest(path: string): Manifest {
   try {

@@ -1,4 +1,5 @@
 /** What `curfew init` writes. Each file is small, typed, and runs as it is. */
+import { OPTIONAL_PACKAGES } from "../../core/load-package.ts";
 
 export interface StarterOptions {
   /** The name of the project, for its package.json. */
@@ -113,6 +114,15 @@ ${HANGS}
 `,
 };
 
+/** The packages that the starter needs, with their versions. */
+export function starterPackages({ version, store }: Pick<StarterOptions, "version" | "store">) {
+  const driver = store.startsWith("sqlite:") ? {} : { pg: OPTIONAL_PACKAGES.pg };
+  return {
+    dependencies: { curfew: `^${version}`, ...driver },
+    devDependencies: { "@types/node": "^24.0.0", typescript: ">=5.9" },
+  };
+}
+
 /** How the parts of the starter are run. */
 export function starterCommands({ store, runner }: Pick<StarterOptions, "store" | "runner">) {
   return {
@@ -123,14 +133,12 @@ export function starterCommands({ store, runner }: Pick<StarterOptions, "store" 
 }
 
 function packageJson(options: StarterOptions): string {
-  const { name, version } = options;
   const content = {
-    name,
+    name: options.name,
     private: true,
     type: "module",
     scripts: starterCommands(options),
-    dependencies: { curfew: `^${version}` },
-    devDependencies: { "@types/node": "^24.0.0", typescript: ">=5.9" },
+    ...starterPackages(options),
   };
   return `${JSON.stringify(content, null, 2)}\n`;
 }

@@ -166,7 +166,7 @@ export abstract class WorkerShell<
   /** Why the worker gets no jobs; null if it does. A broken sandbox has events of its own. */
   get #outage(): string | null {
     const { isFull, size } = this.stuckHandlers;
-    if (isFull) return `${size} handlers are stuck past their hard deadline`;
+    if (isFull) return `${size} ${size === 1 ? "handler is" : "handlers are"} stuck past the hard deadline`;
     const failing = [...this.consumers.values()].find((consumer) => consumer.loop.isFailing);
     return failing ? this.failureOf(failing) : null;
   }
