@@ -1,0 +1,43 @@
+import { defineConfig } from "vitepress";
+import { apiSidebar } from "../api.ts";
+import { docsSidebar } from "../layout.ts";
+import { slugOf } from "../stage.ts";
+
+// biome-ignore lint/style/noDefaultExport: VitePress reads its settings from the default export.
+export default defineConfig({
+  title: "curfew",
+  titleTemplate: ":title · curfew",
+  description: "Background jobs and sagas that end on time, for TypeScript.",
+  lang: "en",
+  srcDir: ".pages",
+  outDir: "dist",
+  cacheDir: ".cache",
+  // For a site below a path, such as /curfew/.
+  base: process.env.CURFEW_SITE_BASE ?? "/",
+  appearance: true,
+  lastUpdated: false,
+  metaChunk: true,
+  markdown: {
+    anchor: { slugify: slugOf },
+    theme: { light: "github-light", dark: "github-dark" },
+  },
+  vite: {
+    // One bundle of the search index is larger than Vite's default for a warning; it is loaded when a reader searches.
+    build: { chunkSizeWarningLimit: 4_000 },
+  },
+  themeConfig: {
+    nav: [
+      { text: "Quickstart", link: "/guides/quickstart" },
+      { text: "Guides", link: "/guides/timeouts", activeMatch: "^/guides/(?!quickstart)" },
+      { text: "API", link: "/api/", activeMatch: "^/api/" },
+      { text: "Options", link: "/options" },
+      { text: "Comparison", link: "/comparison" },
+      { text: "Changelog", link: "/project/changelog" },
+    ],
+    sidebar: { "/": docsSidebar(), "/api/": [{ text: "← Guides", link: "/guides/quickstart" }, ...apiSidebar()] },
+    outline: { level: [2, 3] },
+    search: { provider: "local", options: { detailedView: true } },
+    footer: { message: "Apache-2.0" },
+    docFooter: { prev: "Before", next: "Next" },
+  },
+});
