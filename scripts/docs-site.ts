@@ -19,10 +19,19 @@ await run("node", ["node_modules/typedoc/bin/typedoc"]);
 await run("node", ["node_modules/vitepress/bin/vitepress.js", "build", "."]);
 console.log("The site is in site/dist.");
 if (process.argv.includes("--serve"))
-  await run("node", ["node_modules/vitepress/bin/vitepress.js", "preview", ".", "--host", "127.0.0.1", ...port()]);
+  await run("node", [
+    "node_modules/vitepress/bin/vitepress.js",
+    "preview",
+    ".",
+    "--host",
+    "127.0.0.1",
+    ...port(),
+  ]);
 
 async function installOnce(): Promise<void> {
-  const wanted = createHash("sha256").update(readFileSync(join(SITE, "package-lock.json"))).digest("hex");
+  const wanted = createHash("sha256")
+    .update(readFileSync(join(SITE, "package-lock.json")))
+    .digest("hex");
   if (existsSync(STAMP) && readFileSync(STAMP, "utf8") === wanted) return;
   await run("npm", ["ci"]);
   writeFileSync(STAMP, wanted);
@@ -40,5 +49,6 @@ async function run(command: string, args: readonly string[]): Promise<void> {
     child.once("error", reject);
     child.once("exit", resolve);
   });
-  if (code !== 0) throw new Error(`docs:site: ${command} ${args.join(" ")} ended with ${code}; its output is above`);
+  if (code !== 0)
+    throw new Error(`docs:site: ${command} ${args.join(" ")} ended with ${code}; its output is above`);
 }

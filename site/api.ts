@@ -5,12 +5,32 @@ import { type Entry, PAGES } from "./layout.ts";
 /** The modules of the package: what users import, the file behind it, and what it is for. */
 export const MODULES: readonly { readonly name: string; readonly file: string; readonly about: string }[] = [
   { name: "curfew", file: "src/index.ts", about: "Jobs, sagas, workflows and the engine that runs them." },
-  { name: "curfew/calls", file: "src/calls/index.ts", about: "Limits for any async function, request or stream." },
-  { name: "curfew/client", file: "src/client/index.ts", about: "Enqueue and work over HTTP, without a database." },
+  {
+    name: "curfew/calls",
+    file: "src/calls/index.ts",
+    about: "Limits for any async function, request or stream.",
+  },
+  {
+    name: "curfew/client",
+    file: "src/client/index.ts",
+    about: "Enqueue and work over HTTP, without a database.",
+  },
   { name: "curfew/nestjs", file: "src/nestjs/index.ts", about: "The module for NestJS." },
-  { name: "curfew/server", file: "src/server/index.ts", about: "The HTTP server, to mount or to start yourself." },
-  { name: "curfew/testing", file: "src/testing/index.ts", about: "Engines in virtual time, and the kit for stores." },
-  { name: "curfew/timeouts", file: "src/timeouts.ts", about: "The store of timeouts, without jobs or sagas." },
+  {
+    name: "curfew/server",
+    file: "src/server/index.ts",
+    about: "The HTTP server, to mount or to start yourself.",
+  },
+  {
+    name: "curfew/testing",
+    file: "src/testing/index.ts",
+    about: "Engines in virtual time, and the kit for stores.",
+  },
+  {
+    name: "curfew/timeouts",
+    file: "src/timeouts.ts",
+    about: "The store of timeouts, without jobs or sagas.",
+  },
   { name: "curfew/tracing", file: "src/tracing.ts", about: "Spans for OpenTelemetry." },
 ];
 
@@ -34,21 +54,30 @@ const KINDS: Readonly<Record<string, string>> = {
   variables: "Variables",
 };
 
-/** The sidebar of the API reference, from the pages that TypeDoc wrote. */
-export function apiSidebar(): Entry[] {
-  return MODULES.map(({ name }) => ({
-    text: name,
-    link: `/api/${name}/`,
-    collapsed: name !== "curfew",
-    items: Object.entries(KINDS).flatMap(([folder, text]) => kindEntry(`api/${name}/${folder}`, text)),
-  }));
+/** The sidebars of the API reference by path, from the pages that TypeDoc wrote. Each lists one module whole: all would be too much. */
+export function apiSidebars(): Record<string, Entry[]> {
+  const pages = [
+    { name: "", path: "/api/" },
+    ...MODULES.map(({ name }) => ({ name, path: `/api/${name}/` })),
+  ];
+  return Object.fromEntries(pages.map(({ name, path }) => [path, sidebarOf(name)]));
+}
+
+function sidebarOf(open: string): Entry[] {
+  const modules = MODULES.map(({ name }) => ({ text: name, link: `/api/${name}/` }));
+  const kinds = Object.entries(KINDS).flatMap(([folder, text]) => kindEntry(`api/${open}/${folder}`, text));
+  const own = open === "" ? [] : [{ text: open, items: kinds }];
+  return [{ text: "Modules", items: [{ text: "← Guides", link: "/guides/quickstart" }, ...modules] }, ...own];
 }
 
 function kindEntry(folder: string, text: string): Entry[] {
   const names = readOrNothing(join(PAGES, folder)).filter((name) => name.endsWith(".md"));
   if (names.length === 0) return [];
-  const items = names.map((name) => ({ text: basename(name, ".md"), link: `/${folder}/${basename(name, ".md")}` }));
-  return [{ text, collapsed: true, items }];
+  const items = names.map((name) => ({
+    text: basename(name, ".md"),
+    link: `/${folder}/${basename(name, ".md")}`,
+  }));
+  return [{ text, collapsed: false, items }];
 }
 
 function readOrNothing(folder: string): string[] {

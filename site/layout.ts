@@ -20,7 +20,10 @@ export interface Entry {
  * end of "Reference". So a new page needs no change here, and one that is renamed is found by the test.
  */
 export const GROUPS: readonly { readonly text: string; readonly pages: readonly string[] }[] = [
-  { text: "Start", pages: ["guides/quickstart", "guides/timeouts", "guides/retries", "guides/testing", "comparison"] },
+  {
+    text: "Start",
+    pages: ["guides/quickstart", "guides/timeouts", "guides/retries", "guides/testing", "comparison"],
+  },
   {
     text: "Jobs",
     pages: [
@@ -37,7 +40,13 @@ export const GROUPS: readonly { readonly text: string; readonly pages: readonly 
   { text: "Sagas and timeouts", pages: ["guides/sagas", "guides/timeouts-store", "guides/sagas-compared"] },
   {
     text: "In your application",
-    pages: ["guides/stores", "guides/frameworks", "guides/serverless", "guides/server", "guides/remote-workers"],
+    pages: [
+      "guides/stores",
+      "guides/frameworks",
+      "guides/serverless",
+      "guides/server",
+      "guides/remote-workers",
+    ],
   },
   {
     text: "In production",
@@ -59,7 +68,17 @@ export const GROUPS: readonly { readonly text: string; readonly pages: readonly 
   { text: "More guides", pages: ["guides/writing-a-store"] },
   {
     text: "Reference",
-    pages: ["semantics", "options", "errors", "warnings", "cli", "lifecycle", "glossary", "reliability", "benchmarks"],
+    pages: [
+      "semantics",
+      "options",
+      "errors",
+      "warnings",
+      "cli",
+      "lifecycle",
+      "glossary",
+      "reliability",
+      "benchmarks",
+    ],
   },
 ];
 
@@ -82,7 +101,10 @@ export function titleOf(file: string): string {
 
 /** The sidebar of all pages but the API reference. */
 export function docsSidebar(): Entry[] {
-  const entry = (page: string): Entry => ({ text: titleOf(join(ROOT, "docs", `${page}.md`)), link: `/${page}` });
+  const entry = (page: string): Entry => ({
+    text: titleOf(join(ROOT, "docs", `${page}.md`)),
+    link: `/${page}`,
+  });
   const all = docPages();
   const named = new Set(GROUPS.flatMap(({ pages }) => pages));
   const others = all.filter((page) => !named.has(page) && !page.startsWith("adr/")).sort();

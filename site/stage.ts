@@ -13,8 +13,8 @@ const PLACED: Readonly<Record<string, string>> = {
   "CONTRIBUTING.md": "project/contributing.md",
 };
 
-/** Files of the site as links find them, not as text. */
-const ASSETS = new Set([".png", ".svg", ".json"]);
+/** Files that pages show as pictures. All others that they link to get a page with their text. */
+const ASSETS = new Set([".png", ".svg"]);
 
 /** The most files that one page of sources shows whole. A folder with more lists its parts. */
 const MOST_FILES_SHOWN = 12;
@@ -50,6 +50,7 @@ class Staging {
       if (path.startsWith("docs/guides/images/")) this.#copy(path, path.slice("docs/".length));
     }
     this.#copy("docs/openapi.json", "public/openapi.json");
+    this.#copy("site/mark.svg", "public/mark.svg");
     this.#sources.add("examples");
     // A page of a folder names further pages, so the set grows while it is walked.
     for (const path of this.#sources) this.#stageSource(path);
@@ -64,11 +65,14 @@ class Staging {
   }
 
   #prose(from: string, to: string, prose: string): string {
-    return prose.replaceAll(/\]\((?!https?:|mailto:)([^)\s#]*)(#[^)\s]*)?\)/g, (_all, target: string, anchor = "") => {
-      const place = target === "" ? to : this.#placeOf(posix.join(posix.dirname(from), target));
-      if (anchor !== "") this.#links.push({ from, to: place, anchor: anchor.slice(1) });
-      return target === "" ? `](${anchor})` : `](${relativeLink(to, place)}${anchor})`;
-    });
+    return prose.replaceAll(
+      /\]\((?!https?:|mailto:)([^)\s#]*)(#[^)\s]*)?\)/g,
+      (_all, target: string, anchor = "") => {
+        const place = target === "" ? to : this.#placeOf(posix.join(posix.dirname(from), target));
+        if (anchor !== "") this.#links.push({ from, to: place, anchor: anchor.slice(1) });
+        return target === "" ? `](${anchor})` : `](${relativeLink(to, place)}${anchor})`;
+      },
+    );
   }
 
   /** Where a file or folder of the repository is on the site. */
@@ -78,7 +82,8 @@ class Staging {
     if (placed !== undefined) return placed;
     if (plain === "docs/openapi.json") return "openapi.json";
     const isPage = plain.startsWith("docs/") && plain.endsWith(".md");
-    if (isPage || (plain.startsWith("docs/") && ASSETS.has(extname(plain)))) return plain.slice("docs/".length);
+    if (isPage || (plain.startsWith("docs/") && ASSETS.has(extname(plain))))
+      return plain.slice("docs/".length);
     if (!existsSync(join(ROOT, plain))) throw new Error(`a page links to ${plain}, which does not exist`);
     this.#sources.add(plain);
     return sourcePlace(plain);
@@ -89,9 +94,10 @@ class Staging {
     const files = this.#tracked.filter((file) => (isFolder ? file.startsWith(`${path}/`) : file === path));
     const shown = files.filter((file) => !file.endsWith("package-lock.json"));
     const title = `# ${path}\n\nFrom the repository, as it was when this site was built.\n`;
-    if (shown.length > MOST_FILES_SHOWN) return this.#write(sourcePlace(path), `${title}\n${this.#parts(path, shown)}`);
-    const blocks = shown.map((file) => `## ${basename(file)}\n\n\`${file}\`\n\n${codeBlock(file)}`);
-    this.#write(sourcePlace(path), `${title}\n${blocks.join("\n")}`);
+    const block = (file: string) => `## ${basename(file)}\n\n\`${file}\`\n\n${codeBlock(file)}`;
+    const isLong = shown.length > MOST_FILES_SHOWN;
+    const body = isLong ? this.#parts(path, shown) : shown.map(block).join("\n");
+    this.#write(sourcePlace(path), `${title}\n${body}`);
   }
 
   #parts(folder: string, files: readonly string[]): string {
@@ -157,7 +163,12 @@ function relativeLink(from: string, to: string): string {
   return path.startsWith(".") ? path : `./${path}`;
 }
 
-const LANGUAGES: Readonly<Record<string, string>> = { service: "ini", Dockerfile: "docker", tsx: "tsx", yml: "yaml" };
+const LANGUAGES: Readonly<Record<string, string>> = {
+  service: "ini",
+  Dockerfile: "docker",
+  tsx: "tsx",
+  yml: "yaml",
+};
 const KNOWN = new Set(["ts", "js", "json", "yaml", "sh", "md", "sql", "css", "html", "toml"]);
 
 function codeBlock(file: string): string {

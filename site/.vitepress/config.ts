@@ -1,7 +1,10 @@
 import { defineConfig } from "vitepress";
-import { apiSidebar } from "../api.ts";
+import { apiSidebars } from "../api.ts";
 import { docsSidebar } from "../layout.ts";
 import { slugOf } from "../stage.ts";
+
+/** For a site below a path, such as /curfew/. */
+const base = process.env.CURFEW_SITE_BASE ?? "/";
 
 // biome-ignore lint/style/noDefaultExport: VitePress reads its settings from the default export.
 export default defineConfig({
@@ -12,8 +15,8 @@ export default defineConfig({
   srcDir: ".pages",
   outDir: "dist",
   cacheDir: ".cache",
-  // For a site below a path, such as /curfew/.
-  base: process.env.CURFEW_SITE_BASE ?? "/",
+  base,
+  head: [["link", { rel: "icon", type: "image/svg+xml", href: `${base}mark.svg` }]],
   appearance: true,
   lastUpdated: false,
   metaChunk: true,
@@ -34,7 +37,8 @@ export default defineConfig({
       { text: "Comparison", link: "/comparison" },
       { text: "Changelog", link: "/project/changelog" },
     ],
-    sidebar: { "/": docsSidebar(), "/api/": [{ text: "← Guides", link: "/guides/quickstart" }, ...apiSidebar()] },
+    sidebar: { "/": docsSidebar(), ...apiSidebars() },
+    logo: "/mark.svg",
     outline: { level: [2, 3] },
     search: { provider: "local", options: { detailedView: true } },
     footer: { message: "Apache-2.0" },
