@@ -17,6 +17,11 @@ export const MODULES: readonly { readonly name: string; readonly file: string; r
   },
   { name: "curfew/nestjs", file: "src/nestjs/index.ts", about: "The module for NestJS." },
   {
+    name: "curfew/nestjs/testing",
+    file: "src/nestjs/testing.ts",
+    about: "NestJS applications in virtual time.",
+  },
+  {
     name: "curfew/server",
     file: "src/server/index.ts",
     about: "The HTTP server, to mount or to start yourself.",

@@ -126,6 +126,7 @@ export function docsSidebar(): Entry[] {
       collapsed: true,
       items: [
         { text: "Contents", link: "/contents" },
+        { text: "Readme", link: "/project/readme" },
         { text: "Architecture", link: "/project/architecture" },
         { text: "Changelog", link: "/project/changelog" },
         { text: "Contributing", link: "/project/contributing" },

@@ -6,7 +6,7 @@ import { docPages, PAGES, ROOT } from "./layout.ts";
 /** Pages outside docs/ that belong to the site, and their place there. */
 const PLACED: Readonly<Record<string, string>> = {
   "site/index.md": "index.md",
-  "README.md": "index.md",
+  "README.md": "project/readme.md",
   "docs/README.md": "contents.md",
   "ARCHITECTURE.md": "project/architecture.md",
   "CHANGELOG.md": "project/changelog.md",
@@ -45,7 +45,7 @@ class Staging {
   run(): void {
     rmSync(PAGES, { recursive: true, force: true });
     for (const page of docPages()) this.#stage(`docs/${page}.md`, `${page}.md`);
-    for (const [from, to] of Object.entries(PLACED)) if (from !== "README.md") this.#stage(from, to);
+    for (const [from, to] of Object.entries(PLACED)) this.#stage(from, to);
     for (const path of this.#tracked) {
       if (path.startsWith("docs/guides/images/")) this.#copy(path, path.slice("docs/".length));
     }
