@@ -6,16 +6,22 @@ import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { writeApiEntries } from "../site/api.ts";
+import { MODULES, writeApiEntries, writeApiParts } from "../site/api.ts";
 import { stagePages } from "../site/stage.ts";
 
 const SITE = join(import.meta.dirname, "..", "site");
+const TYPEDOC = "node_modules/typedoc/bin/typedoc";
 const STAMP = join(SITE, "node_modules", ".curfew-lock");
 
 await installOnce();
 stagePages();
 writeApiEntries();
-await run("node", ["node_modules/typedoc/bin/typedoc"]);
+// The first run only asks which types are missing; the second one has them. It reads src itself, because TypeDoc names missing types
+// only if they belong to the package of the files that it begins with.
+const files = MODULES.map(({ file }) => `../${file}`);
+const missing = await run("node", [TYPEDOC, "--emit", "none", "--logLevel", "Warn", ...files], "pipe");
+console.log(`The API reference has ${writeApiParts(missing)} types that are parts of exported ones.`);
+await run("node", [TYPEDOC]);
 await run("node", ["node_modules/vitepress/bin/vitepress.js", "build", "."]);
 console.log("The site is in site/dist.");
 if (process.argv.includes("--serve"))
@@ -43,12 +49,21 @@ function port(): string[] {
   return at < 0 || value === undefined ? [] : ["--port", value];
 }
 
-async function run(command: string, args: readonly string[]): Promise<void> {
-  const child = spawn(command, args, { cwd: SITE, stdio: "inherit" });
+/** Runs a command in site/. With "pipe" it prints nothing and returns what the command printed. */
+async function run(
+  command: string,
+  args: readonly string[],
+  output: "inherit" | "pipe" = "inherit",
+): Promise<string> {
+  const child = spawn(command, args, { cwd: SITE, stdio: ["inherit", output, output] });
+  let said = "";
+  for (const stream of [child.stdout, child.stderr])
+    stream?.on("data", (chunk: Buffer) => (said += chunk.toString()));
   const code = await new Promise<number | null>((resolve, reject) => {
     child.once("error", reject);
-    child.once("exit", resolve);
+    child.once("close", resolve);
   });
   if (code !== 0)
-    throw new Error(`docs:site: ${command} ${args.join(" ")} ended with ${code}; its output is above`);
+    throw new Error(`docs:site: ${command} ${args.join(" ")} ended with ${code}; its output:\n${said}`);
+  return said;
 }

@@ -1,6 +1,6 @@
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { type Entry, PAGES } from "./layout.ts";
+import { type Entry, PAGES, ROOT } from "./layout.ts";
 
 /** The modules of the package: what users import, the file behind it, and what it is for. */
 export const MODULES: readonly { readonly name: string; readonly file: string; readonly about: string }[] = [
@@ -51,6 +51,34 @@ export function writeApiEntries(): void {
   }
 }
 
+/** Where the reference has types that exported ones are made of, such as `Engine["crons"]`. No user imports it. */
+const PARTS = "parts";
+
+/** The types that TypeDoc misses, from its warnings, as one more file to begin with. Returns how many there are. */
+export function writeApiParts(warnings: string): number {
+  const lines = new Map<string, string>();
+  for (const [, name = "", file = ""] of warnings.matchAll(
+    /(\w+), defined in \S*?\/(src\/\S+\.ts), is referenced by/g,
+  )) {
+    const text = readFileSync(join(ROOT, file), "utf8");
+    // A type that its own file keeps to itself cannot be shown, and of two with one name the first is.
+    if (
+      !lines.has(name) &&
+      new RegExp(`^export (?:abstract )?(?:class|interface|type) ${name}\\b`, "m").test(text)
+    )
+      lines.set(name, `export type { ${name} } from "../../${file}";`);
+  }
+  const about = [
+    "/**",
+    " * Types that exported ones are made of. The package does not export them by name: reach them through the others, as in",
+    ' * `Engine["crons"]` or `Parameters<typeof defineJob>[0]`.',
+    ` * @module ${PARTS}`,
+    " */",
+  ];
+  writeFileSync(join(ENTRIES, `${PARTS}.ts`), `${[...about, ...[...lines.values()].sort()].join("\n")}\n`);
+  return lines.size;
+}
+
 const KINDS: Readonly<Record<string, string>> = {
   functions: "Functions",
   classes: "Classes",
@@ -61,15 +89,15 @@ const KINDS: Readonly<Record<string, string>> = {
 
 /** The sidebars of the API reference by path, from the pages that TypeDoc wrote. Each lists one module whole: all would be too much. */
 export function apiSidebars(): Record<string, Entry[]> {
-  const pages = [
-    { name: "", path: "/api/" },
-    ...MODULES.map(({ name }) => ({ name, path: `/api/${name}/` })),
-  ];
-  return Object.fromEntries(pages.map(({ name, path }) => [path, sidebarOf(name)]));
+  const names = ["", ...MODULES.map(({ name }) => name), PARTS];
+  return Object.fromEntries(names.map((name) => [name === "" ? "/api/" : `/api/${name}/`, sidebarOf(name)]));
 }
 
 function sidebarOf(open: string): Entry[] {
-  const modules = MODULES.map(({ name }) => ({ text: name, link: `/api/${name}/` }));
+  const modules = [...MODULES.map(({ name }) => name), PARTS].map((name) => ({
+    text: name,
+    link: `/api/${name}/`,
+  }));
   const kinds = Object.entries(KINDS).flatMap(([folder, text]) => kindEntry(`api/${open}/${folder}`, text));
   const own = open === "" ? [] : [{ text: open, items: kinds }];
   return [{ text: "Modules", items: [{ text: "← Guides", link: "/guides/quickstart" }, ...modules] }, ...own];
