@@ -46,7 +46,7 @@ export default defineConfig({
         globalSetup: postgres,
         isolate: false,
       }),
-      project("cli", ["test/cli/**/*.test.ts"], {
+      project("cli", ["test/cli/**/*.test.ts", "test/import/**/*.test.ts"], {
         globalSetup: [...postgres, "test/cli-setup.ts"],
         testTimeout: 60_000,
       }),

@@ -1,5 +1,5 @@
 /** The process of a Host: sets up and samples one contender under one workload. */
-import Database from "better-sqlite3";
+import { DatabaseSync } from "node:sqlite";
 import pg from "pg";
 import { contenderOf } from "./contenders/all.ts";
 import type { Answer, Command, HostOptions } from "./host.ts";
@@ -26,8 +26,8 @@ async function analyzeDatabase(url: string): Promise<void> {
 
 /** Without statistics SQLite guesses; a checkpoint brings the log to its usual length. */
 async function analyzeFile(path: string): Promise<void> {
-  const file = new Database(path, { timeout: 5_000 });
-  file.pragma("wal_checkpoint(passive)");
+  const file = new DatabaseSync(path, { timeout: 5_000 });
+  file.exec("pragma wal_checkpoint(passive)");
   file.close();
 }
 

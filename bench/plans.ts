@@ -5,7 +5,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import Database from "better-sqlite3";
+import { DatabaseSync } from "node:sqlite";
 import pg from "pg";
 import { realSystem } from "../src/engine/runtime/real-system.ts";
 import { defineJob, openEngine, type Store, unchecked } from "../src/index.ts";
@@ -128,12 +128,12 @@ async function postgresPlans(url: string): Promise<string[]> {
 
 /** SQLite tells what it would do; `indexed by` leaves it no choice. */
 function sqlitePlans(path: string): string[] {
-  const file = new Database(path, { readonly: true });
+  const file = new DatabaseSync(path, { readOnly: true });
   const { PEEK, CLAIMABLE, CLAIM, NEXT_WAKE, PROMOTABLE, PROMOTE, UNDECIDED, HOLD_DUE_JOBS } = sqlite;
   const texts = { PEEK, CLAIMABLE, CLAIM, NEXT_WAKE, PROMOTABLE, PROMOTE, UNDECIDED, HOLD_DUE_JOBS };
   const lines = Object.entries(texts).flatMap(([name, text]) => {
     const values = [...text.matchAll(/\?/g)].map(() => 0);
-    const rows = file.prepare(`explain query plan ${text}`).all(values) as { detail: string }[];
+    const rows = file.prepare(`explain query plan ${text}`).all(...values) as unknown as { detail: string }[];
     return [`-- ${name}`, ...rows.map(({ detail }) => detail)];
   });
   file.close();

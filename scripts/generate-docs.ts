@@ -14,6 +14,7 @@ import { isTerminal, LIFECYCLE } from "../src/core/job/lifecycle.ts";
 import { openApiText } from "../src/server/openapi.ts";
 import { optionTables } from "./options-page.ts";
 import { reliabilityPage } from "./reliability-page.ts";
+import type { RuntimeResult } from "./test-runtimes.ts";
 import { warningSections } from "./warnings-page.ts";
 
 const pages: Record<string, () => string | Promise<string>> = {
@@ -22,9 +23,29 @@ const pages: Record<string, () => string | Promise<string>> = {
   "docs/lifecycle.md": lifecycle,
   "docs/openapi.json": openApiText,
   "docs/options.md": options,
+  "docs/runtimes.md": runtimes,
   "docs/reliability.md": () => reliabilityPage(join(import.meta.dirname, "../docs/reliability")),
   "docs/warnings.md": warnings,
 };
+
+/** One row per runtime, one column per store, from the last `npm run test:runtimes`. */
+function runtimes(): string {
+  const text = readFileSync(join(import.meta.dirname, "..", "docs", "runtimes.json"), "utf8");
+  const results = JSON.parse(text) as RuntimeResult[];
+  const stores = [...new Set(results.map(({ store }) => store))];
+  const rows = Map.groupBy(results, ({ runtime }) => runtime);
+  const cell = ({ ok, says }: RuntimeResult) => (ok ? (says ? "refused, with the fix" : "runs") : "fails");
+  const lines = [...rows].map(([name, cells]) => `| ${name} | ${cells.map(cell).join(" | ")} |`);
+  const refusals = results
+    .filter(({ says }) => says)
+    .map(({ runtime, store, says }) => `- ${runtime}, ${store}: ${says}`);
+  const summary = [
+    "The README's first program, from a packed install into an empty project, on each runtime and store. `npm run test:runtimes`",
+    "repeats it. On Bun, only this program was tried: sandboxes and the server were not.",
+  ].join("\n");
+  const table = `| runtime | ${stores.join(" | ")} |\n|${"---|".repeat(stores.length + 1)}\n${lines.join("\n")}\n`;
+  return page("Runtimes", "docs/runtimes.json", summary, [table, `${refusals.join("\n")}\n`]);
+}
 
 function errors(): string {
   const kinds = {

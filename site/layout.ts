@@ -65,6 +65,19 @@ export const GROUPS: readonly { readonly text: string; readonly pages: readonly 
       "guides/moving-jobs",
     ],
   },
+  {
+    text: "From other systems",
+    pages: [
+      "guides/from-bullmq",
+      "guides/from-pg-boss",
+      "guides/from-graphile-worker",
+      "guides/from-agenda",
+      "guides/from-bee-queue",
+      "guides/from-sidekiq",
+      "guides/from-hangfire",
+      "guides/from-nservicebus-timeouts",
+    ],
+  },
   { text: "More guides", pages: ["guides/writing-a-store"] },
   {
     text: "Reference",

@@ -36,6 +36,7 @@ export type { Json, Schema } from "./core/schema.ts";
 export type { Advice } from "./core/stats/advice.ts";
 export type { Duration, Instant, InstantInput } from "./core/time.ts";
 export { explainWhen, type When, type WhenExplanation } from "./core/timeout/when.ts";
+export type { Transaction, TransactionClient } from "./core/transaction.ts";
 export {
   type BatchNode,
   batch,

@@ -41,6 +41,11 @@ export interface OpenOptions extends PolicyOptions {
    * turns it on.
    */
   readonly events?: "durable" | "off";
+  /**
+   * `"producer"` for a process that only enqueues, sends and inspects. On PostgreSQL it holds two connections, makes no
+   * statement while nobody calls it, and may be behind a pooler of transactions. Default: it does all.
+   */
+  readonly role?: "producer";
   /** How long recorded events are stored. Default 1 day. */
   readonly keepEvents?: Duration;
   /** How long audit entries are stored. Default 90 days. */
@@ -63,6 +68,7 @@ const KEYS = keysOf<OpenOptions>({
   keepEvents: true,
   keepAudit: true,
   timeoutLease: true,
+  role: true,
   timeouts: true,
   retry: true,
   retention: true,
@@ -85,7 +91,7 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
   const within =
     openWithin === undefined ? OPEN_WITHIN : parseDuration(openWithin, "openWithin", { zero: true });
   const open = async () => {
-    const store = await openStore(address, system);
+    const store = await openStore(address, system, rest.role);
     try {
       const { Engine } = await engineModule();
       return await Engine.open({ ...rest, ...own, store, system, logger });
@@ -107,12 +113,12 @@ export function onThisMachine(): System {
 }
 
 /** Loads a driver only if the address names it. */
-export async function openStore(address: string, system: System): Promise<Store> {
+export async function openStore(address: string, system: System, role?: "producer"): Promise<Store> {
   if (address === "memory:") return createMemoryStore({ clock: monotonicWall(system) });
   if (address.startsWith("sqlite:")) {
     return openSqliteStore({ path: address.slice("sqlite:".length), system });
   }
-  if (/^postgres(ql)?:\/\//.test(address)) return openPostgresStore({ connection: address, system });
+  if (/^postgres(ql)?:\/\//.test(address)) return openPostgresStore({ connection: address, system, role });
   if (/^rediss?:\/\//.test(address)) {
     const fix = "Redis is not supported yet: use sqlite: or postgres://";
     throw refuse("unknown_store", "store", hidePassword(address), fix);

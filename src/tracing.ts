@@ -1,28 +1,37 @@
-import {
-  type Attributes,
-  type Context,
-  context,
-  propagation,
-  ROOT_CONTEXT,
-  type Span,
-  SpanKind,
-  SpanStatusCode,
-  type Tracer,
-  trace,
-} from "@opentelemetry/api";
+import { createRequire } from "node:module";
+import type { Attributes, Context, Span, Tracer } from "@opentelemetry/api";
 import type { LifecycleEvent } from "./core/job/decision.ts";
 import { dueAtOf, type JobRow } from "./core/job/job.ts";
 import type { AbortReason } from "./core/job/reasons.ts";
+import { ifMissing } from "./core/load-package.ts";
 import type { AttemptTrace, EnqueueToTrace, EnqueueTrace, TracedVerdict, Tracing } from "./ports/trace.ts";
 
 /** The fields of W3C Trace Context, as OpenTelemetry's own propagator names them. */
 const CARRIED = ["traceparent", "tracestate", "baggage"] as const;
+
+type Api = typeof import("@opentelemetry/api");
+
+let found: Api | undefined;
+
+/**
+ * The copy that the user has: spans of another one would reach no SDK. It is required, not imported, because this entry must
+ * load without it, and a bundle must not get a copy of its own.
+ */
+function api(): Api {
+  try {
+    found ??= createRequire(import.meta.url)("@opentelemetry/api") as Api;
+    return found;
+  } catch (error) {
+    return ifMissing("@opentelemetry/api", "Tracing")(error);
+  }
+}
 
 /**
  * Traces jobs with the OpenTelemetry SDK of the process: `openEngine({ store, tracing: openTelemetry() })`. A job is
  * one trace: `enqueue`, then for each attempt `wait`, `attempt` and, inside it, `settle`.
  */
 export function openTelemetry(options: { readonly tracer?: Tracer } = {}): Tracing {
+  const { trace } = api();
   const tracer = options.tracer ?? trace.getTracer("curfew");
   return {
     enqueue: (request) => traceEnqueue(tracer, request),
@@ -48,15 +57,17 @@ function traceEnqueue(tracer: Tracer, { type, queue, count, meta }: EnqueueToTra
   const given = carriedBy(meta);
   // The parent in the job's meta, if the caller set one; else the active span.
   const parent =
-    given.traceparent === undefined ? context.active() : propagation.extract(ROOT_CONTEXT, given);
+    given.traceparent === undefined
+      ? api().context.active()
+      : api().propagation.extract(api().ROOT_CONTEXT, given);
   const attributes = {
     ...commonAttributes(type, queue),
     "messaging.operation.type": "send",
     ...(count > 1 && { "messaging.batch.message_count": count }),
   };
-  const span = tracer.startSpan(`enqueue ${type}`, { kind: SpanKind.PRODUCER, attributes }, parent);
+  const span = tracer.startSpan(`enqueue ${type}`, { kind: api().SpanKind.PRODUCER, attributes }, parent);
   const carrier: Record<string, string> = {};
-  propagation.inject(trace.setSpan(parent, span), carrier);
+  api().propagation.inject(api().trace.setSpan(parent, span), carrier);
   return {
     meta: carrier,
     ended(outcome) {
@@ -85,14 +96,14 @@ class OpenAttempt implements AttemptTrace {
     const attributes = { ...jobAttributes(row), "messaging.operation.type": "process" };
     this.#span = tracer.startSpan(
       `attempt ${row.type}`,
-      { kind: SpanKind.CONSUMER, startTime, attributes },
+      { kind: api().SpanKind.CONSUMER, startTime, attributes },
       parent,
     );
-    this.#context = trace.setSpan(parent, this.#span);
+    this.#context = api().trace.setSpan(parent, this.#span);
   }
 
   run<Value>(call: () => Value): Value {
-    return context.with(this.#context, call);
+    return api().context.with(this.#context, call);
   }
 
   aborted(reason: AbortReason): void {
@@ -128,20 +139,20 @@ function addVerdict(span: Span, state: string, events: readonly LifecycleEvent[]
       ...(late && { "curfew.late": true }),
     };
     span.addEvent(name, attributes, new Date(at));
-    if (error) span.setStatus({ code: SpanStatusCode.ERROR, message: error.message });
+    if (error) span.setStatus({ code: api().SpanStatusCode.ERROR, message: error.message });
   }
 }
 
 function fail(span: Span, error: unknown): void {
   span.recordException(error instanceof Error ? error : String(error));
   span.setStatus({
-    code: SpanStatusCode.ERROR,
+    code: api().SpanStatusCode.ERROR,
     message: error instanceof Error ? error.message : String(error),
   });
 }
 
 function contextOf({ options }: JobRow): Context {
-  return propagation.extract(ROOT_CONTEXT, carriedBy(options?.meta));
+  return api().propagation.extract(api().ROOT_CONTEXT, carriedBy(options?.meta));
 }
 
 /** Attributes of the semantic conventions for messaging, where they have one. */

@@ -20,8 +20,10 @@ export default async function setup(): Promise<void> {
     format: "esm",
     target: "node22",
     // They load files of their own at run time.
-    external: ["better-sqlite3", "pg", "pino"],
-    banner: { js: 'import{createRequire}from"node:module";const require=createRequire(import.meta.url);' },
+    external: ["better-sqlite3", "pg"],
+    banner: {
+      js: 'import{createRequire as requireOf}from"node:module";const require=requireOf(import.meta.url);',
+    },
     logLevel: "warning",
   });
 }

@@ -1,6 +1,15 @@
+import { DatabaseSync } from "node:sqlite";
 import Database from "better-sqlite3";
 import pg from "pg";
-import { constant, defineJob, type Engine, openEngine, processor, unchecked } from "../../src/index.ts";
+import {
+  constant,
+  defineJob,
+  type Engine,
+  openEngine,
+  openSqliteStore,
+  processor,
+  unchecked,
+} from "../../src/index.ts";
 import {
   type Contender,
   inBatches,
@@ -27,12 +36,50 @@ export function curfew(
     role: events === "off" ? "curfew" : "variant",
     database,
     async open(place, settings) {
-      const store = database === "sqlite" ? `sqlite:${place}` : place;
-      const engine = await openEngine({ store, events });
-      const clear = database === "sqlite" ? () => clearFile(place) : () => clearSchema(place);
-      return openOn(engine, retention, settings, clear);
+      if (database === "sqlite") return openOnFile("node:sqlite", place, { retention, events, settings });
+      const engine = await openEngine({ store: place, events });
+      return openOn(engine, retention, settings, () => clearSchema(place));
     },
   };
+}
+
+/** The libraries that the SQLite store can run on. */
+export const DRIVERS = { "node:sqlite": DatabaseSync, "better-sqlite3": Database } as const;
+
+/** The SQLite store on one of its libraries. */
+export function curfewOn(driver: keyof typeof DRIVERS): Contender {
+  return {
+    name: `curfew on ${driver}`,
+    role: "variant",
+    database: "sqlite",
+    open: (place, settings) => openOnFile(driver, place, { retention: "drop", events: "off", settings }),
+  };
+}
+
+interface FileSettings {
+  readonly retention: Retention;
+  readonly events: "off" | "durable";
+  readonly settings: OpenSettings | undefined;
+}
+
+/** Everything in this process must use the file with one copy of SQLite, so the driver is named and not left to curfew. */
+async function openOnFile(
+  driver: keyof typeof DRIVERS,
+  path: string,
+  { retention, events, settings }: FileSettings,
+): Promise<OpenContender> {
+  const database = new DRIVERS[driver](path, { timeout: 5_000 });
+  const engine = await openEngine({ store: await openSqliteStore({ database }), events });
+  const contender = openOn(engine, retention, settings, async () => {
+    database.exec(
+      "delete from curfew_jobs; delete from curfew_done; delete from curfew_hints; delete from curfew_events",
+    );
+  });
+  const close = async () => {
+    await contender.close();
+    database.close();
+  };
+  return { ...contender, close };
 }
 
 /**
@@ -108,12 +155,4 @@ async function clearSchema(url: string): Promise<void> {
   await client.connect();
   await client.query("truncate curfew.jobs, curfew.done, curfew.events");
   await client.end();
-}
-
-async function clearFile(path: string): Promise<void> {
-  const file = new Database(path, { timeout: 5_000 });
-  file.exec(
-    "delete from curfew_jobs; delete from curfew_done; delete from curfew_hints; delete from curfew_events",
-  );
-  file.close();
 }

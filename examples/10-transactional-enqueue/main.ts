@@ -1,11 +1,11 @@
 /**
  * An order and the job that handles it are written in one transaction: both exist, or neither does. The same works on
- * PostgreSQL with a `pg` client as `tx`.
+ * PostgreSQL with a `pg` client or the transaction of an ORM as `tx`: see `examples/orms`.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import Database from "better-sqlite3";
+import { DatabaseSync } from "node:sqlite";
 import { defineJob, openEngine, processor } from "curfew";
 import { z } from "zod";
 
@@ -14,10 +14,10 @@ const confirmOrder = defineJob({ type: "order.confirm", payload: z.object({ orde
 const folder = mkdtempSync(join(tmpdir(), "curfew-example-"));
 const file = join(folder, "shop.db");
 const engine = await openEngine({ store: `sqlite:${file}` });
-const shop = new Database(file);
+const shop = new DatabaseSync(file);
 shop.exec("create table orders (name text)");
 
-/** The transaction is opened by hand, because an enqueue is asynchronous and `shop.transaction()` would not wait for it. */
+/** The transaction is opened by hand, because an enqueue is asynchronous and a callback for the transaction would not wait for it. */
 async function placeOrder(order: string, inStock: boolean): Promise<void> {
   shop.exec("begin immediate");
   try {
@@ -41,7 +41,7 @@ engine.work({
 await done;
 const { available = 0, completed = 0 } = await engine.queues.depth();
 console.log(
-  `jobs completed ${completed}, waiting ${available}; orders ${shop.prepare("select count(*) from orders").pluck().get()}`,
+  `jobs completed ${completed}, waiting ${available}; orders ${shop.prepare("select count(*) as count from orders").get()?.count}`,
 );
 
 await engine.close();

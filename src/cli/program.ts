@@ -175,7 +175,7 @@ const ENTRIES: readonly Entry[] = [
   },
   {
     name: "import",
-    summary: "store the jobs of an export",
+    summary: "store the jobs of an export, or of another job system",
     group: RUN,
     load: async () => (await import("./commands/transfer.ts")).registerImport,
   },

@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { hostname, userInfo } from "node:os";
 import type { SchemaVersions } from "../core/doctor/facts.ts";
+import { ifMissing, SERVER_PACKAGES } from "../core/load-package.ts";
 import { realSystem } from "../engine/runtime/real-system.ts";
 import type { openEngine } from "../open.ts";
 import type { Logger } from "../ports/log.ts";
@@ -77,7 +78,9 @@ async function storeRoutes(address: string): Promise<Routes> {
   refuseBarePath(address);
   refuseMissingFile(address);
   const { hidePassword, openEngine } = await import("../open.ts");
-  const { createServer } = await import("../server/app.ts");
+  const { createServer } = await import("../server/app.ts").catch(
+    ifMissing(SERVER_PACKAGES, "A command on a store"),
+  );
   const name = hidePassword(address);
   let engine: Engine;
   try {

@@ -58,6 +58,7 @@ export const ERRORS = {
   server_failed: { kind: "operating", says: "The server did not answer" },
   server_refused: { kind: "operating", says: "The server refused the request" },
   not_over_http: { kind: "programmer", says: "cannot be sent over HTTP" },
+  missing_package: { kind: "operating", says: "An optional package is not installed" },
   unsupported_node: { kind: "operating", says: "This version of Node is too old" },
   result_timeout: { kind: "operating", says: "The job did not end within the time given" },
   result_gone: { kind: "operating", says: "The job ended, and its result was not kept" },

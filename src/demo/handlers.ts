@@ -1,5 +1,5 @@
-import { extname } from "node:path";
 import { type Processor, processor } from "../engine/attempt/processor.ts";
+import { startFile } from "../ports/start-file.ts";
 import { rest, type System } from "../ports/system.ts";
 import { sandboxed } from "../sandbox/sandboxed.ts";
 import {
@@ -22,8 +22,7 @@ import {
   webhook,
 } from "./jobs.ts";
 
-/** The same module in a clone and in the built package. */
-const RENDER_REPORT = new URL(`./render-report${extname(import.meta.url)}`, import.meta.url);
+const RENDER_REPORT = startFile("demo/render-report");
 
 const SILENT_AT = 6;
 

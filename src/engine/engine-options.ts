@@ -25,6 +25,11 @@ export interface EngineOptions extends PolicyOptions {
   readonly tracing?: Tracing | undefined;
   /** The version of this process's zone data, such as "2026a". Pending wall-clock times are moved if it is newer. */
   readonly zoneData?: string | undefined;
+  /**
+   * `"producer"`: this process enqueues, sends and inspects, and leaves everything else to others. It makes no statement
+   * while nobody calls it. Left out: it does all.
+   */
+  readonly role?: "producer" | undefined;
   /** The name of this machine, for `why`: who paused a queue, if the caller names no operator. */
   readonly host?: string | undefined;
   /** Factor for the rests of idle loops. Default 1. A test engine uses more, so that idle days pass faster. */
@@ -34,6 +39,16 @@ export interface EngineOptions extends PolicyOptions {
 export function checkEvents(events: EventsOption | undefined): EventsOption | undefined {
   if (events === undefined || events === "off" || events === "durable") return events;
   throw refuse("invalid_option", "events", events, 'write "durable" or "off", or leave it out');
+}
+
+export function checkRole(role: unknown): void {
+  if (role === undefined || role === "producer") return;
+  throw refuse("invalid_option", "role", role, 'write "producer", or leave it out');
+}
+
+/** What to do instead of a call that a producer refuses. */
+export function roleFix(call: string): string {
+  return `a producer only enqueues, sends and inspects: open an engine without a role for ${call}`;
 }
 
 export function checkDocumentLimit(limit: number): number {

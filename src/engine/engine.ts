@@ -1,7 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import { type By, parseBy } from "../core/audit/audit-entry.ts";
-import { CurfewError } from "../core/errors.ts";
+import { CurfewError, refuse } from "../core/errors.ts";
 import type { EnqueueOptions, NewJob } from "../core/job/envelope.ts";
 import type { Explanation } from "../core/job/explain.ts";
 import type { JobId } from "../core/job/job.ts";
@@ -20,14 +20,14 @@ import { Crons } from "./crons/crons.ts";
 import { Dispatcher, LEASE } from "./dispatch/dispatcher.ts";
 import { EngineTimeouts } from "./dispatch/engine-timeouts.ts";
 import { JOB_DESTINATION, JobDestination } from "./dispatch/job-destination.ts";
-import { checkEvents, type EngineOptions } from "./engine-options.ts";
+import { checkEvents, checkRole, type EngineOptions, roleFix } from "./engine-options.ts";
 import { Intake } from "./enqueue/enqueue-batches.ts";
 import { Enqueuer } from "./enqueue/enqueuer.ts";
 import { UniqueJobs } from "./enqueue/unique-jobs.ts";
 import { UNIQUE } from "./enqueue/unique-keys.ts";
 import { AuditLog } from "./events/audit-log.ts";
 import type { EngineEvent, EngineEventName, EngineEvents } from "./events/event-bus.ts";
-import { EventJournal, type EventsOption } from "./events/event-journal.ts";
+import { EventJournal } from "./events/event-journal.ts";
 import { recordBusEvents } from "./events/recording-rules.ts";
 import { openSharedContext, type SharedContext } from "./open-context.ts";
 import { Bulk } from "./operations/bulk.ts";
@@ -44,11 +44,9 @@ import { Operator } from "./operator.ts";
 import { Limits } from "./queues/key-limits.ts";
 import { Maintenance } from "./queues/maintenance.ts";
 import { Queues } from "./queues/queues.ts";
-import { settingsLoop } from "./queues/settings-loop.ts";
 import { Service } from "./remote/service.ts";
 import { CLOSE_LIMIT, CLOSE_MARKS, CloseBudget } from "./runtime/close-budget.ts";
 import { type CloseOnSignalsOptions, closeOnSignals } from "./runtime/close-on-signals.ts";
-import type { Loop } from "./runtime/loop.ts";
 import type { MessageHandle } from "./sagas/message-handle.ts";
 import type { SagaHandle, SagaView } from "./sagas/saga-handle.ts";
 import { SagaRecords } from "./sagas/saga-records.ts";
@@ -58,12 +56,12 @@ import type { CounterSnapshot } from "./statistics/counters.ts";
 import { Statistics, type Stats } from "./statistics/statistics.ts";
 import type { AdviseQuery, StatsQuery } from "./statistics/stats-query.ts";
 import { forgettingHandlers, type RecordHandlers, startHandlers } from "./sweep/due-records.ts";
-import { PruneLoop } from "./sweep/prune-loop.ts";
 import { SweepLoop } from "./sweep/sweep-loop.ts";
+import { Upkeep } from "./upkeep.ts";
 import { QueueWarnings } from "./worker/warn-of-queues.ts";
 import { type WorkForOptions, type WorkForSummary, workFor } from "./worker/work-for.ts";
 import { parseDrain, type WorkOptions } from "./worker/work-options.ts";
-import { Worker } from "./worker/worker.ts";
+import { notifyWorkers, Worker } from "./worker/worker.ts";
 import { StepScheduler } from "./workflows/step-scheduler.ts";
 import { WorkflowCleanup } from "./workflows/workflow-cleanup.ts";
 import { WORKFLOWS } from "./workflows/workflow-records.ts";
@@ -103,8 +101,7 @@ export class Engine implements AsyncDisposable {
   readonly #sweep: SweepLoop;
   readonly #stepScheduler: StepScheduler;
   readonly #workflowCleanup: WorkflowCleanup;
-  readonly #prune: PruneLoop;
-  readonly #settings: Loop;
+  readonly #upkeep: Upkeep;
   readonly #statistics: Statistics;
   readonly #dispatcher: Dispatcher;
   readonly #sagas: Sagas;
@@ -114,7 +111,7 @@ export class Engine implements AsyncDisposable {
   #listening: AsyncDisposable | undefined;
   #closing: Promise<void> | undefined;
 
-  private constructor(shared: SharedContext, lease: number, events: EventsOption | undefined) {
+  private constructor(shared: SharedContext, lease: number, { events, role }: EngineOptions) {
     this.#context = {
       ...shared,
       enqueueFrom: (parent, definition, payload, options) =>
@@ -132,10 +129,11 @@ export class Engine implements AsyncDisposable {
     recordBusEvents(this.#context);
     this.#intake = new Intake(this.#context);
     this.#unique = new UniqueJobs(this.#context, this.#intake);
-    this.#enqueuer = new Enqueuer(this.#context, this.#intake, this.#unique, () => this.#assertOpen());
+    const assertOpen = () => this.#assertOpen();
+    const fresh = () => this.#upkeep.fresh();
+    this.#enqueuer = new Enqueuer(this.#context, this.#intake, this.#unique, { assertOpen, fresh });
     const notice = (jobs: readonly NewJob[]) => this.#intake.notice(jobs);
     const context = () => this.#enqueuer.context(undefined);
-    const assertOpen = () => this.#assertOpen();
     this.crons = new Crons(this.#context, { context, notice, assertOpen });
     const cronScheduler = new CronScheduler(this.#context, { context, notice });
     this.#stepScheduler = new StepScheduler(this.#context);
@@ -154,10 +152,12 @@ export class Engine implements AsyncDisposable {
       [WORKFLOWS.kind]: (records) => this.#workflowCleanup.clean(records),
     };
     this.#sweep = new SweepLoop(this.#context, recordHandlers, (rows) => this.#stepScheduler.decide(rows));
-    this.#prune = new PruneLoop(this.#context);
     this.#dispatcher = new Dispatcher(this.#context, lease);
     this.#dispatcher.serve(JOB_DESTINATION, new JobDestination(this.#context), { keepAlive: false });
-    this.timeouts = new EngineTimeouts(this.#context, this.#dispatcher);
+    this.timeouts = new EngineTimeouts(this.#context, this.#dispatcher, {
+      assertServes: () => this.#assertServes("timeouts.serve"),
+      fresh,
+    });
     this.queues = new Queues(this.#context, assertOpen);
     this.maintenance = new Maintenance(this.#context, { assertOpen, readyAll: () => this.#readyAll() });
     this.limits = new Limits(this.#context, assertOpen);
@@ -166,20 +166,23 @@ export class Engine implements AsyncDisposable {
     this.bulk = new Bulk(this.#context);
     this.deadLetters = new DeadLetters(this.#context, this.bulk);
     this.#statistics = new Statistics(this.#context);
-    this.#settings = settingsLoop(this.#context, this.journal);
+    this.#upkeep = new Upkeep(this.#context, this.journal, this.#statistics, role === "producer");
   }
 
   static async open(options: EngineOptions): Promise<Engine> {
     const { timeoutLease } = options;
     const lease = timeoutLease === undefined ? LEASE : parseDuration(timeoutLease, "timeoutLease");
-    const events = checkEvents(options.events);
+    checkEvents(options.events);
+    checkRole(options.role);
     const shared = await openSharedContext(options);
-    const engine = new Engine(shared, lease, events);
+    const engine = new Engine(shared, lease, options);
     await engine.journal.open();
+    if (options.role) return engine;
     await resolveZones(shared, options.zoneData);
     engine.#listening = await shared.store.listen((hint) => engine.#hear(hint));
-    for (const { loop } of [engine.#sweep, engine.#prune, engine.#statistics]) loop.start();
-    for (const part of [engine.#settings, engine.#dispatcher]) part.start();
+    engine.#sweep.loop.start();
+    engine.#upkeep.start();
+    engine.#dispatcher.start();
     return engine;
   }
 
@@ -227,12 +230,13 @@ export class Engine implements AsyncDisposable {
     options?: MessageOptions,
   ): Promise<MessageHandle> {
     this.#assertOpen();
-    return this.#sagas.send(saga, name, payload, options);
+    const send = () => this.#sagas.send(saga, name, payload, options);
+    return this.#upkeep.fresh()?.then(send) ?? send();
   }
 
   /** Handles messages and timeouts of these sagas in this process, until the host or the engine is closed. */
   host(sagas: readonly AnySaga[]): SagaHost {
-    this.#assertOpen();
+    this.#assertServes("host");
     return this.#sagas.host(sagas, (name, destination) => this.#dispatcher.serve(name, destination));
   }
 
@@ -260,9 +264,7 @@ export class Engine implements AsyncDisposable {
     return new JobHandle(this.#context, id);
   }
 
-  #byId(id: JobId): JobHandle<Json> {
-    return new JobHandle(this.#context, id);
-  }
+  readonly #byId = (id: JobId): JobHandle<Json> => new JobHandle(this.#context, id);
 
   /** The current job, or null. */
   load(id: JobId): Promise<Job | null> {
@@ -300,7 +302,7 @@ export class Engine implements AsyncDisposable {
   }
 
   #start<One extends Worker>(make: (onClosed: (worker: Worker) => void) => One): One {
-    this.#assertOpen();
+    this.#assertServes("work");
     const worker = make((closed) => this.#workers.delete(closed));
     this.#workers.add(worker);
     this.#warnings.look();
@@ -315,7 +317,7 @@ export class Engine implements AsyncDisposable {
 
   /** The engine for workers and producers in other processes. A server is built on it. */
   get service(): Service {
-    this.#assertOpen();
+    this.#assertServes("service");
     this.#service ??= new Service(this.#context, {
       store: (jobs, rules) => {
         this.#assertOpen();
@@ -404,15 +406,11 @@ export class Engine implements AsyncDisposable {
   }
 
   async pruneOnce(): Promise<void> {
-    await this.#prune.round();
+    await this.#upkeep.prune();
   }
 
-  /** Starts with a random worker: a worker without the processor must not get the jobs first each time. */
   #ready(queue: string): void {
-    const workers = [...this.#workers];
-    const first = Math.floor(this.#context.random() * workers.length);
-    for (let offset = 0; offset < workers.length; offset++)
-      workers[(first + offset) % workers.length]?.notify(queue);
+    notifyWorkers([...this.#workers], queue, this.#context.random);
     this.#service?.notify(queue);
   }
 
@@ -442,6 +440,11 @@ export class Engine implements AsyncDisposable {
     if (this.#closing) throw new CurfewError("closed", "the engine is closed; open another one");
   }
 
+  #assertServes(call: string): void {
+    this.#assertOpen();
+    if (this.#upkeep.isProducer) throw refuse("invalid_option", "role", "producer", roleFix(call));
+  }
+
   /** Closes the workers (SEMANTICS 5.2), then the loops and the store. May be called twice. */
   async close(options: { readonly drain?: Duration } = {}): Promise<void> {
     parseDrain(options);
@@ -454,8 +457,7 @@ export class Engine implements AsyncDisposable {
    * process while jobs run. Returns a function that undoes this.
    */
   closeOnSignals(options: CloseOnSignalsOptions = {}): () => void {
-    const { drain } = options;
-    const closing = drain === undefined ? {} : { drain };
+    const closing = options.drain === undefined ? {} : { drain: options.drain };
     parseDrain(closing);
     return closeOnSignals(options, this.#context.logger, () => this.close(closing));
   }
@@ -480,10 +482,8 @@ export class Engine implements AsyncDisposable {
       this.#sweep.loop
         .stop()
         .then(() => Promise.all([this.#stepScheduler.flushed(), this.#workflowCleanup.flushed()])),
-      this.#prune.loop.stop(),
-      this.#settings.stop(),
       this.#context.recorder.close(),
-      this.#statistics.stop(),
+      this.#upkeep.stop(),
       this.#listening?.[Symbol.asyncDispose](),
     ]);
     clock.close();

@@ -27,7 +27,7 @@ export async function openSharedContext(options: EngineOptions): Promise<SharedC
   const documentLimit = checkDocumentLimit(options.documentLimit ?? DOCUMENT_LIMIT);
   const eventsKept = parseDuration(options.keepEvents ?? "1d", "keepEvents");
   const auditKept = parseDuration(options.keepAudit ?? "90d", "keepAudit");
-  const clock = await EngineClock.open(system, store);
+  const clock = await EngineClock.open(system, store, options.role === "producer" ? "when-used" : "always");
   const bus = new EventBus(logger);
   const queues = new QueueSettings(store);
   await queues.refresh();

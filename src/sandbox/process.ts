@@ -13,7 +13,7 @@ import {
 import { LineReader } from "./lines.ts";
 import { childOf, memoryOf, type Silence, silenceOf } from "./proc.ts";
 import { decodeError, FrameReader, type Order, parseReport } from "./protocol.ts";
-import { besides, NO_DEBUGGER, reaper } from "./reaper.ts";
+import { entryOf, NO_DEBUGGER, reaper } from "./reaper.ts";
 import { captureStack, type Look } from "./stack.ts";
 
 const PIPE = 3;
@@ -77,7 +77,7 @@ export class ProcessCarrier implements Carrier {
       "--enable-source-maps",
       ...options.flags,
     ];
-    const [file, ...args] = [...options.command, process.execPath, ...flags, besides("child")] as [string];
+    const [file, ...args] = [...options.command, process.execPath, ...flags, entryOf("child")] as [string];
     this.#child = spawn(file, args, {
       stdio: ["ignore", "pipe", "pipe", "pipe"],
       detached: process.platform !== "win32",

@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import { startFile } from "../ports/start-file.ts";
 
-/** The path of a file next to this one, in the sources and in the built package. */
-export function besides(name: string): string {
-  const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
-  return fileURLToPath(new URL(`./${name}.${extension}`, import.meta.url));
+/** The path of a module that a process or a thread of a sandbox starts with. */
+export function entryOf(name: string): string {
+  return fileURLToPath(startFile(`sandbox/${name}`));
 }
 
 /** Flags of a process whose debugger nobody opens with SIGUSR1. */
@@ -43,7 +43,7 @@ class Reaper {
 
   #start(): ChildProcess {
     const flags = [...NO_DEBUGGER, "--max-old-space-size=16", "--max-semi-space-size=1"];
-    const child = spawn(process.execPath, [...flags, besides("reaper-process")], {
+    const child = spawn(process.execPath, [...flags, entryOf("reaper-process")], {
       stdio: ["pipe", "ignore", "ignore"],
       detached: true,
       env: {},

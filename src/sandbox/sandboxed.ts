@@ -4,6 +4,7 @@ import { type AnyDefinition, assertDefinition } from "../core/job/job-definition
 import { keysOf } from "../core/option-keys.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
 import type { SandboxedProcessor, SandboxHost, SandboxRunner } from "../ports/sandbox.ts";
+import { startFile } from "../ports/start-file.ts";
 import type { CarrierEvents, CarrierOptions } from "./carrier.ts";
 import { ignoreDebugSignal } from "./debug-signal.ts";
 import { strictCommand } from "./namespaces.ts";
@@ -188,7 +189,7 @@ function inheritedFlags(): string[] {
 
 /** The sandbox code and the folder of the module are readable. The user allows everything else. */
 function permissionFlags(module: URL, permissions: readonly string[]): string[] {
-  const readable = [new URL("../", import.meta.url), new URL("./", module)];
+  const readable = [new URL("../", startFile("sandbox/child")), new URL("./", module)];
   return [
     "--permission",
     ...readable.map((folder) => `--allow-fs-read=${decodeURIComponent(folder.pathname)}`),

@@ -5,7 +5,7 @@ import { type Carrier, type CarrierEvents, type CarrierOptions, environmentOf } 
 import { LineReader } from "./lines.ts";
 import { type Silence, UNSEEN } from "./proc.ts";
 import { MESSAGE_LIMIT, type Order, ProtocolFlaw, parseReport } from "./protocol.ts";
-import { besides } from "./reaper.ts";
+import { entryOf } from "./reaper.ts";
 import type { Look } from "./stack.ts";
 import { captureThreadStack } from "./thread-stack.ts";
 
@@ -22,7 +22,7 @@ export class ThreadCarrier implements Carrier {
   constructor(system: System, options: CarrierOptions, events: CarrierEvents) {
     this.#system = system;
     this.#captures = options.captures;
-    this.#worker = new Worker(pathToFileURL(besides("child")), {
+    this.#worker = new Worker(pathToFileURL(entryOf("child")), {
       stdout: true,
       stderr: true,
       env: environmentOf(options.env),

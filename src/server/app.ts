@@ -1,10 +1,10 @@
-import { readFileSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Context, Hono } from "hono";
 import { refuseUnknownKeys } from "../core/errors.ts";
 import { keysOf } from "../core/option-keys.ts";
 import type { Engine } from "../engine/engine.ts";
 import { type Logger, silentLogger } from "../ports/log.ts";
+import { packageVersion } from "../ports/package-file.ts";
 import { checkLimits } from "./body-limits.ts";
 import { basePath, DashboardFiles, type DashboardOptions, noticeOf } from "./dashboard-files.ts";
 import type { ServerEnv } from "./env.ts";
@@ -112,11 +112,6 @@ export function createServer(engine: Engine, options: ServerOptions = {}): Curfe
       await service.close();
     },
   };
-}
-
-function packageVersion(): string {
-  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
-  return (JSON.parse(text) as { version: string }).version;
 }
 
 function createApp(handler: RequestHandler, base: string | undefined): Hono<ServerEnv> {

@@ -3,6 +3,7 @@ import { extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { refuse, refuseUnknownKeys } from "../core/errors.ts";
+import { dashboardFolder } from "../ports/package-file.ts";
 import type { PlainHeaders } from "./http-error.ts";
 
 export interface DashboardOptions {
@@ -116,12 +117,6 @@ export function noticeOf(option: boolean | DashboardOptions | undefined): Dashbo
   return notice;
 }
 
-/** The build is beside the compiled server, or in `dist` of a clone that runs from source. */
-function folder(): string {
-  const isClone = import.meta.url.endsWith(".ts");
-  return fileURLToPath(new URL(isClone ? "../../dist/dashboard/" : "../dashboard/", import.meta.url));
-}
-
 interface Packed {
   readonly plain: Uint8Array<ArrayBuffer>;
   readonly gzip: Uint8Array<ArrayBuffer> | undefined;
@@ -139,7 +134,8 @@ export class DashboardFiles {
 
   /** The file at a path below the base. Every path outside `assets/` is a page of the browser program. */
   serve(path: string, accepts: string | null): ServedFile | null {
-    this.#files ??= readFiles(folder(), this.#base);
+    const folder = dashboardFolder();
+    this.#files ??= folder ? readFiles(fileURLToPath(folder), this.#base) : new Map();
     // Page paths may hold dots, so only this folder holds files.
     const isAsset = path.startsWith("assets/");
     const file = this.#files.get(isAsset ? path : "index.html");

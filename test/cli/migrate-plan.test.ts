@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import Database from "better-sqlite3";
+import { DatabaseSync } from "node:sqlite";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { createDatabase } from "../postgres.ts";
@@ -37,7 +37,7 @@ describe("migrate --plan", () => {
     const { pending } = await planOf("--store", `sqlite:${path}`);
     await curfew(["migrate", "--store", `sqlite:${path}`]);
     expect(await planOf("--store", `sqlite:${path}`)).toMatchObject({ pending: [], current: pending.length });
-    const database = new Database(path);
+    const database = new DatabaseSync(path);
     database.prepare("delete from curfew_migrations where version = ?").run(pending.length);
     database.close();
     const before = readFileSync(path);

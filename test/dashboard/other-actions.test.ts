@@ -95,7 +95,7 @@ describe.skipIf(!hasChromium)("what can be done on the other pages", () => {
     await row.getByText("Stops", { exact: true }).waitFor();
     expect(await lastEntry("worker.terminate")).toMatchObject({ reason: REASON });
     const local = page
-      .locator("tr", { hasText: "in a process" })
+      .locator("tr", { hasText: "beside the store" })
       .first()
       .getByRole("button", { name: "Quiet…" });
     expect(await local.isDisabled()).toBe(true);

@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { setTimeout as wait } from "node:timers/promises";
-import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { openEngine, processor, silentLogger } from "../../src/index.ts";
 import { rowOf } from "../../src/testing/read-store.ts";
@@ -123,7 +123,7 @@ describe.concurrent("limits over processes that are killed", () => {
     const folder = await mkdtemp(join(tmpdir(), "curfew-limits-tx-"));
     const file = join(folder, "limits.db");
     const engine = await openEngine({ store: `sqlite:${file}`, logger: silentLogger });
-    const db = new Database(file);
+    const db = new DatabaseSync(file);
     try {
       await engine.queues.configure("default", { depth: { most: 2 } });
       db.exec("begin immediate");

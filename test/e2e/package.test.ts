@@ -1,5 +1,16 @@
 import { execFile } from "node:child_process";
-import { copyFile, cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import {
+  copyFile,
+  cp,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  symlink,
+  writeFile,
+} from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
@@ -18,6 +29,7 @@ beforeAll(async () => {
   user = await mkdtemp(join(tmpdir(), "curfew-package-"));
   const built = join(user, "built");
   await run(compiler, ["-p", "tsconfig.build.json", "--outDir", join(built, "dist")], { cwd: root, env });
+  await run(process.execPath, ["scripts/bundle-package.ts", join(built, "dist")], { cwd: root, env });
   for (const name of ["package.json", "CHANGELOG.md"]) await copyFile(join(root, name), join(built, name));
   const { stdout } = await run("npm", ["pack", "--json", "--ignore-scripts"], { cwd: built, env });
   const [{ filename }] = JSON.parse(stdout) as [{ filename: string }];
@@ -26,7 +38,8 @@ beforeAll(async () => {
   await run("tar", ["xzf", join(built, filename), "-C", installed, "--strip-components=1"]);
   // What npm would install with it, and what this user has besides; a registry is not asked.
   const { dependencies } = JSON.parse(await readFile(join(installed, "package.json"), "utf8"));
-  for (const name of new Set([...Object.keys(dependencies), "zod", "@types/node"])) {
+  const server = ["hono", "@hono/node-server", "zod"];
+  for (const name of [...Object.keys(dependencies), ...server, "@types/node"]) {
     const link = join(user, "node_modules", name);
     await mkdir(dirname(link), { recursive: true });
     await symlink(join(root, "node_modules", name), link);
@@ -123,6 +136,89 @@ describe("the demo of the built package", () => {
     await killed;
     demo.kill("SIGTERM");
     expect(await ended).toBe(0);
+  });
+});
+
+describe("a package that is missing", () => {
+  it.each([
+    [
+      "pg",
+      'openEngine({ store: "postgres://localhost/shop" })',
+      /PostgreSQL store .* npm install pg@\^8\.\d+\.0$/,
+    ],
+    [
+      "@opentelemetry/api",
+      'import("curfew/tracing").then(({ openTelemetry }) => openTelemetry())',
+      /Tracing .* npm install @opentelemetry\/api@\^1\.\d+\.0$/,
+    ],
+  ])("is an error with the command that installs it: %s", async (_, call, says) => {
+    const program = `import { openEngine } from "curfew"; await ${call}.catch(({ code, message }) => console.log(code, message))`;
+    const flags = ["--input-type=module", "--eval", program];
+    const { stdout } = await run(process.execPath, flags, { cwd: user, env });
+    expect(stdout.trim()).toMatch(/^missing_package /);
+    expect(stdout.trim()).toMatch(says);
+  });
+
+  it.each([
+    ["curfew/server", ["--input-type=module", "--eval", 'await import("curfew/server")']],
+    ["curfew serve", ["node_modules/curfew/dist/cli/main.js", "serve"]],
+  ])("is named by %s, with all that the server needs", async (_, flags) => {
+    const hono = join(user, "node_modules/hono");
+    await rename(hono, `${hono}-away`);
+    try {
+      const running = run(process.execPath, flags, { cwd: user, env });
+      await expect(running).rejects.toMatchObject({
+        stderr: expect.stringMatching(
+          /needs the package hono; run: npm install hono@\S+ @hono\/node-server@\S+ zod@\S+\n/,
+        ),
+      });
+    } finally {
+      await rename(`${hono}-away`, hono);
+    }
+  });
+});
+
+describe("a program that a bundler made", () => {
+  it("works on the memory and the SQLite store, and runs sandboxes of the installed package", async () => {
+    const out = join(user, "bundled");
+    const esbuild = (names: string[], ...flags: string[]) =>
+      run(
+        join(root, "node_modules/.bin/esbuild"),
+        [
+          ...names,
+          "--bundle",
+          "--platform=node",
+          "--format=esm",
+          `--outdir=${out}`,
+          "--log-level=error",
+          ...flags,
+        ],
+        { cwd: join(user, "compiled"), env },
+      );
+    await esbuild(["main.js", "embedded.js"], "--external:pg", "--external:better-sqlite3");
+    // The module of a sandbox shares curfew with the process that loads it.
+    await esbuild(["work.js"], "--external:curfew");
+    const main = await run(process.execPath, [join(out, "main.js")], { cwd: user, env });
+    const results = main.stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line).result);
+    expect(results).toEqual([{ year: 2030 }, { year: 2030 }]);
+    const embedded = join(out, "embedded.js");
+    const { stdout } = await run(process.execPath, [embedded], { cwd: user, env });
+    expect(stdout).toBe("memory: Hello, Ada!\nsqlite: Hello, Ada!\n");
+
+    // Where curfew is not installed, everything but sandboxes works, and those say what to do.
+    const alone = await mkdtemp(join(tmpdir(), "curfew-alone-"));
+    await cp(out, alone, { recursive: true });
+    await writeFile(join(alone, "package.json"), '{ "type": "module" }');
+    expect((await run(process.execPath, [join(alone, "embedded.js")], { cwd: alone, env })).stdout).toBe(
+      stdout,
+    );
+    await expect(run(process.execPath, [join(alone, "main.js")], { cwd: alone, env })).rejects.toMatchObject({
+      stderr: expect.stringMatching(/sandbox\/\S+ of curfew is not beside .*--external:curfew/),
+    });
+    await rm(alone, { recursive: true });
   });
 });
 

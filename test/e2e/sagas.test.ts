@@ -1,10 +1,17 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
-import Database from "better-sqlite3";
+import { DatabaseSync } from "node:sqlite";
 import pg from "pg";
 import { describe, expect, it } from "vitest";
-import { createMemoryStore, type Engine, openEngine, type Store, silentLogger } from "../../src/index.ts";
+import {
+  createMemoryStore,
+  type Engine,
+  openEngine,
+  type Store,
+  silentLogger,
+  type Transaction,
+} from "../../src/index.ts";
 import { race } from "./sagas/race.ts";
 import { logSaga } from "./sagas/sagas.ts";
 import { storeAddresses } from "./support/addresses.ts";
@@ -110,13 +117,13 @@ describe.concurrent("SEMANTICS 7.4: processes that are killed in the middle of s
 
 /** A connection of the caller's own to the database of an engine. */
 interface OwnConnection {
-  readonly tx: unknown;
+  readonly tx: Transaction;
   run(sql: string): Promise<unknown>;
   close(): Promise<void>;
 }
 
 async function ownSqlite(address: string): Promise<OwnConnection> {
-  const tx = new Database(address.slice("sqlite:".length));
+  const tx = new DatabaseSync(address.slice("sqlite:".length));
   return { tx, run: async (sql) => tx.exec(sql), close: async () => void tx.close() };
 }
 

@@ -1,4 +1,4 @@
-import Database from "better-sqlite3";
+import { DatabaseSync } from "node:sqlite";
 import { createIdSource } from "../../src/core/ids.ts";
 import { realSystem } from "../../src/engine/runtime/real-system.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
@@ -44,7 +44,7 @@ const DEEDS: Record<string, () => Promise<void>> = {
   },
   /** Keeps everybody else from writing for this many milliseconds. */
   async hold() {
-    const handle = new Database(path);
+    const handle = new DatabaseSync(path);
     handle.exec("begin immediate");
     process.send?.("held");
     realSystem.after(

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import Database from "better-sqlite3";
+import { DatabaseSync } from "node:sqlite";
 import pg from "pg";
 import { describe, expect, inject, it, onTestFinished } from "vitest";
 import {
@@ -14,6 +14,7 @@ import {
   type StepNode,
   silentLogger,
   step,
+  type Transaction,
   unchecked,
 } from "../../src/index.ts";
 import { createDatabase } from "../postgres.ts";
@@ -27,14 +28,14 @@ const sum = defineJob({ type: "wide.sum", result: unchecked<number>() });
 interface Opened {
   readonly engine: Engine;
   /** Runs within a transaction of the caller's own, which is rolled back or committed. */
-  within(end: "commit" | "rollback", run: (tx: unknown) => Promise<void>): Promise<void>;
+  within(end: "commit" | "rollback", run: (tx: Transaction) => Promise<void>): Promise<void>;
 }
 
 async function openSqlite(): Promise<Opened> {
   const folder = await mkdtemp(join(tmpdir(), "curfew-workflow-store-"));
   const file = join(folder, "workflows.db");
   const engine = await openEngine({ store: `sqlite:${file}`, logger: silentLogger });
-  const handle = new Database(file);
+  const handle = new DatabaseSync(file);
   onTestFinished(async () => {
     await engine.close({ drain: "0s" });
     handle.close();

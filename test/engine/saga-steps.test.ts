@@ -258,7 +258,7 @@ describe("SEMANTICS 7.4: one step, one commit", () => {
       [engine.send(saga, "told", { id: "", text: "" }), "invalid_correlation"],
       [engine.send({} as typeof saga, "told", { id: "a", text: "" }), "invalid_saga"],
       [engine.send(saga, "told", { id: "a", text: "" }, { id: "" }), "invalid_option"],
-      [engine.send(saga, "told", { id: "a", text: "" }, { tx: {} }), "invalid_option"],
+      [engine.send(saga, "told", { id: "a", text: "" }, { tx: {} as never }), "invalid_option"],
     ];
     for (const [promise, code] of wrong) expect(await errorOf(promise)).toMatchObject({ code });
     expect(() => engine.host([])).toThrow(/sagas/);

@@ -151,7 +151,7 @@ describe("bad input is refused at the call", () => {
       [workflows.start(good, { id: "no" }), "options.id"],
       [workflows.start(good, { name: "" }), "options.name"],
       [workflows.start(good, { meta: [] as never }), "options.meta"],
-      [workflows.start(good, { tx: {} }), "options.tx"],
+      [workflows.start(good, { tx: {} as never }), "options.tx"],
       [workflows.start(good, { retries: 3 } as never), "options.retries"],
       [workflows.start(late, { timeout: "1m" }), "options.timeout"],
       [workflows.start(chain([step(echo, "a"), step(echo, 1n as never)])), "payload"],

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import Database from "better-sqlite3";
+import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { rankOf } from "../../src/core/job/job.ts";
 import type { Store } from "../../src/ports/store.ts";
@@ -14,9 +14,9 @@ import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
 import { bindSchema } from "../../src/stores/postgres/session.ts";
 import { checksumOf, type Migration } from "../../src/stores/sql/migrator.ts";
 import { Connection } from "../../src/stores/sqlite/connection.ts";
+import { defaultBinding } from "../../src/stores/sqlite/find-binding.ts";
 import { migrate as migrateSqlite } from "../../src/stores/sqlite/migrate.ts";
 import { MIGRATIONS as SQLITE } from "../../src/stores/sqlite/migrations.ts";
-import { defaultBinding } from "../../src/stores/sqlite/own-database.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { createDatabase, type TestPostgres } from "../postgres.ts";
 import { productionSystem as system } from "../support/system.ts";
@@ -102,10 +102,9 @@ describe("a SQLite file", () => {
     const store = await openSqliteStore({ path, system });
     await checkOldData(store);
     await store.close();
-    const file = new Database(path);
-    expect(file.prepare("select version from curfew_migrations order by 1").pluck().all()).toEqual(
-      versionsOf(SQLITE),
-    );
+    const file = new DatabaseSync(path);
+    const rows = file.prepare("select version from curfew_migrations order by 1").all();
+    expect(rows.map(({ version }) => version)).toEqual(versionsOf(SQLITE));
     file.close();
   });
 });
@@ -123,7 +122,7 @@ describe("a PostgreSQL schema", () => {
 
   it.each(versionsOf(POSTGRES))("version %i is migrated with all that is in it", async (version) => {
     const schema = `from_${version}`;
-    const [pool, peers] = [new OwnPool(database.url), new Peers()];
+    const [pool, peers] = [await OwnPool.load(database.url), new Peers()];
     const lanes = createConnections({ pool, bind: bindSchema(schema), system, peers });
     await migratePostgres(lanes.inspect, schema, POSTGRES.slice(0, 1));
     await lanes.inspect.run({ text: `do $$ begin ${data((name) => `curfew.${name}`)} end $$` });

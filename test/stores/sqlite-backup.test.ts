@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import Database from "better-sqlite3";
+import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
   backupSqlite,
@@ -96,7 +96,7 @@ describe("a backup of a SQLite file", () => {
     await expect(backupSqlite(createMemoryStore({ clock: () => 0 }), copy)).rejects.toThrow(
       /from: "memory" .*engine on a SQLite file/,
     );
-    const other = new Database(join(folder, "other.db"));
+    const other = new DatabaseSync(join(folder, "other.db"));
     other.exec("create table theirs (a)");
     other.close();
     await expect(backupSqlite(join(folder, "other.db"), copy)).rejects.toThrow(/not made by curfew/);

@@ -2,7 +2,6 @@ import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createIdSource } from "../../src/core/ids.ts";
 import { realSystem } from "../../src/engine/runtime/real-system.ts";
@@ -11,6 +10,7 @@ import { Checkpointer } from "../../src/stores/sqlite/checkpointer.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { LOG_SIZE } from "../../src/stores/sqlite/statements.ts";
 import { sketchJob } from "../../src/testing/conformance/test-bed.ts";
+import { NODE_SQLITE, rowsOf, SQLITE_DRIVERS } from "../support/sqlite-drivers.ts";
 import { productionSystem as system } from "../support/system.ts";
 
 const NOW = 1_800_000_000_000;
@@ -18,6 +18,7 @@ const nextId = createIdSource(() => NOW, realSystem.fill);
 
 let folder: string;
 let path: string;
+let driver = NODE_SQLITE;
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "curfew-checkpoint-"));
@@ -36,15 +37,19 @@ async function write(store: Store, megabytes: number): Promise<void> {
 }
 
 function logSize(): number[] {
-  const file = new Database(path);
-  const size = file.prepare(LOG_SIZE).raw().get() as number[];
+  const file = driver.open(path);
+  const [size = []] = rowsOf(file, LOG_SIZE);
   file.close();
-  return size.slice(1);
+  return size.slice(1) as number[];
 }
 
-describe("checkpoints", () => {
+describe.each(SQLITE_DRIVERS)("checkpoints, on $name", (given) => {
+  beforeEach(() => {
+    driver = given;
+  });
+
   it("are done by another thread while work goes on, and keep the log from growing", async () => {
-    const store = await openSqliteStore({ path, system });
+    const store = await openSqliteStore({ path, system, binding: driver.binding });
     await write(store, 100);
     // Far below what was written: without checkpoints it would be 100 MB, and this thread begins at 80.
     expect(statSync(`${path}-wal`).size).toBeLessThan(70_000_000);
@@ -54,7 +59,7 @@ describe("checkpoints", () => {
   });
 
   it("need no thread before there is something to do", async () => {
-    const store = await openSqliteStore({ path, system });
+    const store = await openSqliteStore({ path, system, binding: driver.binding });
     await write(store, 2);
     const [all, done] = logSize();
     expect(all).toBeGreaterThan(300);
@@ -65,7 +70,7 @@ describe("checkpoints", () => {
   it("are left to SQLite where there can be no thread", async () => {
     const failed = Promise.withResolvers<void>();
     const thread = pathToFileURL(join(folder, "missing.ts"));
-    const binding = "better-sqlite3" as const;
+    const binding = driver.binding.name;
     const options = { path, binding, waiting: () => 5_000, onFailure: () => failed.resolve(), thread };
     const checkpointer = new Checkpointer(options);
     for (let commit = 0; commit < 8; commit++) checkpointer.committed();

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import Database from "better-sqlite3";
+import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Engine } from "../../src/engine/engine.ts";
 import { realSystem } from "../../src/engine/runtime/real-system.ts";
@@ -147,8 +147,8 @@ describe("the clock of a SQLite file", () => {
     const before = rawAnchor();
     await store.close();
     // As a killed process leaves it: the last anchor is older than what was seen.
-    const file = new Database(path);
-    file.prepare("update curfew_clock set monotonic = ?, wall = ?, time = ?").run(before);
+    const file = new DatabaseSync(path);
+    file.prepare("update curfew_clock set monotonic = ?, wall = ?, time = ?").run(...(before as number[]));
     file.close();
     machine.wall -= 60_000;
     expect(await (await open(machine.system)).clock()).toBe(WALL - 59_000);
@@ -158,7 +158,7 @@ describe("the clock of a SQLite file", () => {
     const machine = new FakeMachine();
     const store = await open(machine.system);
     await store.clock();
-    const file = new Database(path);
+    const file = new DatabaseSync(path);
     file.exec("begin immediate");
     machine.pass(60_000);
     expect(await store.clock()).toBe(WALL + 60_000);
@@ -175,10 +175,10 @@ describe("the clock of a SQLite file", () => {
   });
 
   function rawAnchor(): unknown[] {
-    const file = new Database(path);
-    const row = file.prepare("select monotonic, wall, time from curfew_clock").raw().get();
+    const file = new DatabaseSync(path);
+    const row = file.prepare("select monotonic, wall, time from curfew_clock").get();
     file.close();
-    return row as unknown[];
+    return Object.values(row ?? {});
   }
 });
 

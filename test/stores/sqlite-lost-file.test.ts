@@ -11,8 +11,6 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
-import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createIdSource } from "../../src/core/ids.ts";
 import { realSystem } from "../../src/engine/runtime/real-system.ts";
@@ -23,6 +21,7 @@ import type { System } from "../../src/ports/system.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { sketchJob } from "../../src/testing/conformance/test-bed.ts";
 import { depthOf } from "../../src/testing/read-store.ts";
+import { BETTER_SQLITE3, firstValue, NODE_SQLITE } from "../support/sqlite-drivers.ts";
 import { productionSystem } from "../support/system.ts";
 
 const NOW = 1_800_000_000_000;
@@ -31,6 +30,7 @@ const isLinux = process.platform === "linux";
 
 let folder: string;
 let path: string;
+let driver = NODE_SQLITE;
 /** The clock by which the store counts the second between two looks. */
 let passed = 0;
 const system: System = { ...productionSystem, monotonic: () => realSystem.monotonic() + passed };
@@ -47,7 +47,7 @@ afterEach(async () => {
 });
 
 async function open(at = path): Promise<Store> {
-  const store = await openSqliteStore({ path: at, system });
+  const store = await openSqliteStore({ path: at, system, binding: driver.binding });
   stores.push(store);
   return store;
 }
@@ -94,7 +94,16 @@ const LOSSES: readonly (readonly [what: string, happen: () => void, says: RegExp
   ["robbed of its log", () => unlinkSync(`${path}-wal`), /lost its log/],
 ];
 
-describe("a SQLite file that is lost while it is open", () => {
+const PAIRS = [
+  { driver: NODE_SQLITE, another: BETTER_SQLITE3 },
+  { driver: BETTER_SQLITE3, another: NODE_SQLITE },
+];
+
+describe.each(PAIRS)("a SQLite file that is lost while it is open, on $driver.name", ({ driver: given }) => {
+  beforeEach(() => {
+    driver = given;
+  });
+
   it.each(LOSSES)("acknowledges nothing more after it was %s", async (_, happen, says) => {
     const store = await open();
     await enqueue(store);
@@ -150,77 +159,84 @@ describe("a SQLite file that is lost while it is open", () => {
   });
 });
 
-describe("another copy of SQLite in the process", () => {
-  it("never makes the store acknowledge what is gone after a restart", async () => {
-    const store = await open();
-    const acknowledged: string[] = [];
-    const add = async () => {
-      const job = sketchJob({}, NOW, nextId);
-      await store.jobs.enqueue([job], { now: NOW });
-      acknowledged.push(job.id);
-    };
-    await add();
-    const other = new DatabaseSync(path);
-    other.prepare("select count(*) from curfew_jobs").get();
-    other.close();
-    for (let round = 0; round < 5; round++) await add().catch(() => {});
-    await stores.pop()?.close();
-    const rows = await (await open()).jobs.load(acknowledged);
-    expect(rows.filter((row) => row === null)).toEqual([]);
-    expect(acknowledged).toHaveLength(1);
-  });
+describe.each(PAIRS)(
+  "another copy of SQLite in the process, beside $driver.name",
+  ({ driver: given, another }) => {
+    beforeEach(() => {
+      driver = given;
+    });
 
-  it("that began a new log keeps what it wrote when the store closes", async () => {
-    const store = await open();
-    await enqueue(store);
-    new DatabaseSync(path).close();
-    const other = new DatabaseSync(path);
-    other.prepare("select count(*) from curfew_jobs").get();
-    other.close();
-    const third = new DatabaseSync(path);
-    third.exec("create table theirs (a); insert into theirs values (1)");
-    await expect(enqueue(store)).rejects.toMatchObject(
-      lost(/lost its log.*openSqliteStore\(\{ database \}\)/),
-    );
-    const log = statSync(`${path}-wal`).ino;
-    await stores.pop()?.close();
-    expect(statSync(`${path}-wal`, { throwIfNoEntry: false })?.ino).toBe(log);
-    expect(third.prepare("select count(*) as n from theirs").get()).toEqual({ n: 1 });
-    third.close();
-    const handle = new Database(path);
-    expect(handle.pragma("integrity_check", { simple: true })).toBe("ok");
-    expect(handle.prepare("select count(*) from theirs").pluck().get()).toBe(1);
-    handle.close();
-  });
+    it("never makes the store acknowledge what is gone after a restart", async () => {
+      const store = await open();
+      const acknowledged: string[] = [];
+      const add = async () => {
+        const job = sketchJob({}, NOW, nextId);
+        await store.jobs.enqueue([job], { now: NOW });
+        acknowledged.push(job.id);
+      };
+      await add();
+      const other = another.open(path);
+      firstValue(other, "select count(*) from curfew_jobs");
+      other.close();
+      for (let round = 0; round < 5; round++) await add().catch(() => {});
+      await stores.pop()?.close();
+      const rows = await (await open()).jobs.load(acknowledged);
+      expect(rows.filter((row) => row === null)).toEqual([]);
+      expect(acknowledged).toHaveLength(1);
+    });
 
-  it.runIf(isLinux)("is noticed while it has the file open, before it does harm", async () => {
-    const store = await open();
-    const other = new DatabaseSync(path);
-    other.prepare("select count(*) from curfew_jobs").get();
-    passed += 1_001;
-    await expect(depthOf(store)).rejects.toMatchObject(lost(/another copy of SQLite in this process/));
-    other.close();
-  });
-
-  it.runIf(isLinux)("and every read of the file is noticed, because it drops the locks", async () => {
-    const store = await open();
-    await enqueue(store);
-    readFileSync(path);
-    passed += 1_001;
-    await expect(depthOf(store)).rejects.toMatchObject(lost(/lost its locks/));
-  });
-
-  it("is not suspected where the same copy opens and closes the file", async () => {
-    const store = await open();
-    for (let round = 0; round < 3; round++) {
-      const handle = new Database(path);
-      handle.prepare("select count(*) from curfew_jobs").get();
-      passed += 1_001;
+    it("that began a new log keeps what it wrote when the store closes", async () => {
+      const store = await open();
       await enqueue(store);
+      another.open(path).close();
+      const other = another.open(path);
+      firstValue(other, "select count(*) from curfew_jobs");
+      other.close();
+      const third = another.open(path);
+      third.exec("create table theirs (a); insert into theirs values (1)");
+      await expect(enqueue(store)).rejects.toMatchObject(
+        lost(/lost its log.*openSqliteStore\(\{ database \}\)/),
+      );
+      const log = statSync(`${path}-wal`).ino;
+      await stores.pop()?.close();
+      expect(statSync(`${path}-wal`, { throwIfNoEntry: false })?.ino).toBe(log);
+      expect(firstValue(third, "select count(*) from theirs")).toBe(1);
+      third.close();
+      const handle = driver.open(path);
+      expect(firstValue(handle, "pragma integrity_check")).toBe("ok");
+      expect(firstValue(handle, "select count(*) from theirs")).toBe(1);
       handle.close();
+    });
+
+    it.runIf(isLinux)("is noticed while it has the file open, before it does harm", async () => {
+      const store = await open();
+      const other = another.open(path);
+      firstValue(other, "select count(*) from curfew_jobs");
       passed += 1_001;
+      await expect(depthOf(store)).rejects.toMatchObject(lost(/another copy of SQLite in this process/));
+      other.close();
+    });
+
+    it.runIf(isLinux)("and every read of the file is noticed, because it drops the locks", async () => {
+      const store = await open();
       await enqueue(store);
-    }
-    expect((await depthOf(store)).available).toBe(6);
-  });
-});
+      readFileSync(path);
+      passed += 1_001;
+      await expect(depthOf(store)).rejects.toMatchObject(lost(/lost its locks/));
+    });
+
+    it("is not suspected where the same copy opens and closes the file", async () => {
+      const store = await open();
+      for (let round = 0; round < 3; round++) {
+        const handle = driver.open(path);
+        firstValue(handle, "select count(*) from curfew_jobs");
+        passed += 1_001;
+        await enqueue(store);
+        handle.close();
+        passed += 1_001;
+        await enqueue(store);
+      }
+      expect((await depthOf(store)).available).toBe(6);
+    });
+  },
+);

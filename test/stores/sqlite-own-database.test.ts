@@ -15,7 +15,6 @@ import {
   type SqliteDatabase,
   silentLogger,
 } from "../../src/index.ts";
-import { storeConformance } from "../../src/testing/index.ts";
 import { depthOf } from "../../src/testing/read-store.ts";
 
 const require = createRequire(import.meta.url);
@@ -125,7 +124,7 @@ describe.each(KINDS)("a store on a database of the user's: %s", (_kind, make) =>
 });
 
 describe("a handle of another copy of SQLite", () => {
-  const others = KINDS.slice(1);
+  const others = KINDS.filter(([kind]) => kind !== "node:sqlite");
   it.each(others)("is refused as tx, with the reason: %s", async (_kind, make) => {
     const engine = await open({ path });
     const tx = own(make);
@@ -138,7 +137,7 @@ describe("a handle of another copy of SQLite", () => {
   });
 
   it("is not one of a class that is derived from the store's own", async () => {
-    class Shop extends Database {}
+    class Shop extends DatabaseSync {}
     const engine = await open({ path });
     const tx = own((at) => new Shop(at));
     tx.exec("begin immediate");
@@ -153,30 +152,5 @@ describe("a handle of another copy of SQLite", () => {
     [{}, /pass a database of better-sqlite3 or node:sqlite/],
   ])("is not anything: %j", async (database, says) => {
     await expect(open({ database: database as unknown as SqliteDatabase })).rejects.toThrow(says);
-  });
-});
-
-describe("node:sqlite", () => {
-  let kitFolder: string;
-  let opened = 0;
-  const own: DatabaseSync[] = [];
-  beforeAll(() => {
-    kitFolder = mkdtempSync(join(tmpdir(), "curfew-node-sqlite-"));
-  });
-  afterAll(() => {
-    for (const database of own) database.close();
-    rmSync(kitFolder, { recursive: true });
-  });
-
-  storeConformance({
-    name: "sqlite on node:sqlite",
-    runner: { describe, it },
-    async open() {
-      opened += 1;
-      const database = new DatabaseSync(join(kitFolder, `${opened}.db`));
-      own.push(database);
-      const open = () => openSqliteStore({ database });
-      return { store: await open(), another: open, reopen: open };
-    },
   });
 });

@@ -1,7 +1,6 @@
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createIdSource } from "../../src/core/ids.ts";
 import type { NewJob } from "../../src/core/job/envelope.ts";
@@ -14,6 +13,7 @@ import * as statements from "../../src/stores/sqlite/statements.ts";
 import { sketchJob } from "../../src/testing/conformance/test-bed.ts";
 import { createSimSystem, openTestEngine } from "../../src/testing/index.ts";
 import { depthOf } from "../../src/testing/read-store.ts";
+import { firstValue, NODE_SQLITE, rowsOf, SQLITE_DRIVERS } from "../support/sqlite-drivers.ts";
 import { productionSystem } from "../support/system.ts";
 
 const NOW = 1_800_000_000_000;
@@ -21,6 +21,7 @@ const nextId = createIdSource(() => NOW, realSystem.fill);
 
 let folder: string;
 let path: string;
+let driver = NODE_SQLITE;
 const stores: Store[] = [];
 const handles: { close(): unknown }[] = [];
 
@@ -36,13 +37,13 @@ afterEach(async () => {
 });
 
 async function open(at = path, system: System = productionSystem): Promise<Store> {
-  const store = await openSqliteStore({ path: at, system });
+  const store = await openSqliteStore({ path: at, system, binding: driver.binding });
   stores.push(store);
   return store;
 }
 
-function rawHandle(at = path): Database.Database {
-  const handle = new Database(at);
+function rawHandle(at = path) {
+  const handle = driver.open(at);
   handles.push(handle);
   return handle;
 }
@@ -54,7 +55,11 @@ function jobs(count: number): NewJob[] {
 /** A system in which the patience of seconds is over within milliseconds. */
 const hasty: System = { ...productionSystem, monotonic: () => realSystem.monotonic() * 100 };
 
-describe("opening a SQLite file", () => {
+describe.each(SQLITE_DRIVERS)("opening a SQLite file, on $name", (given) => {
+  beforeEach(() => {
+    driver = given;
+  });
+
   it("creates a file that only its owner can read, and the files beside it", async () => {
     const before = process.umask(0);
     try {
@@ -148,8 +153,8 @@ describe("opening a SQLite file", () => {
     await stores.pop()?.close();
     const size = statSync(path).size;
     const handle = rawHandle();
-    handle.pragma("journal_mode = delete");
-    handle.close();
+    handle.exec("pragma journal_mode = delete");
+    handles.pop()?.close();
     const { openSync, writeSync, closeSync } = await import("node:fs");
     const file = openSync(path, "r+");
     writeSync(file, Buffer.alloc(size - 4_096, 0x5a), 0, size - 4_096, 4_096);
@@ -179,16 +184,19 @@ describe("opening a SQLite file", () => {
     const locked = { code: "store_failed", message: expect.stringMatching(/was locked by another program/) };
     await expect(store.jobs.enqueue(jobs(1), { now: NOW })).rejects.toMatchObject(locked);
     handle.exec("rollback");
-    handle.close();
+    handles.pop()?.close();
     await stores.pop()?.close();
     const exclusive = rawHandle();
-    exclusive.pragma("locking_mode = exclusive");
-    exclusive.exec("begin immediate; create table theirs (a); commit");
+    exclusive.exec("pragma locking_mode = exclusive; begin immediate; create table theirs (a); commit");
     await expect(open(path, hasty)).rejects.toMatchObject(locked);
   });
 });
 
-describe("a caller's own transaction", () => {
+describe.each(SQLITE_DRIVERS)("a caller's own transaction, on $name", (given) => {
+  beforeEach(() => {
+    driver = given;
+  });
+
   it("takes a job with it when it commits, and leaves nothing when it rolls back", async () => {
     const store = await open();
     const handle = rawHandle();
@@ -207,7 +215,7 @@ describe("a caller's own transaction", () => {
     const [found, nothing] = await store.jobs.load([kept.id, undone.id]);
     expect([found?.state, nothing]).toEqual(["available", null]);
     expect(await store.records.load([pauseKey("q")])).toEqual([null]);
-    expect(handle.prepare("select count(*) from orders").pluck().get()).toBe(1);
+    expect(firstValue(handle, "select count(*) from orders")).toBe(1);
   });
 
   it("is heard of when it commits, by the store that wrote into it too", async () => {
@@ -226,8 +234,8 @@ describe("a caller's own transaction", () => {
 
   it("answers in numbers where the handle is set to big integers", async () => {
     const store = await open();
-    const handle = rawHandle();
-    handle.defaultSafeIntegers(true);
+    const handle = driver.openWithBigIntegers(path);
+    handles.push(handle);
     const [job] = jobs(1) as [NewJob];
     handle.exec("begin immediate");
     await store.jobs.enqueue([job], { now: NOW, tx: handle });
@@ -245,7 +253,7 @@ describe("a caller's own transaction", () => {
     const broken = { ...bad, hasNewId: false, priority: "high" as unknown as number };
     await expect(store.jobs.enqueue([good, broken], { now: NOW, tx: handle })).rejects.toThrow();
     handle.exec("commit");
-    expect(handle.prepare("select count(*) from orders").pluck().get()).toBe(1);
+    expect(firstValue(handle, "select count(*) from orders")).toBe(1);
     expect(await store.jobs.load([good.id])).toEqual([null]);
   });
 
@@ -255,18 +263,22 @@ describe("a caller's own transaction", () => {
     await expect(enqueue({})).rejects.toThrow(/pass the better-sqlite3 or node:sqlite handle/);
     const handle = rawHandle();
     await expect(enqueue(handle)).rejects.toThrow(/begin immediate/);
-    handle.pragma("synchronous = off");
+    handle.exec("pragma synchronous = off");
     handle.exec("begin immediate");
     await expect(enqueue(handle)).rejects.toThrow(/synchronous = off.*acknowledged jobs can be lost/);
     handle.exec("rollback");
     const other = rawHandle(join(folder, "other.db"));
     other.exec("create table a (b); begin immediate");
     await expect(enqueue(other)).rejects.toThrow(/other\.db.*open it on .*curfew\.db/);
-    await expect(enqueue(new Database(":memory:"))).rejects.toThrow(/no file/);
+    await expect(enqueue(rawHandle(":memory:"))).rejects.toThrow(/no file/);
   });
 });
 
-describe("the SQLite store in its thread", () => {
+describe.each(SQLITE_DRIVERS)("the SQLite store in its thread, on $name", (given) => {
+  beforeEach(() => {
+    driver = given;
+  });
+
   it("knows its own jobs again when a call whose answer was lost is repeated", async () => {
     const store = await open();
     const batch = jobs(3);
@@ -315,7 +327,7 @@ describe("the SQLite store in its thread", () => {
     for (let round = 0; round < 1_250; round++) {
       await store.commit([{ effects: [{ enqueue: jobs(1)[0] as NewJob }] }], { now: NOW });
     }
-    expect(rawHandle().prepare("select count(*) from curfew_hints").pluck().get()).toBe(1_050);
+    expect(firstValue(rawHandle(), "select count(*) from curfew_hints")).toBe(1_050);
   });
 
   it("walks no table in what it does all day", async () => {
@@ -339,10 +351,8 @@ describe("the SQLite store in its thread", () => {
     const sweeping = [PROMOTABLE, PROMOTE, UNDECIDED, HOLD_DUE_JOBS, HOLD_DUE_RECORDS, ADMIT];
     for (const text of [...claiming, ...sweeping, PRUNABLE, PRUNE, PRUNE_EVENTS, READ_HINTS]) {
       const none = Array.from(text.matchAll(/\?/g), () => null);
-      const plan = handle.prepare(`explain query plan ${text}`).all(none) as { detail: string }[];
-      const walks = plan.filter(({ detail }) =>
-        /^SCAN (curfew_jobs|j|curfew_done|curfew_records)$/.test(detail),
-      );
+      const plan = rowsOf(handle, `explain query plan ${text}`, none).map((row) => String(row.at(-1)));
+      const walks = plan.filter((detail) => /^SCAN (curfew_jobs|j|curfew_done|curfew_records)$/.test(detail));
       expect(walks, text).toEqual([]);
     }
   });

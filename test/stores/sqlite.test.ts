@@ -6,10 +6,11 @@ import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { compareStores } from "../../src/testing/compare-stores.ts";
 import { storeConformance } from "../../src/testing/index.ts";
+import { SQLITE_DRIVERS } from "../support/sqlite-drivers.ts";
 import { productionSystem } from "../support/system.ts";
 
-/** A sample that is new on each run; `npm run test:long` compares 300. */
-const SEEDS = Number(process.env.CURFEW_HISTORIES ?? 12);
+/** A sample for each driver that is new on each run; `npm run test:long` compares 300. */
+const SEEDS = Number(process.env.CURFEW_HISTORIES ?? 6);
 const STEPS = 200;
 
 let folder: string;
@@ -26,17 +27,19 @@ function freshPath(): string {
   return join(folder, `${opened}.db`);
 }
 
-storeConformance({
-  name: "sqlite",
-  runner: { describe, it },
-  async open() {
-    const path = freshPath();
-    const open = () => openSqliteStore({ path, system: productionSystem });
-    return { store: await open(), another: open, reopen: open };
-  },
-});
+for (const { name, binding } of SQLITE_DRIVERS) {
+  storeConformance({
+    name: `sqlite on ${name}`,
+    runner: { describe, it },
+    async open() {
+      const path = freshPath();
+      const open = () => openSqliteStore({ path, system: productionSystem, binding });
+      return { store: await open(), another: open, reopen: open };
+    },
+  });
+}
 
-describe("the sqlite store beside the memory store", () => {
+describe.each(SQLITE_DRIVERS)("the sqlite store on $name beside the memory store", ({ binding }) => {
   const firstSeed = Number(process.env.CURFEW_TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
   it(
     `answers ${SEEDS} random histories alike (CURFEW_TEST_SEED=${firstSeed})`,
@@ -46,7 +49,7 @@ describe("the sqlite store beside the memory store", () => {
           seed,
           steps: STEPS,
           model: async () => createMemoryStore({ clock: () => 0 }),
-          subject: () => openSqliteStore({ path: freshPath(), system: productionSystem }),
+          subject: () => openSqliteStore({ path: freshPath(), system: productionSystem, binding }),
         });
       }
     },

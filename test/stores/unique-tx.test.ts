@@ -1,15 +1,15 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import Database from "better-sqlite3";
+import { DatabaseSync } from "node:sqlite";
 import pg from "pg";
 import { afterEach, describe, expect, inject, it } from "vitest";
-import { defineJob, type Engine, openEngine, silentLogger } from "../../src/index.ts";
+import { defineJob, type Engine, openEngine, silentLogger, type Transaction } from "../../src/index.ts";
 import { createDatabase } from "../postgres.ts";
 
 interface Bed {
   readonly engine: Engine;
-  readonly tx: unknown;
+  readonly tx: Transaction;
   run(sql: string): Promise<unknown>;
 }
 
@@ -24,7 +24,7 @@ const BEDS: Record<string, () => Promise<Bed>> = {
     const path = join(folder, "jobs.db");
     closers.push(() => rm(folder, { recursive: true }));
     const engine = await openEngine({ store: `sqlite:${path}`, logger: silentLogger });
-    const tx = new Database(path);
+    const tx = new DatabaseSync(path);
     closers.push(async () => tx.close());
     return { engine, tx, run: async (sql) => tx.exec(sql) };
   },

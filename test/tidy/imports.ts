@@ -13,8 +13,10 @@ const ALLOWED: Record<string, readonly string[]> = {
   server: ["core", "ports", "ojs", "engine"],
   client: ["core", "ports", "ojs", "engine", "sandbox"],
   "open.ts": ["core", "ports", "engine", "stores", "sandbox"],
+  // Reads other job systems and writes through an engine that it is given.
+  migrate: ["core", "ports", "engine"],
   demo: ["core", "ports", "engine", "sandbox"],
-  cli: ["core", "ports", "engine/runtime", "open.ts", "server", "client", "demo", "tracing.ts"],
+  cli: ["core", "ports", "engine/runtime", "open.ts", "server", "client", "demo", "migrate", "tracing.ts"],
   // A program for the browser: all that it knows of the server it learns over HTTP.
   dashboard: [],
   testing: ["core", "ports", "engine", "stores/memory"],

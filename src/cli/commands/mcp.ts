@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { ifMissing } from "../../core/load-package.ts";
 import { withPage, withTarget } from "../declare.ts";
 import { act, type TargetContext } from "../run-command.ts";
 import { packageVersion } from "../version.ts";
@@ -42,7 +43,9 @@ const INSTRUCTIONS = [
 
 async function serve({ target, signal }: TargetContext, options: McpOptions): Promise<void> {
   const { McpSession } = await import("../mcp/session.ts");
-  const { callTool, toolDescriptions } = await import("../mcp/tools.ts");
+  const { callTool, toolDescriptions } = await import("../mcp/tools.ts").catch(
+    ifMissing("zod", "curfew mcp"),
+  );
   const context = { target, hidePayloads: options.hidePayloads === true };
   const session = new McpSession(
     {

@@ -1,4 +1,5 @@
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
+import { ENGINES } from "../../migrate/open-source.ts";
 import { withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
 import {
@@ -16,6 +17,7 @@ import { paint, printable } from "../output/paint.ts";
 import type { Progress } from "../output/progress.ts";
 import { act, type TargetContext } from "../run-command.ts";
 import type { Fields, Query } from "../target.ts";
+import { type EngineImportOptions, importFromEngine, refuseEngineOptions } from "./import-engine.ts";
 
 const EXPORT = "/ojs/v1/admin/export";
 const IMPORT = "/ojs/v1/admin/import";
@@ -103,29 +105,49 @@ function leftOutText(leftOut: Readonly<Record<string, number>>): string {
 
 const jobs = (count: number) => `${count} ${count === 1 ? "job" : "jobs"}`;
 
-interface ImportOptions {
-  readonly dryRun?: boolean;
-  readonly reason?: string;
-}
+type ImportOptions = EngineImportOptions;
 
 export function registerImport(command: Command): void {
   command
     .description(
-      "Store the jobs of an export. Jobs with a known id are left alone, so it can be stopped and repeated.",
+      "Store the jobs of an export, or move the jobs of pg-boss, graphile-worker or BullMQ. It can be stopped and repeated: known jobs are left alone.",
     )
     .argument("[file]", "what export wrote; - or nothing reads standard input", "-");
   withTarget(command)
-    .option("--dry-run", "check every line and look for known ids, and store nothing")
+    .option("--dry-run", "check everything and look for known ids, and change nothing")
     .option("--reason <text>", "why, for the audit");
+  withEngine(command);
   withPage(command, {
     examples: [
       ["import jobs.jsonl --dry-run", "what would be stored, and which lines are wrong"],
       ["import jobs.jsonl --store postgres://localhost/app", "store it"],
+      [
+        "import --from pg-boss --source postgres://localhost/app --dry-run",
+        "what would be moved, and what cannot be",
+      ],
+      ["import --from bullmq --source redis://localhost --only mail", "move one queue"],
     ],
-    json: '{"dry_run","created","exists","duplicate","invalid","is_complete","errors":[{"line","message"}]}; the first 100 errors',
-    more: `A job keeps its id, its deadlines and its attempts. A dry run does not look up unique keys. ${GUIDE}`,
+    json: '{"dry_run","created","exists","duplicate","invalid","is_complete","errors":[{"line","message"}]}, the first 100 errors; with --from {"dry_run","moved","known","crons","active","refused":[{"reason","says","count","examples"}],"changed":[…],"notes","is_atomic","is_complete"}',
+    more: `A job keeps its id, its deadlines and its attempts. A dry run does not look up unique keys. ${GUIDE}\nWith --from, jobs are removed from the old system as they are stored. docs/guides/from-pg-boss.md,\nfrom-graphile-worker.md and from-bullmq.md say what is carried over.`,
   });
   act<ImportOptions>(command, importJobs);
+}
+
+/** The options for jobs of another job system. */
+function withEngine(command: Command): void {
+  const each = (value: string, list: readonly string[] = []) => [...list, value];
+  command
+    .addOption(new Option("--from <system>", "move the jobs of this job system").choices(ENGINES))
+    .addOption(
+      new Option("--source <address>", "its database: postgres://… or redis://…").env("CURFEW_IMPORT_SOURCE"),
+    )
+    .option("--schema <name>", "its schema (default: pgboss or graphile_worker)")
+    .option("--prefix <text>", "the prefix of BullMQ's keys (default: bull)")
+    .option("--crontab <file>", "the crontab of graphile-worker")
+    .option("--only <name>", "only this queue, or task of graphile-worker; may be repeated", each)
+    .option("--rename <old=new>", "the type for jobs of this name; may be repeated", each)
+    .option("--into <queue>", "the queue for all jobs")
+    .option("--partial", "end with 0 although something was left out");
 }
 
 interface Line {
@@ -226,6 +248,8 @@ async function importJobs(
   options: ImportOptions,
   words: readonly string[],
 ): Promise<void> {
+  if (options.from !== undefined) return importFromEngine(context, options, words[0] as string);
+  refuseEngineOptions(options);
   const { output, signal } = context;
   const isDry = options.dryRun === true;
   const done = await output.during(isDry ? "checking" : "importing", async (progress) => {

@@ -41,7 +41,7 @@ export interface CallPolicy {
   readonly retryFit: "full" | "any";
 }
 
-export const BUILT_IN_CALL: CallPolicy = {
+const BUILT_IN_CALL: CallPolicy = {
   attempt: 30_000,
   total: null,
   grace: 0,

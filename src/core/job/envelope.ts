@@ -5,6 +5,7 @@ import { checkLimitKey, type KeyedLimit, type LimitOptions, parseLimit } from ".
 import { keysOf } from "../option-keys.ts";
 import { type Json, toJsonText, validate } from "../schema.ts";
 import { checkInstant, type Duration, type Instant, type InstantInput } from "../time.ts";
+import type { Transaction } from "../transaction.ts";
 import { fixBudgets, type StoredBudgets, startOf } from "./budgets.ts";
 import { waitingWake } from "./deadlines.ts";
 import {
@@ -54,10 +55,9 @@ export interface EnqueueOptions extends PolicyOptions {
   /** Do not inherit the deadline of the job that enqueues this one (SEMANTICS 4.7). */
   readonly detach?: boolean;
   /**
-   * The caller's transaction on the same database (a `pg` client, a better-sqlite3 handle). The job exists if and
-   * only if that transaction commits.
+   * Your open transaction on the same database: of `pg`, an ORM, or SQLite. The job exists if and only if it commits.
    */
-  readonly tx?: unknown;
+  readonly tx?: Transaction;
 }
 
 /** The job, and whether its id or unique key was already known. */

@@ -16,9 +16,13 @@ export interface ImportedJob {
 /**
  * The job of a line. A job that has documents or has ended is stored as a scheduled job that nothing wakes, and
  * completed in a second write. An import that is killed between the two leaves the mark `importing`, by which the next
- * one finds it.
+ * one finds it. With `inTwoSteps` every job is stored so: the second write can then hold more than the job.
  */
-export function importedJob({ row, dueAt, uniqueKey }: ParsedLine, now: Instant): ImportedJob {
+export function importedJob(
+  { row, dueAt, uniqueKey }: ParsedLine,
+  now: Instant,
+  inTwoSteps = false,
+): ImportedJob {
   const image = isTerminal(row.state) ? endedImage(row, dueAt) : waitingAgain(row, dueAt, now);
   const documents: JobDocuments = {
     options: row.options,
@@ -29,6 +33,7 @@ export function importedJob({ row, dueAt, uniqueKey }: ParsedLine, now: Instant)
     result: row.result,
   };
   const isWhole =
+    !inTwoSteps &&
     !isTerminal(row.state) &&
     (row.policy ?? row.errors ?? row.progress ?? row.checkpoint ?? row.result) === null;
   const job = {

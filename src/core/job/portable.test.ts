@@ -66,7 +66,7 @@ describe("the options of an enqueue that travel", () => {
   });
 
   it("are refused where they are written", () => {
-    expect(() => portableOptions({ tx: {} })).toThrow("options.tx");
+    expect(() => portableOptions({ tx: {} as never })).toThrow("options.tx");
     expect(() => portableOptions({ delay: "soon" as never })).toThrow("options.delay");
     expect(() => portableOptions({ later: true } as never)).toThrow("options.later");
     expect(() => portableOptions({ meta: { at: new Date(0) as never } })).toThrow("options.meta.at");

@@ -56,7 +56,7 @@ describe("SEMANTICS 7.4: one step is one commit", () => {
     const other = sagaThat(() => undefined, { type: "other" });
     const wrong: [Act, string][] = [
       [(saga) => saga.enqueue(charge, { cents: "5" } as never), "invalid_payload"],
-      [(saga) => saga.enqueue(charge, { cents: 5 }, { tx: {} }), "invalid_option"],
+      [(saga) => saga.enqueue(charge, { cents: 5 }, { tx: {} as never }), "invalid_option"],
       [(saga) => saga.send({} as typeof other, "placed", {} as never), "invalid_saga"],
       [(saga) => saga.send(other, "shipped" as "placed", {} as never), "unknown_message"],
       [(saga) => saga.send(other, "placed", { orderId: "", cents: 1 }), "invalid_correlation"],

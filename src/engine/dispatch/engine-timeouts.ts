@@ -50,9 +50,17 @@ export type TimeoutMetrics = TimeoutCounts & DispatchCounts;
 export class EngineTimeouts extends Timeouts {
   readonly #context: EngineContext;
   readonly #dispatcher: Dispatcher;
+  readonly #assertServes: () => void;
+  readonly #fresh: () => Promise<void> | undefined;
 
-  constructor(context: EngineContext, dispatcher: Dispatcher) {
-    super({ ...context, timeouts: context.store.timeouts });
+  constructor(
+    context: EngineContext,
+    dispatcher: Dispatcher,
+    { assertServes, fresh }: { assertServes: () => void; fresh: () => Promise<void> | undefined },
+  ) {
+    super({ ...context, timeouts: context.store.timeouts, fresh });
+    this.#assertServes = assertServes;
+    this.#fresh = fresh;
     this.#context = context;
     this.#dispatcher = dispatcher;
   }
@@ -60,6 +68,7 @@ export class EngineTimeouts extends Timeouts {
   /** Handles the timeouts of a destination in this process, at least once each: their id shows repeats. */
   serve(destination: string, handler: TimeoutHandler, options: ServeOptions = {}): ServedDestination {
     refuseUnknownKeys(options, "options", ["concurrency"]);
+    this.#assertServes();
     if (typeof handler !== "function") throw refuse("invalid_option", "handler", handler, "pass a function");
     if (destination === JOB_DESTINATION || destination.startsWith("saga:")) {
       const fix = "use another name: every engine serves job timeouts itself, and host() serves sagas";
@@ -80,6 +89,7 @@ export class EngineTimeouts extends Timeouts {
     options: EnqueueLaterOptions,
   ): Promise<TimeoutId> {
     const { dueAt, key, ...enqueueOptions } = options;
+    await this.#fresh();
     const { clock, nextId, store, documentLimit } = this.#context;
     const now = clock.now();
     const when = parseWhen(dueAt, clock.anchor(), "options.dueAt");

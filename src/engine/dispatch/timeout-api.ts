@@ -8,6 +8,7 @@ import {
   parseInstant,
 } from "../../core/time.ts";
 import { ConcurrencyError, checkText, type Owner, type TimeoutId } from "../../core/timeout/timeout.ts";
+import type { Transaction } from "../../core/transaction.ts";
 import { BATCH_LIMIT } from "../../ports/store.ts";
 import {
   CLAIM_BATCH,
@@ -30,6 +31,8 @@ export interface TimeoutsDeps {
   readonly clock: { now(): Instant; anchor(): Instant; upper(): Instant };
   readonly nextId: () => string;
   readonly documentLimit?: number;
+  /** Resolves when the clock was read recently enough. */
+  readonly fresh?: () => Promise<void> | undefined;
 }
 
 export interface LeaseSettings {
@@ -78,7 +81,7 @@ export class Timeouts {
   /** Stores a timeout and returns its id once durable. A known id is refused; a known key replaces its timeout. */
   async insert(
     timeout: TimeoutInput,
-    options: CallOptions & { readonly tx?: unknown } = {},
+    options: CallOptions & { readonly tx?: Transaction } = {},
   ): Promise<TimeoutId> {
     const [id] = await this.insertMany([timeout], options);
     return id as TimeoutId;
@@ -87,10 +90,11 @@ export class Timeouts {
   /** Stores many timeouts. If an id exists, the others are stored and an error names that id. */
   async insertMany(
     inputs: readonly TimeoutInput[],
-    options: CallOptions & { readonly tx?: unknown } = {},
+    options: CallOptions & { readonly tx?: Transaction } = {},
   ): Promise<TimeoutId[]> {
-    const { timeouts, clock, nextId, documentLimit } = this.#deps;
+    const { timeouts, clock, nextId, documentLimit, fresh } = this.#deps;
     checkCall(options, ["tx"]);
+    await fresh?.();
     const [now, anchor] = [clock.now(), clock.anchor()];
     const added = inputs.map((input) => newTimeout(input, anchor, nextId, documentLimit));
     for (let from = 0; from < added.length; from += BATCH_LIMIT) {
@@ -184,7 +188,7 @@ export class Timeouts {
    * Cancels timeouts by id, key or saga. A `pending` one will never be handled. A `leased` one may be in its handler; a
    * saga's handler never commits then.
    */
-  async cancel(which: Which, options: CallOptions & { readonly tx?: unknown } = {}): Promise<Revoked> {
+  async cancel(which: Which, options: CallOptions & { readonly tx?: Transaction } = {}): Promise<Revoked> {
     checkCall(options, ["tx"]);
     const { timeouts, clock } = this.#deps;
     const { tx } = options;

@@ -25,18 +25,24 @@ import { QueueFullError } from "./queue-full-error.ts";
 import { traced } from "./trace-enqueue.ts";
 import type { UniqueJobs } from "./unique-jobs.ts";
 
+interface Calls {
+  readonly assertOpen: () => void;
+  /** Resolves when the settings are new enough. Undefined if they are. */
+  readonly fresh: () => Promise<void> | undefined;
+}
+
 /** Checks enqueues and passes them to the intake, or to the caller's transaction. */
 export class Enqueuer {
   readonly #context: EngineContext;
   readonly #intake: Intake;
   readonly #unique: UniqueJobs;
-  readonly #assertOpen: () => void;
+  readonly #calls: Calls;
 
-  constructor(context: EngineContext, intake: Intake, unique: UniqueJobs, assertOpen: () => void) {
+  constructor(context: EngineContext, intake: Intake, unique: UniqueJobs, calls: Calls) {
     this.#context = context;
     this.#intake = intake;
     this.#unique = unique;
-    this.#assertOpen = assertOpen;
+    this.#calls = calls;
   }
 
   async enqueue<Input>(
@@ -46,7 +52,9 @@ export class Enqueuer {
     parent: JobRow | undefined,
   ): Promise<JobHandle<unknown>> {
     // A handler that finishes while the engine drains may still enqueue.
-    if (!parent) this.#assertOpen();
+    if (!parent) this.#calls.assertOpen();
+    const stale = this.#calls.fresh();
+    if (stale) await stale;
     const { tracing } = this.#context;
     if (!tracing) return this.#enqueueOne(definition, payload, options, parent);
     assertDefinition(definition, "definition");
@@ -78,7 +86,9 @@ export class Enqueuer {
     payloads: readonly Input[],
     options: Omit<EnqueueOptions, "id"> | undefined,
   ): Promise<JobHandle<unknown>[]> {
-    this.#assertOpen();
+    this.#calls.assertOpen();
+    const stale = this.#calls.fresh();
+    if (stale) await stale;
     checkMany(payloads, options);
     const { tracing } = this.#context;
     if (!tracing) return this.#enqueueAll(definition, payloads, options);

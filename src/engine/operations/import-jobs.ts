@@ -1,14 +1,16 @@
 import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { UUID } from "../../core/ids.ts";
+import type { NewJob } from "../../core/job/envelope.ts";
 import { type ImportedJob, importedJob } from "../../core/job/import-job.ts";
-import { fenceSalt, type JobId, type JobRow } from "../../core/job/job.ts";
+import { type Fence, fenceSalt, type JobId, type JobRow } from "../../core/job/job.ts";
 import { type ParsedLine, parseLine } from "../../core/job/job-line.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import { holderRecord, holdersIn, type UniqueHolder } from "../../core/job/unique-holders.ts";
 import { parseInstant } from "../../core/time.ts";
 import { BATCH_LIMIT, type Enqueued, NAME_LIMIT, type RecordKey, type Unit } from "../../ports/store.ts";
-import { commitUnits, STALE_TRIES, tooManyChanges } from "../commit/commit.ts";
+import { changeRecord, commitUnits, STALE_TRIES, tooManyChanges } from "../commit/commit.ts";
+import { recordKind } from "../commit/records.ts";
 import type { EngineContext } from "../context.ts";
 import { UNIQUE } from "../enqueue/unique-keys.ts";
 import { auditEffects } from "../events/audit-log.ts";
@@ -19,7 +21,22 @@ export interface ImportOptions {
   readonly dryRun?: boolean;
   /** Who imports: each call that adds jobs leaves an entry in the audit. */
   readonly by?: By;
+  /** The caller's transaction on the database of the store: the jobs exist if and only if it commits. */
+  readonly tx?: unknown;
+  /**
+   * Remembers the ids under this name before the jobs may run, until a call names them in `forget`. A remembered job is
+   * answered `exists`, even if it has ended and was deleted. For a caller that removes the jobs from another system
+   * after this call: if it dies in between, repeating both adds nothing twice.
+   */
+  readonly remember?: string;
+  /** Ids remembered under that name that the other system no longer has. */
+  readonly forget?: readonly JobId[];
 }
+
+/** Ids of imported jobs that another system may still have, by the name of that system. */
+const IMPORTED = recordKind<readonly JobId[]>("imported");
+/** Beyond this the oldest ids are forgotten: those of a batch that was never repeated. */
+const MOST_REMEMBERED = 10_000;
 
 /**
  * What became of a line, in the order of the lines. `exists`: a job with this id is there, and nothing was changed.
@@ -35,6 +52,8 @@ interface Job {
   readonly index: number;
   readonly parsed: ParsedLine;
   readonly made: ImportedJob;
+  /** The fence with which it is added. */
+  readonly fence: Fence;
 }
 
 interface Key {
@@ -47,11 +66,13 @@ interface Key {
 export async function importLines(
   context: EngineContext,
   lines: readonly unknown[],
-  { dryRun = false, by }: ImportOptions,
+  options: ImportOptions,
 ): Promise<ImportedLine[]> {
+  const { dryRun = false, by, tx, remember, forget = [] } = options;
   if (!Array.isArray(lines) || lines.length > BATCH_LIMIT)
     throw refuse("invalid_option", "lines", lines.length, `pass a list of at most ${BATCH_LIMIT} lines`);
   if (by !== undefined) parseBy(by);
+  if (remember !== undefined && forget.length > 0) await changeMemory(context, remember, [], forget);
   const results: ImportedLine[] = [];
   const jobs: Job[] = [];
   const keys: Key[] = [];
@@ -61,14 +82,16 @@ export async function importLines(
       if ((line as { kind?: unknown } | null)?.kind === "unique") keys.push({ index, ...parseKey(line) });
       else {
         const parsed = parseLine(line, "job", context.documentLimit);
-        jobs.push({ index, parsed, made: importedJob(parsed, now) });
+        const made = importedJob(parsed, now, remember !== undefined);
+        jobs.push({ index, parsed, made, fence: fenceSalt(context.random) });
       }
     } catch (error) {
       if (!(error instanceof CurfewError)) throw error;
       results[index] = { status: "invalid", id: idOf(line), message: error.message };
     }
   }
-  await (dryRun ? lookUp(context, jobs, results) : storeJobs(context, jobs, results));
+  const unknown = remember === undefined ? jobs : await withoutDone(context, remember, jobs, results);
+  await (dryRun ? lookUp(context, unknown, results) : storeJobs(context, unknown, results, options));
   for (const key of keys) {
     if (!dryRun) await storeKey(context, key);
     results[key.index] = { status: "created", id: null };
@@ -82,9 +105,41 @@ export async function importLines(
       { details: { jobs: added } },
       context.clock.now(),
     );
-    await commitUnits(context, [{ effects }]);
+    await commitUnits(context, [{ effects }], { tx });
   }
   return results;
+}
+
+async function changeMemory(
+  context: EngineContext,
+  name: string,
+  add: readonly JobId[],
+  forget: readonly JobId[],
+): Promise<void> {
+  const gone = new Set(forget);
+  await changeRecord(context, "import", IMPORTED, name, (known) => {
+    const ids = new Set([...(known ?? []), ...add].filter((id) => !gone.has(id)));
+    if (ids.size === 0) return known && { body: null };
+    return { body: [...ids].slice(-MOST_REMEMBERED) };
+  });
+}
+
+/** A remembered id was stored. If it is gone, or no longer marked as being imported, nothing is left to do for it. */
+async function withoutDone(
+  { store }: EngineContext,
+  name: string,
+  jobs: readonly Job[],
+  results: ImportedLine[],
+): Promise<readonly Job[]> {
+  const remembered = new Set((await IMPORTED.load(store, name))?.body);
+  const known = jobs.filter(({ parsed }) => remembered.has(parsed.id));
+  const rows = await rowsOf(
+    store,
+    known.map(({ parsed }) => parsed.id),
+  );
+  const done = new Set(known.filter(({ parsed }) => !rows.get(parsed.id)?.isImporting));
+  for (const { index, parsed } of done) results[index] = { status: "exists", id: parsed.id };
+  return jobs.filter((job) => !done.has(job));
 }
 
 function idOf(line: unknown): string | null {
@@ -130,14 +185,19 @@ async function storeJobs(
   context: EngineContext,
   jobs: readonly Job[],
   results: ImportedLine[],
+  options: ImportOptions,
 ): Promise<void> {
   if (jobs.length === 0) return;
   const answers = await enqueueAll(
     context,
-    jobs.map(({ made }) => made.job),
+    jobs.map(({ made, fence }) => ({ ...made.job, fence })),
+    options,
   );
-  await storeWithoutKey(context, jobs, answers);
-  const completed = await complete(context, jobs, answers);
+  await storeWithoutKey(context, jobs, answers, options);
+  const stored = jobs.filter((_, at) => typeof answers[at] === "string").map(({ parsed }) => parsed.id);
+  if (options.remember !== undefined && stored.length > 0)
+    await changeMemory(context, options.remember, stored, []);
+  const completed = await complete(context, jobs, answers, options);
   for (const [at, { index, parsed }] of jobs.entries()) {
     const answer = answers[at] as Enqueued;
     const { id } = parsed;
@@ -155,14 +215,11 @@ async function storeJobs(
 
 /** Bounds of queues are not applied: the jobs were accepted once. */
 function enqueueAll(
-  { store, clock, random }: EngineContext,
-  jobs: readonly ImportedJob["job"][],
+  { store, clock }: EngineContext,
+  jobs: readonly NewJob[],
+  { tx }: ImportOptions,
 ): Promise<Enqueued[]> {
-  const now = clock.now();
-  return store.jobs.enqueue(
-    jobs.map((job) => ({ ...job, fence: fenceSalt(random) })),
-    { now },
-  );
+  return store.jobs.enqueue(jobs, { now: clock.now(), tx });
 }
 
 /** An ended job holds no key. If a live job has it, the ended one is stored without: it could not take it back. */
@@ -170,16 +227,18 @@ async function storeWithoutKey(
   context: EngineContext,
   jobs: readonly Job[],
   answers: Enqueued[],
+  options: ImportOptions,
 ): Promise<void> {
-  const again = jobs.flatMap(({ parsed, made }, at) => {
+  const again = jobs.flatMap(({ parsed, made, fence }, at) => {
     if (typeof answers[at] !== "object" || !isTerminal(parsed.row.state)) return [];
     const { uniqueKey: _key, ...job } = made.job;
-    return [{ at, job }];
+    return [{ at, job: { ...job, fence } }];
   });
   if (again.length === 0) return;
   const given = await enqueueAll(
     context,
     again.map(({ job }) => job),
+    options,
   );
   for (const [index, { at }] of again.entries()) answers[at] = given[index] as Enqueued;
 }
@@ -189,24 +248,29 @@ async function complete(
   context: EngineContext,
   jobs: readonly Job[],
   answers: readonly Enqueued[],
+  { tx }: ImportOptions,
 ): Promise<ReadonlySet<JobId>> {
-  const open = jobs.filter(({ made }, at) => made.completion !== null && typeof answers[at] === "string");
+  const open = jobs.flatMap((job, at) =>
+    job.made.completion !== null && typeof answers[at] === "string" ? [{ ...job, answer: answers[at] }] : [],
+  );
+  // Jobs that were just added need not be read: nothing writes them while they are marked. Inside the caller's
+  // transaction they could not be read.
+  const known = open.filter(({ answer }) => answer !== "created");
   const rows = await rowsOf(
     context.store,
-    open.map(({ parsed }) => parsed.id),
+    known.map(({ parsed }) => parsed.id),
   );
   const units = new Map<JobId, Unit>();
-  for (const {
-    parsed: { id },
-    made,
-  } of open) {
-    const row = rows.get(id);
-    if (!row?.isImporting || made.completion === null) continue;
-    const job = { id, fence: row.fence, rev: row.rev, ...made.completion };
+  for (const { parsed, made, fence, answer } of open) {
+    const { id, row } = parsed;
+    const stored = answer === "created" ? { fence, rev: 0 } : rows.get(id);
+    if (stored === undefined || made.completion === null) continue;
+    if ("isImporting" in stored && !stored.isImporting) continue;
+    const job = { id, fence: stored.fence, rev: stored.rev, ...made.completion };
     const isReady = made.completion.image.state === "available";
     units.set(id, isReady ? { job, effects: [{ ready: row.queue }] } : { job });
   }
-  const outcomes = await commitUnits(context, [...units.values()]);
+  const outcomes = await commitUnits(context, [...units.values()], { tx });
   return new Set([...units.keys()].filter((_id, index) => outcomes[index]?.ok));
 }
 

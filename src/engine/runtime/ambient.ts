@@ -23,8 +23,3 @@ export function currentAmbient(): Ambient | undefined {
 export function runInside<Value>(ambient: Ambient, call: () => Value): Value {
   return storage ? storage.run(ambient, call) : call();
 }
-
-/** Runs the call as if no handler ran around it. */
-export function runOutside<Value>(call: () => Value): Value {
-  return storage ? storage.exit(call) : call();
-}

@@ -43,6 +43,8 @@ export class EngineClock {
   #ahead = { by: 0, at: 0 };
   #lastNow = 0;
   #isSampling = false;
+  /** Whether it is read again only when somebody asks for the time. */
+  #readsWhenUsed = false;
   #lastWallOffset: number;
   readonly #sleptAtOpen: number;
   #slept = 0;
@@ -58,13 +60,18 @@ export class EngineClock {
   }
 
   /** Reads the store's clock first, so that `now` is always based on a reading. */
-  static async open(system: System, store: Pick<Store, "clock">): Promise<EngineClock> {
+  static async open(
+    system: System,
+    store: Pick<Store, "clock">,
+    reads: "always" | "when-used" = "always",
+  ): Promise<EngineClock> {
     const clock = new EngineClock(system, store);
     for (let samples = 0; samples < OPEN_SAMPLES; samples++) {
       await clock.sample();
       if (!clock.isWide) break;
     }
-    clock.#rearm();
+    if (reads === "always") clock.#rearm();
+    else clock.#readsWhenUsed = true;
     return clock;
   }
 
@@ -78,6 +85,8 @@ export class EngineClock {
   /** The earliest time that it may be now. It decides what is due, so that nothing fires early. */
   now(): Instant {
     const monotonic = this.#system.monotonic();
+    if (this.#readsWhenUsed && monotonic - this.#bounds.at > SAMPLE_EVERY && !this.#isSampling)
+      this.sample().catch(() => {});
     const at = Math.floor(monotonic + this.#lowerAt(monotonic) - this.#aheadBy(monotonic));
     if (at > this.#lastNow) this.#lastNow = at;
     return this.#lastNow;

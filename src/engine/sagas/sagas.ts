@@ -3,6 +3,7 @@ import type { NewJob } from "../../core/job/envelope.ts";
 import { identityText, prepareMessage } from "../../core/saga/message.ts";
 import { type AnySaga, planOf, type SagaPlan } from "../../core/saga/saga.ts";
 import type { NewTimeout } from "../../core/timeout/timeout.ts";
+import type { Transaction } from "../../core/transaction.ts";
 import { BATCH_LIMIT, type RecordKey, type RecordRow } from "../../ports/store.ts";
 import { checkTx } from "../commit/check-tx.ts";
 import type { EngineContext } from "../context.ts";
@@ -19,8 +20,8 @@ import type { StepContext } from "./saga-runner.ts";
 export interface MessageOptions {
   /** The sender's id for the message: a message that is sent again with it is handled once. */
   readonly id?: string;
-  /** The caller's transaction on the same database: the message exists if and only if it commits. */
-  readonly tx?: unknown;
+  /** Your open transaction on the same database. The message exists if and only if it commits. */
+  readonly tx?: Transaction;
 }
 
 /** Sagas that this process handles until `close`. */

@@ -85,6 +85,11 @@ export class Statistics {
     return FLUSH_EVERY * idlePollFactor;
   }
 
+  /** Writes the counts. */
+  flush(): Promise<void> {
+    return this.#writer.flush();
+  }
+
   /** Stops the loop and writes the last counts. */
   async stop(): Promise<void> {
     await this.loop.stop();

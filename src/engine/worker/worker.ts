@@ -3,6 +3,7 @@ import { decide } from "../../core/job/decide.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import type { JobEvent } from "../../core/job/job-events.ts";
 import { jittered } from "../../core/pace.ts";
+import type { Random } from "../../core/random.ts";
 import type { Json } from "../../core/schema.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import type { BeatAnswer } from "../../ports/store.ts";
@@ -308,4 +309,11 @@ export class Worker
     this.#markTimer?.cancel();
     this.#onClosed(this);
   }
+}
+
+/** Starts with a random worker: a worker without the processor must not get the jobs first each time. */
+export function notifyWorkers(workers: readonly Worker[], queue: string, random: Random): void {
+  const first = Math.floor(random() * workers.length);
+  for (let offset = 0; offset < workers.length; offset++)
+    workers[(first + offset) % workers.length]?.notify(queue);
 }

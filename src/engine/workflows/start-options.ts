@@ -2,6 +2,7 @@ import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { UUID } from "../../core/ids.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
 import { type Duration, type Instant, parseDuration } from "../../core/time.ts";
+import type { Transaction } from "../../core/transaction.ts";
 import type { WorkflowRecord } from "../../core/workflow/workflow-record.ts";
 import { parentOf } from "../attempt/attempt-scope.ts";
 import type { AttemptContext } from "../attempt/processor.ts";
@@ -21,8 +22,8 @@ export interface WorkflowOptions {
    * that a handler enqueues (SEMANTICS 4.7).
    */
   readonly parent?: Pick<AttemptContext, "id">;
-  /** The caller's transaction: the workflow exists if and only if it commits. */
-  readonly tx?: unknown;
+  /** Your open transaction: the workflow exists if and only if it commits. */
+  readonly tx?: Transaction;
 }
 
 export interface ParsedOptions {

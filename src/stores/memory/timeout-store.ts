@@ -1,3 +1,4 @@
+import { refuse } from "../../core/errors.ts";
 import { checkTimeout } from "../../core/timeout/timeout.ts";
 import type { TimeoutStore } from "../../ports/timeouts.ts";
 import { checkBatch, checkLimit } from "../check-batch.ts";
@@ -23,8 +24,9 @@ export function createTimeoutStore(
       assertOpen();
       return table.reap(now);
     },
-    async cancel(which, { now }) {
+    async cancel(which, { now, tx }) {
       assertOpen();
+      refuseTx(tx);
       return table.cancel(which, now);
     },
     async load(ids) {
@@ -72,7 +74,8 @@ function createWrites(
     return answers;
   };
   return {
-    async insert(timeouts, { now }) {
+    async insert(timeouts, { now, tx }) {
+      refuseTx(tx);
       for (const timeout of timeouts) checkTimeout(timeout);
       return each(timeouts, "timeouts", (timeout, hints) => {
         const answer = table.insert(timeout);
@@ -109,4 +112,15 @@ function createWrites(
       return moved.filter(Boolean).length;
     },
   };
+}
+
+/** A timeout that stays after the rollback of its transaction would be a surprise. */
+function refuseTx(tx: unknown): void {
+  if (tx === undefined) return;
+  throw refuse(
+    "invalid_option",
+    "options.tx",
+    typeof tx,
+    "the memory store has no transactions to join: leave it out",
+  );
 }

@@ -30,6 +30,8 @@ export interface ConnectionContext {
   readonly bind: SchemaBinding;
   readonly system: Pick<System, "after">;
   readonly peers: Peers;
+  /** Whether each transaction may run in another session of the server. */
+  readonly isPooled?: boolean;
 }
 
 export interface ConnectionOptions extends ConnectionContext {
@@ -103,7 +105,7 @@ export class Connection implements Runner {
   /** All or nothing: if `work` throws, its writes are rolled back. */
   transaction<Result>(work: (session: Session) => Promise<Result>): Promise<Result> {
     return this.use(async (session) => {
-      await session.execute("begin");
+      await session.execute(this.#options.isPooled ? "begin isolation level read committed" : "begin");
       try {
         const result = await work(session);
         await session.execute("commit");
@@ -152,6 +154,8 @@ export class Connection implements Runner {
     try {
       if (this.#isClosed) throw new CurfewError("closed", "The PostgreSQL store is closed");
       const { session } = await this.#current();
+      // A pooler may lead to another cluster without closing this connection.
+      if (this.#options.isPooled) await enterCluster(session);
       return await work(session);
     } catch (error) {
       if (isConnectionLost(error)) this.#drop();
@@ -182,11 +186,11 @@ export class Connection implements Runner {
   }
 
   async #connect(): Promise<Connected> {
-    const { pool, bind, system, limit, prepare } = this.#options;
+    const { pool, bind, system, limit, prepare, isPooled } = this.#options;
     const client = await pool.connect().catch((cause: unknown) => {
       throw failure(cause);
     });
-    const session = new Session(client, bind, { system, limit });
+    const session = new Session(client, bind, { system, limit, isPooled: isPooled ?? false });
     // A pool removes its own error listener when it lends a client, and an unhandled error ends the process.
     client.on("error", () => this.#forget(session));
     client.on("end", () => this.#forget(session));
@@ -208,7 +212,8 @@ export class Connection implements Runner {
   /** Ends what the server may still do for the connection that this one replaces. */
   async #endAbandoned(session: Session): Promise<void> {
     const backend = this.#abandoned;
-    if (!backend) return;
+    // A pooler has given the process of the server to other programs.
+    if (!backend || this.#options.isPooled) return;
     await session.run(END_BACKEND, backend.slice(0, 2)).catch((error: unknown) => {
       if (isConnectionLost(error)) throw error;
     });

@@ -59,6 +59,33 @@ export interface Connections {
 /** The most connections that a store opens. One of them is for hints. */
 export const MOST_CONNECTIONS = 8;
 
+/** The most that the store of a producer opens: one to write, and one to inspect and for hints. */
+export const PRODUCER_CONNECTIONS = 2;
+
+/** A producer's connections. Behind a pooler of transactions no setting is made: it would stay with other programs. */
+export function createProducerConnections(context: ConnectionContext): Connections {
+  const groupOf = (settings: string, limit: number) =>
+    new ConnectionGroup(1, {
+      ...context,
+      limit,
+      prepare: async (session) => {
+        if (!context.isPooled) await session.execute(settings);
+      },
+    });
+  const write = groupOf(HOT_SETTINGS, HOT_LIMIT);
+  // What the second one writes are hints, which may be lost.
+  const inspect = groupOf(`${INSPECT_SETTINGS}; set synchronous_commit = off`, INSPECT_LIMIT);
+  return {
+    relaxed: write,
+    enqueue: write,
+    write,
+    inspect,
+    async close() {
+      await Promise.all([write.close(), inspect.close()]);
+    },
+  };
+}
+
 export function createConnections(context: ConnectionContext): Connections {
   const groupOf = (size: number, settings: string, limit = HOT_LIMIT) =>
     new ConnectionGroup(size, { ...context, limit, prepare: (session) => session.execute(settings) });

@@ -1,5 +1,6 @@
-import pg from "pg";
+import type pg from "pg";
 import { refuse } from "../../core/errors.ts";
+import { ifMissing } from "../../core/load-package.ts";
 import type { System } from "../../ports/system.ts";
 import { type ClientLike, type PooledClient, type PoolLike, readOnly, timedOut } from "./session.ts";
 
@@ -41,12 +42,20 @@ function checkTarget(value: string): void {
 
 /** Clients of the store's own, one for each call. It tries all hosts of its address, that of the last success first. */
 export class OwnPool implements PoolLike {
+  readonly #driver: typeof pg;
   readonly #addresses: readonly string[];
   readonly #dialling = new Set<pg.Client>();
   #first = 0;
   #isClosed = false;
 
-  constructor(connectionString: string) {
+  /** Loads the driver, which a user's own pool does not need. */
+  static async load(connectionString: string): Promise<OwnPool> {
+    const { default: driver } = await import("pg").catch(ifMissing("pg", "The PostgreSQL store"));
+    return new OwnPool(driver, connectionString);
+  }
+
+  private constructor(driver: typeof pg, connectionString: string) {
+    this.#driver = driver;
     this.#addresses = addressesOf(connectionString);
   }
 
@@ -79,7 +88,7 @@ export class OwnPool implements PoolLike {
   }
 
   async #dial(connectionString: string): Promise<PooledClient> {
-    const client = new pg.Client({
+    const client = new this.#driver.Client({
       connectionString,
       application_name: "curfew",
       keepAlive: true,
@@ -99,7 +108,11 @@ export class OwnPool implements PoolLike {
   }
 
   async #checkWritable(client: PooledClient): Promise<void> {
-    const query = { text: "show transaction_read_only", rowMode: "array", types: pg.types } as const;
+    const query = {
+      text: "show transaction_read_only",
+      rowMode: "array",
+      types: this.#driver.types,
+    } as const;
     try {
       const { rows } = await client.query({ ...query, query_timeout: CONNECT_LIMIT });
       if (rows[0]?.[0] === "on") throw readOnly();

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { CurfewError } from "../../core/errors.ts";
+import { CurfewError, refuse } from "../../core/errors.ts";
 import type { JobId } from "../../core/job/job.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import type { Hint } from "../../ports/store.ts";
@@ -144,6 +144,7 @@ function channelOf(schema: string): string {
 /** Notifies the listeners of this store at once, and other processes by NOTIFY on a separate connection. */
 export class HintChannel {
   readonly #channel: string;
+  readonly #mayListen: boolean;
   readonly #connection: Connection;
   readonly #system: Pick<System, "after">;
   readonly #listeners = new Set<(hint: Hint) => void>();
@@ -153,11 +154,13 @@ export class HintChannel {
   #backend = 0;
   #next: Timer | undefined;
 
-  constructor(schema: string, context: ConnectionContext) {
+  /** With a `sender`, hints are sent on it, and none are received: this needs no connection of its own. */
+  constructor(schema: string, context: ConnectionContext, sender?: Runner) {
     const { system } = context;
     this.#channel = channelOf(schema);
+    this.#mayListen = !sender;
     this.#system = system;
-    const send = (hints: readonly Hint[]) => this.#send(this.#connection, hints);
+    const send = (hints: readonly Hint[]) => this.#send(sender ?? this.#connection, hints);
     this.#urgent = new Outbox(system, { ...URGENT, send });
     this.#settled = new Outbox(system, { ...SETTLED, send });
     this.#connection = new Connection({
@@ -176,6 +179,13 @@ export class HintChannel {
   }
 
   async listen(onHint: (hint: Hint) => void): Promise<AsyncDisposable> {
+    if (!this.#mayListen)
+      throw refuse(
+        "invalid_option",
+        "store",
+        "opened for a producer",
+        'open the engine with role: "producer"',
+      );
     // A new function, so that a callback that is registered twice is called twice and removed once.
     const listener = (hint: Hint) => onHint(hint);
     this.#listeners.add(listener);

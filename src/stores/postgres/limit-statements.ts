@@ -14,7 +14,7 @@ const LATER = Math.min(STATE_CODES.scheduled, STATE_CODES.retryable);
  */
 export const TAKE_ADVISORY_LOCK: Statement = {
   name: "take_advisory_lock",
-  text: "select pg_advisory_xact_lock(1668641382, hashtext($1::text))",
+  text: "select pg_advisory_xact_lock(1668641382, hashtext($1::text))::text",
 };
 
 /**
@@ -25,17 +25,18 @@ export const TAKE_ADVISORY_LOCK: Statement = {
 export const LIMIT_USE: Statement = {
   name: "limit_use",
   text: `
-select (select body from curfew.records where kind = 'limit' and key = $1::text),
-       coalesce(sum(u.n) filter (where u.state = ${AVAILABLE}), 0)::int,
-       coalesce(sum(u.n) filter (where u.state = ${ACTIVE}), 0)::int,
-       coalesce(sum(u.unstarted) filter (where u.state = ${ACTIVE}), 0)::int,
-       coalesce(sum(u.n) filter (where u.state = ${STATE_CODES.retryable}), 0)::int,
-       (select count(*) from curfew.records where kind = '${START_KIND}' and key >= $2::text and key < $3::text)::int,
+select (select body from curfew.records where kind = 'limit' and key = $1::text) as body,
+       coalesce(sum(u.n) filter (where u.state = ${AVAILABLE}), 0)::int as available,
+       coalesce(sum(u.n) filter (where u.state = ${ACTIVE}), 0)::int as active,
+       coalesce(sum(u.unstarted) filter (where u.state = ${ACTIVE}), 0)::int as unstarted,
+       coalesce(sum(u.n) filter (where u.state = ${STATE_CODES.retryable}), 0)::int as retryable,
+       (select count(*) from curfew.records
+         where kind = '${START_KIND}' and key >= $2::text and key < $3::text)::int as starts,
        (select min(wake_at) from curfew.records
-         where kind = '${START_KIND}' and key >= $2::text and key < $3::text),
+         where kind = '${START_KIND}' and key >= $2::text and key < $3::text) as wake_at,
        (select count(*) from (select 1 from curfew.jobs
                                where limit_key = $1::text and limit_key is not null and state = ${PENDING} and needs = 0
-                               order by limit_key, rank, id limit 1) w)::int
+                               order by limit_key, rank, id limit 1) w)::int as awaited
   from (select state, count(*) as n, count(*) filter (where started_at is null) as unstarted
           from curfew.jobs where limit_key = $1::text and limit_key is not null and state > 0 group by state) u`,
 };

@@ -15,7 +15,7 @@ export async function planPostgresMigrations(
 ): Promise<MigrationPlan> {
   checkSchemaName(schema);
   const bind = bindSchema(schema);
-  const pool = new OwnPool(connection);
+  const pool = await OwnPool.load(connection);
   const connections = createConnections({ pool, bind, system, peers: new Peers() });
   try {
     const { applied, pending } = await planIn(connections.inspect, schema);

@@ -4,14 +4,19 @@ import type { System } from "../../ports/system.ts";
 import { checkUnits } from "../check-batch.ts";
 import { commitUnits, groupScope, transactionScope } from "./commit.ts";
 import { Peers } from "./connection.ts";
-import { createConnections, MOST_CONNECTIONS } from "./connections.ts";
+import {
+  createConnections,
+  createProducerConnections,
+  MOST_CONNECTIONS,
+  PRODUCER_CONNECTIONS,
+} from "./connections.ts";
 import { diagnoseServer } from "./diagnose.ts";
 import { BorrowedPool, OwnPool } from "./dial.ts";
 import { HintChannel } from "./hints.ts";
 import { createInspector } from "./inspector.ts";
 import { createJobStore } from "./job-store.ts";
 import { checkDurability, migrate } from "./migrate.ts";
-import { refuseTransactionPooler } from "./pooler.ts";
+import { isTransactionPooler, refusedPooler } from "./pooler.ts";
 import { createRecordStore } from "./record-store.ts";
 import { checkSchemaName } from "./schema-name.ts";
 import { bindSchema, type PoolLike } from "./session.ts";
@@ -23,33 +28,41 @@ export interface PostgresStoreOptions {
   /**
    * A connection string, which may name several hosts, or a pool of the `pg` package. The store keeps up to 8
    * connections with their own settings and prepared statements until it is closed. A pool must be that large; the
-   * store does not end it. A pooler in between must pool sessions: one of transactions is refused.
+   * store does not end it. A pooler in between must pool sessions: one of transactions is refused, unless the store is
+   * for a producer.
    */
   readonly connection: string | PoolLike;
   /** The schema of the tables. It is created if it is missing. */
   readonly schema?: string;
+  /** `"producer"`: for an engine with this role. The store keeps up to 2 connections, and gives no hints. */
+  readonly role?: "producer" | undefined;
   readonly system: Pick<System, "after">;
 }
 
 /** Opens a store in a PostgreSQL database (15 or newer), and applies pending migrations. */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
-  const { connection, schema = "curfew", system } = options;
+  const { connection, schema = "curfew", system, role } = options;
   checkSchemaName(schema);
-  checkPool(connection);
-  const own = typeof connection === "string" ? new OwnPool(connection) : undefined;
+  checkPool(connection, role ? PRODUCER_CONNECTIONS : MOST_CONNECTIONS);
+  const own = typeof connection === "string" ? await OwnPool.load(connection) : undefined;
   const pool = own ?? new BorrowedPool(connection as PoolLike, system);
-  const context = { pool, bind: bindSchema(schema), system, peers: new Peers() };
-  const connections = createConnections(context);
+  const shared = { pool, bind: bindSchema(schema), system, peers: new Peers() };
+  const isPooled = await isTransactionPooler(shared).catch((error: unknown) => {
+    own?.close();
+    throw error;
+  });
+  const context = { ...shared, isPooled };
+  const connections = role ? createProducerConnections(context) : createConnections(context);
   try {
-    await refuseTransactionPooler(context);
-    await checkDurability(connections.inspect);
+    if (isPooled && !role) throw refusedPooler();
+    await checkDurability(role ? connections.write : connections.inspect);
     await migrate(connections.inspect, schema);
   } catch (error) {
     await connections.close();
     own?.close();
     throw error;
   }
-  const channel = new HintChannel(schema, context);
+  const channel = new HintChannel(schema, context, role && connections.inspect);
   const transactions = createTransactions(context.bind, channel);
   const scope = groupScope(connections.write);
   // The connections of claims do not wait for the disk. A crash may undo a relaxed write together with its claim.
@@ -86,14 +99,9 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 }
 
 /** With a smaller pool, the store would wait for a client that it holds itself. */
-function checkPool(connection: string | PoolLike): void {
+function checkPool(connection: string | PoolLike, needed: number): void {
   if (typeof connection === "string") return;
   const most = (connection as { options?: { max?: unknown } }).options?.max;
-  if (typeof most !== "number" || most >= MOST_CONNECTIONS) return;
-  throw refuse(
-    "invalid_option",
-    "connection.max",
-    most,
-    `give the store a pool of at least ${MOST_CONNECTIONS}`,
-  );
+  if (typeof most !== "number" || most >= needed) return;
+  throw refuse("invalid_option", "connection.max", most, `give the store a pool of at least ${needed}`);
 }

@@ -74,6 +74,8 @@ export function bindSchema(schema: string): SchemaBinding {
 export interface AnswerLimit {
   readonly system: Pick<System, "after">;
   readonly limit: number;
+  /** Whether each statement may run in another session, so that none is prepared by name. */
+  readonly isPooled?: boolean;
 }
 
 /** An answer that is here when the limit is over is still read: timers come first after a standstill of the process. */
@@ -103,7 +105,7 @@ export class Session implements Runner {
 
   run(statement: Statement, values?: unknown[]): Promise<SqlRow[]> {
     const query: QueryLike = { text: this.#bind(statement.text), rowMode: "array", types: TYPES };
-    if (statement.name !== undefined && this.#answers) query.name = statement.name;
+    if (statement.name !== undefined && this.#answers && !this.#answers.isPooled) query.name = statement.name;
     if (values) query.values = values;
     const run = this.#lastRun.then(() => this.#query(query));
     this.#lastRun = run.then(ignore, ignore);

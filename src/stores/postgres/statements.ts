@@ -410,8 +410,14 @@ select pg_terminate_backend(pid) from pg_stat_activity
 /** Sends payloads to all listeners. $1 channel, $2 payloads. */
 export const NOTIFY: Statement = {
   name: "notify",
-  text: "select pg_notify($1::text, payload) from unnest($2::text[]) as s(payload)",
+  text: "select pg_notify($1::text, payload)::text from unnest($2::text[]) as s(payload)",
 };
+
+/**
+ * Does nothing in a transaction, and fails outside of one. It takes the lock that writes of jobs take anyway. The server
+ * has no function that tells: the instants of a statement and of its transaction differ also outside of one.
+ */
+export const PROVE_TRANSACTION: Statement = { text: "lock table curfew.jobs in row exclusive mode" };
 
 /** $1 version, $2 name, $3 checksum, $4 when. */
 export const ADD_MIGRATION: Statement = {

@@ -1,7 +1,7 @@
-import { refuse } from "../../core/errors.ts";
+import { callerTransaction, refusedBy } from "./caller-transaction.ts";
 import { HintBatch, type HintChannel } from "./hints.ts";
-import { type ClientLike, type SchemaBinding, Session } from "./session.ts";
-import { ENTER_CLUSTER } from "./statements.ts";
+import { type SchemaBinding, Session, sqlState } from "./session.ts";
+import { ENTER_CLUSTER, PROVE_TRANSACTION } from "./statements.ts";
 
 /** Runs work in the caller's transaction, or on the store's connections if there is none, and sends its hints. */
 export interface Transactions {
@@ -13,7 +13,7 @@ export interface Transactions {
 }
 
 export function createTransactions(bind: SchemaBinding, channel: HintChannel): Transactions {
-  const entered = new WeakSet<ClientLike>();
+  const entered = new WeakSet<object>();
   return {
     async run(tx, within, outside) {
       channel.assertOpen();
@@ -23,17 +23,13 @@ export function createTransactions(bind: SchemaBinding, channel: HintChannel): T
         channel.notify(hints);
         return result;
       }
-      if (!isClient(tx)) {
-        throw refuse(
-          "invalid_option",
-          "options.tx",
-          typeof tx,
-          "pass the pg client that began the transaction",
-        );
-      }
-      const session = new Session(tx, bind);
-      if (!entered.has(tx)) await session.run(ENTER_CLUSTER);
-      entered.add(tx);
+      const { client, connection, status } = await callerTransaction(tx);
+      if (status === "failed") throw refusedBy("failed");
+      const session = new Session(client, bind);
+      if (status === "unknown") await prove(session);
+      if (!entered.has(connection)) await session.run(ENTER_CLUSTER);
+      entered.add(connection);
+      // Nothing is repeated in here: after an error, the server refuses every statement until the caller rolls back.
       const result = await within(session, hints);
       await channel.notifyWith(session, hints);
       return result;
@@ -41,6 +37,15 @@ export function createTransactions(bind: SchemaBinding, channel: HintChannel): T
   };
 }
 
-function isClient(value: unknown): value is ClientLike {
-  return typeof value === "object" && value !== null && "query" in value && typeof value.query === "function";
+/** SQLSTATEs of a statement that needs a transaction, outside of one and in a failed one. */
+const NO_TRANSACTION = "25P01";
+const FAILED_TRANSACTION = "25P02";
+
+/** Refuses a client without a transaction before anything is written: it would be durable at once. */
+async function prove(session: Session): Promise<void> {
+  await session.run(PROVE_TRANSACTION).catch((cause: unknown) => {
+    const state = sqlState(cause);
+    if (state === NO_TRANSACTION) throw refusedBy("none", { cause });
+    throw state === FAILED_TRANSACTION ? refusedBy("failed", { cause }) : cause;
+  });
 }

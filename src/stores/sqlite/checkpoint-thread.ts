@@ -5,6 +5,7 @@
 import { createRequire } from "node:module";
 import { parentPort } from "node:worker_threads";
 import type { DatabaseClass } from "./binding.ts";
+import { builtinSqlite } from "./builtin-sqlite.ts";
 import type { Order } from "./checkpointer.ts";
 
 /** How long a restart of the log waits for writers, in milliseconds. Nothing else waits for this thread. */
@@ -39,7 +40,7 @@ function fileOf({ store, path, binding }: Order): OpenFile {
 /** The same copy of SQLite as in the thread that commits. */
 function classOf(binding: Order["binding"]): DatabaseClass {
   if (binding === "better-sqlite3") return require("better-sqlite3") as DatabaseClass;
-  return (require("node:sqlite") as { DatabaseSync: DatabaseClass }).DatabaseSync;
+  return builtinSqlite()?.DatabaseSync as unknown as DatabaseClass;
 }
 
 function carryOut(order: Order): void {

@@ -1,5 +1,5 @@
-import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
+import { findPackageFile } from "../../ports/package-file.ts";
 import type { Binding } from "./binding.ts";
 
 /** An order to the thread. `store` identifies a store of this process: several may use one file. */
@@ -65,8 +65,6 @@ class CheckpointThread {
   }
 }
 
-const THREAD = new URL(`./checkpoint-thread${extname(import.meta.url)}`, import.meta.url);
-
 export interface CheckpointerOptions {
   readonly path: string;
   readonly binding: Binding["name"];
@@ -124,8 +122,9 @@ export class Checkpointer {
   }
 
   #order(kind: Order["kind"]): Promise<void> {
-    const { path, binding, thread = THREAD } = this.#options;
-    this.#thread ??= CheckpointThread.at(thread);
+    const { path, binding } = this.#options;
+    const thread = this.#threadToUse();
+    if (!thread) return Promise.resolve();
     const answered = Promise.withResolvers<void>();
     this.#current = answered.promise;
     const onReport: OnReport = (error) => {
@@ -133,8 +132,16 @@ export class Checkpointer {
       if (error !== undefined) this.#fail();
       answered.resolve();
     };
-    this.#thread.send({ kind, store: this.#store, path, binding }, onReport);
+    thread.send({ kind, store: this.#store, path, binding }, onReport);
     return answered.promise;
+  }
+
+  /** Undefined if its file is not there, as in a bundle. */
+  #threadToUse(): CheckpointThread | undefined {
+    const file = this.#options.thread ?? findPackageFile("stores/sqlite/checkpoint-thread");
+    if (file) this.#thread ??= CheckpointThread.at(file);
+    else this.#fail();
+    return this.#thread;
   }
 
   /** From now on SQLite runs checkpoints in the thread that commits. */

@@ -7,7 +7,16 @@ import { Checkpointer } from "./checkpointer.ts";
 import { DiskSync } from "./disk-sync.ts";
 import { Session } from "./session.ts";
 import { explained, failed, isBusy } from "./sqlite-errors.ts";
-import { BEGIN, COMMIT, JOURNAL_DELETE, JOURNAL_WAL, LOG_SIZE, ROLLBACK, SNAPSHOT } from "./statements.ts";
+import {
+  BEGIN,
+  COMMIT,
+  JOURNAL_DELETE,
+  JOURNAL_WAL,
+  LOG_SIZE,
+  ROLLBACK,
+  SNAPSHOT,
+  TELLS_LOG_SIZE,
+} from "./statements.ts";
 
 /**
  * The most that one transaction takes: enough to share its cost, and little enough that the event loop runs again
@@ -71,8 +80,9 @@ export class Connection {
     this.#database.exec("pragma synchronous = normal");
     // On macOS a plain sync leaves data in the cache of the drive.
     this.#database.exec("pragma checkpoint_fullfsync = on");
-    // A copy of SQLite that another thread cannot find runs checkpoints in commits, as is SQLite's default.
-    if (!this.binding.isShared) return;
+    // A copy of SQLite that another thread cannot find, or that cannot tell how long its log is, runs checkpoints in
+    // commits, as is SQLite's default.
+    if (!this.binding.isShared || !this.#session.get(TELLS_LOG_SIZE)?.[0]) return;
     this.#checkpointEvery(MOST_BEHIND);
     this.#checkpointer = new Checkpointer({
       path: this.path,

@@ -1,5 +1,6 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { type Binding, type DatabaseClass, type Handle, PAGES_PER_STEP } from "./binding.ts";
+import { builtinSqlite } from "./builtin-sqlite.ts";
 import type { DatabaseHandle, StatementHandle } from "./session.ts";
 
 type Value = null | number | bigint | string | Uint8Array;
@@ -65,8 +66,7 @@ class OpenedHandle extends NodeHandle implements Handle {
   }
 
   async copyTo(path: string): Promise<void> {
-    const { backup } = await import("node:sqlite");
-    await backup(this.database, path, { rate: PAGES_PER_STEP });
+    await builtinSqlite()?.backup(this.database, path, { rate: PAGES_PER_STEP });
   }
 
   close(): void {

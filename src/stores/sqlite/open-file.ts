@@ -2,11 +2,12 @@ import { accessSync, closeSync, constants, openSync, realpathSync, statSync } fr
 import { dirname, resolve } from "node:path";
 import { refuse } from "../../core/errors.ts";
 import type { System } from "../../ports/system.ts";
-import type { SqliteFile } from "./binding.ts";
+import type { Binding, SqliteFile } from "./binding.ts";
 import { Connection } from "./connection.ts";
 import { resetClockIfAlone } from "./file-clock.ts";
+import { defaultBinding } from "./find-binding.ts";
 import { migrate } from "./migrate.ts";
-import { defaultBinding, fileOfDatabase, type SqliteDatabase } from "./own-database.ts";
+import { fileOfDatabase, type SqliteDatabase } from "./own-database.ts";
 import { failed } from "./sqlite-errors.ts";
 
 /** A file by its name, or the one that a connection of the caller has open. */
@@ -23,13 +24,16 @@ export type FileOptions =
       readonly database: SqliteDatabase;
     };
 
-/** Opens the file, creates it if it is missing, and applies pending migrations. */
-export async function openFile(options: FileOptions, system: System): Promise<Connection> {
+/**
+ * Opens the file, creates it if it is missing, and applies pending migrations. A `binding` replaces the one that the
+ * store would choose for a path.
+ */
+export async function openFile(options: FileOptions, system: System, binding?: Binding): Promise<Connection> {
   if (system.isVirtual) {
     const fix = 'SQLite waits for a real disk: use the store "memory:", or leave out the system';
     throw refuse("invalid_option", "system", "virtual time", fix);
   }
-  const file = await fileGiven(options);
+  const file = await fileGiven(options, binding);
   await resetClockIfAlone(file, system);
   const connection = new Connection(file, system);
   try {
@@ -43,7 +47,7 @@ export async function openFile(options: FileOptions, system: System): Promise<Co
   return connection;
 }
 
-async function fileGiven(options: FileOptions): Promise<SqliteFile> {
+async function fileGiven(options: FileOptions, chosen: Binding | undefined): Promise<SqliteFile> {
   if ("database" in options) {
     const { path, binding } = await fileOfDatabase(options.database);
     return { path: realpathSync(path), binding };
@@ -52,7 +56,7 @@ async function fileGiven(options: FileOptions): Promise<SqliteFile> {
   checkPath(path);
   prepareFile(resolve(path));
   // SQLite follows links, and puts the log beside the file itself.
-  return { path: realpathSync(path), binding: await defaultBinding() };
+  return { path: realpathSync(path), binding: chosen ?? (await defaultBinding()) };
 }
 
 function checkPath(path: unknown): asserts path is string {

@@ -2,9 +2,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
-import { CurfewError, refuse } from "../../core/errors.ts";
+import { refuse } from "../../core/errors.ts";
 import { betterSqlite3 } from "./better-sqlite3.ts";
 import type { Binding, DatabaseClass, SqliteFile } from "./binding.ts";
+import { installedBetterSqlite3 } from "./find-binding.ts";
 import { NodeHandle, nodeSqlite } from "./node-sqlite.ts";
 import { type DatabaseHandle, Session } from "./session.ts";
 import { isBusy } from "./sqlite-errors.ts";
@@ -14,18 +15,6 @@ import { DATABASE_FILE } from "./statements.ts";
 export type SqliteDatabase =
   | { readonly inTransaction: boolean; readonly open: boolean; prepare(text: string): unknown }
   | { readonly isTransaction: boolean; readonly isOpen: boolean; prepare(text: string): unknown };
-
-/** The better-sqlite3 that curfew itself finds. */
-export async function defaultBinding(): Promise<Binding> {
-  try {
-    const { default: Database } = await import("better-sqlite3");
-    return betterSqlite3(Database as unknown as DatabaseClass, true);
-  } catch (error) {
-    const says =
-      "better-sqlite3 cannot be loaded: npm install better-sqlite3, or pass a database of your own to openSqliteStore";
-    throw new CurfewError("store_failed", says, { cause: error });
-  }
-}
 
 /** The file of a caller's connection, to be used with the same copy of SQLite. */
 export async function fileOfDatabase(database: unknown): Promise<SqliteFile> {
@@ -48,7 +37,7 @@ export async function fileOfDatabase(database: unknown): Promise<SqliteFile> {
 async function bindingOf(database: object): Promise<Binding> {
   const Database = database.constructor as DatabaseClass;
   if (isNodeDatabase(database)) return nodeSqlite(Database);
-  const found = await defaultBinding().catch(() => undefined);
+  const found = await installedBetterSqlite3().catch(() => undefined);
   return found && isSameCopy(found, database) ? found : betterSqlite3(Database, false);
 }
 

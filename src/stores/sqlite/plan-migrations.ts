@@ -3,9 +3,9 @@ import { dirname } from "node:path";
 import type { System } from "../../ports/system.ts";
 import type { MigrationPlan } from "../sql/migrator.ts";
 import { Connection } from "./connection.ts";
+import { defaultBinding } from "./find-binding.ts";
 import { planIn } from "./migrate.ts";
 import { MIGRATIONS } from "./migrations.ts";
-import { defaultBinding } from "./own-database.ts";
 import { failed } from "./sqlite-errors.ts";
 
 /** Reads what `openSqliteStore` would apply to a file, and changes nothing. A missing file needs everything. */

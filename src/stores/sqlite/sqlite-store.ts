@@ -2,7 +2,7 @@ import type { Store } from "../../ports/store.ts";
 import type { System } from "../../ports/system.ts";
 import { checkUnits } from "../check-batch.ts";
 import { textOfUnit } from "../sql/batches.ts";
-import type { SqliteFile } from "./binding.ts";
+import type { Binding, SqliteFile } from "./binding.ts";
 import { commitUnits } from "./commit.ts";
 import { diagnoseFile } from "./diagnose.ts";
 import { FileClock } from "./file-clock.ts";
@@ -14,7 +14,11 @@ import { createRecordStore } from "./record-store.ts";
 import { createTimeoutStore } from "./timeout-store.ts";
 import { Transactions } from "./transactions.ts";
 
-export type SqliteStoreOptions = FileOptions & { readonly system: System };
+export type SqliteStoreOptions = FileOptions & {
+  readonly system: System;
+  /** The copy of SQLite for a `path`. Default: see `defaultBinding`. */
+  readonly binding?: Binding;
+};
 
 const files = new WeakMap<Store, SqliteFile>();
 
@@ -30,10 +34,14 @@ export function fileOf(store: Store): SqliteFile | undefined {
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
   const { system } = options;
-  const connection = await openFile(options, system);
+  const connection = await openFile(options, system, options.binding);
   const clock = new FileClock(connection, system);
   const channel = new HintChannel(connection, system);
-  const transactions = new Transactions(connection, channel);
+  const transactions = new Transactions(
+    connection,
+    channel,
+    "database" in options ? options.database : undefined,
+  );
   const store: Store = {
     capabilities: { name: "sqlite", durable: "ack", tx: true, hints: "push" },
     jobs: createJobStore(connection, transactions),

@@ -376,6 +376,11 @@ export const LAST_HINT = "select coalesce(max(seq), 0) from curfew_hints";
 /** A number that changes when another connection commits, in this process or another. */
 export const DATA_VERSION = "pragma data_version";
 
+/** Returns 1 if `LOG_SIZE` can be asked. SQLite before 3.51 would run a checkpoint instead. */
+export const TELLS_LOG_SIZE = `
+  select cast(substr(version, 3, instr(substr(version, 3), '.') - 1) as integer) >= 51
+    from (select sqlite_version() as version)`;
+
 /** The length of the log, and how much of it is in the file, in pages. Returns 0, all, done. */
 export const LOG_SIZE = "pragma wal_checkpoint(noop)";
 

@@ -1,8 +1,8 @@
 import { statSync } from "node:fs";
-import { type CurfewError, refuse } from "../../core/errors.ts";
 import type { Instant } from "../../core/time.ts";
 import type { CommitOptions } from "../../ports/store.ts";
 import { eventRow } from "../sql/event-pack.ts";
+import { callerHandle, refusedHandle } from "./caller-handle.ts";
 import type { Connection } from "./connection.ts";
 import { HintBatch, type HintChannel } from "./hints.ts";
 import { asHandle, isSameCopy } from "./own-database.ts";
@@ -17,11 +17,14 @@ type Work<Result> = (session: Session, hints: HintBatch) => Result;
 export class Transactions {
   readonly #connection: Connection;
   readonly #channel: HintChannel;
+  readonly #database: object | undefined;
   readonly #sessions = new WeakMap<object, Session>();
 
-  constructor(connection: Connection, channel: HintChannel) {
+  /** `database` is the caller's own, if the store was opened with it. */
+  constructor(connection: Connection, channel: HintChannel, database?: object) {
     this.#connection = connection;
     this.#channel = channel;
+    this.#database = database;
   }
 
   /**
@@ -36,7 +39,8 @@ export class Transactions {
   ): Promise<Answer[]> {
     this.#connection.assertOpen();
     if (tx !== undefined) {
-      return this.#within(tx, now, (session, hints) => {
+      const handle = await callerHandle(tx, this.#database);
+      return this.#within(handle, now, (session, hints) => {
         const answers: Answer[] = [];
         while (answers.length < items.length)
           answers.push(...work(session, items.slice(answers.length), hints));
@@ -108,8 +112,8 @@ export class Transactions {
       const handle = asHandle(tx);
       if (!handle)
         throw refusedHandle(
-          typeof tx,
-          "pass the better-sqlite3 or node:sqlite handle that began the transaction",
+          typeof tx === "object" ? "an object" : tx,
+          "pass the better-sqlite3 or node:sqlite handle that began the transaction, or the Drizzle or Kysely one on it",
         );
       session = new Session(handle);
       this.#checkFile(session);
@@ -141,7 +145,8 @@ export class Transactions {
   #checkCopy(tx: object): void {
     const { binding } = this.#connection;
     if (isSameCopy(binding, tx)) return;
-    const fix = `the store uses a ${binding.name} of its own, and two copies damage the file: open the store with your handle, as openSqliteStore({ database })`;
+    const own = binding.name === "node:sqlite" ? "node:sqlite" : "a better-sqlite3 of its own";
+    const fix = `the store uses ${own}, and two copies damage the file: open the store with your handle, as openSqliteStore({ database })`;
     throw refusedHandle("a handle of another copy of SQLite", fix);
   }
 }
@@ -151,7 +156,3 @@ function writeEvents(session: Session, { events }: HintBatch, now: Instant): voi
 }
 
 function ignore(): void {}
-
-function refusedHandle(value: string, fix: string): CurfewError {
-  return refuse("invalid_option", "options.tx", value, fix);
-}

@@ -9,7 +9,7 @@ export default processor(greet, async ({ payload, enqueue, log, id }) => {
   const refused = await Promise.all([
     enqueue(follow, { nth: 0.5 }).catch((error) => error),
     enqueue(follow, { nth: 1 }, { delay: "2h", timeouts: { wait: "1h" } }).catch((error) => error),
-    enqueue(follow, { nth: 1 }, { tx: {} }).catch((error) => error),
+    enqueue(follow, { nth: 1 }, { tx: {} as never }).catch((error) => error),
     enqueue({ type: "made.up" } as never, {}).catch((error) => error),
   ]);
   for (const { name, code, field, stack } of refused) log("refused", { name, code, field, stack });

@@ -1,0 +1,29 @@
+/** better-sqlite3: `tx` is the database, between `begin immediate` and `commit`. */
+import Database from "better-sqlite3";
+import { openSqliteStore } from "../curfew.ts";
+import { confirmOrder, type OpenShopAndStore, orderSaga, SoldOut } from "./shop.ts";
+
+export const openShop: OpenShopAndStore = async (file) => {
+  const tx = new Database(file);
+  return {
+    store: await openSqliteStore({ database: tx }),
+    async placeOrder(engine, order, isSoldOut) {
+      // By hand: an enqueue is asynchronous, and db.transaction() would not wait for it.
+      tx.exec("begin immediate");
+      try {
+        tx.prepare("insert into orders (name) values (?)").run(order);
+        await engine.enqueue(confirmOrder, { order }, { tx });
+        await engine.send(orderSaga, "placed", { order }, { tx });
+        await engine.timeouts.insert({ destination: "reminders", dueAt: "1h", payload: order }, { tx });
+        if (isSoldOut) throw new SoldOut(order);
+        tx.exec("commit");
+      } catch (error) {
+        tx.exec("rollback");
+        throw error;
+      }
+    },
+    async close() {
+      tx.close();
+    },
+  };
+};

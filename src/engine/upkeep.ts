@@ -1,0 +1,104 @@
+import type { Timer } from "../ports/system.ts";
+import type { EngineContext } from "./context.ts";
+import type { EventJournal } from "./events/event-journal.ts";
+import { UnattendedCounter } from "./operations/unattended.ts";
+import { Loop } from "./runtime/loop.ts";
+import type { Statistics } from "./statistics/statistics.ts";
+import { PruneLoop } from "./sweep/prune-loop.ts";
+
+/** How old the settings of queues may be, in milliseconds. */
+const SETTINGS_EVERY = 5_000;
+
+/**
+ * Reads the settings of queues again, writes counts and prunes, in loops. In a producer the first two are done when it is
+ * called, so that one that nobody calls makes no statements.
+ */
+export class Upkeep {
+  readonly #context: EngineContext;
+  readonly #journal: EventJournal;
+  readonly #statistics: Statistics;
+  readonly #unattended: UnattendedCounter;
+  readonly #loop: Loop;
+  readonly #prune: PruneLoop;
+  readonly isProducer: boolean;
+  #readAt: number;
+  #reading: Promise<void> | undefined;
+  /** Writes what the calls since the last write have counted. */
+  #later: Timer | undefined;
+  #writing: Promise<void> | undefined;
+
+  constructor(context: EngineContext, journal: EventJournal, statistics: Statistics, isProducer: boolean) {
+    this.#context = context;
+    this.#journal = journal;
+    this.#statistics = statistics;
+    this.isProducer = isProducer;
+    this.#prune = new PruneLoop(context);
+    this.#unattended = new UnattendedCounter(context);
+    this.#readAt = context.system.monotonic();
+    const { system, logger, storeFailed } = context;
+    this.#loop = new Loop({
+      name: "settings",
+      system,
+      logger,
+      round: () => this.#round(),
+      onError: (error) => storeFailed(error, "settings"),
+    });
+  }
+
+  /** Not for a producer. */
+  start(): void {
+    this.#prune.loop.start();
+    this.#loop.start();
+    this.#statistics.loop.start();
+  }
+
+  /** One round of pruning, for tests and operators. */
+  async prune(): Promise<void> {
+    await this.#prune.round();
+  }
+
+  /** Resolves when a producer knows settings and a time that are new enough. Undefined if there is nothing to wait for. */
+  fresh(): Promise<void> | undefined {
+    if (!this.isProducer) return undefined;
+    this.#later ??= this.#context.system.after(SETTINGS_EVERY, () => {
+      this.#writing = this.#write();
+    });
+    if (this.#context.system.monotonic() - this.#readAt < SETTINGS_EVERY) return undefined;
+    this.#reading ??= Promise.all([this.#read(), this.#context.clock.sample()])
+      .then(() => {
+        this.#readAt = this.#context.system.monotonic();
+      })
+      // The call itself says whether the store works.
+      .catch((error: unknown) => this.#context.storeFailed(error, "settings"))
+      .finally(() => {
+        this.#reading = undefined;
+      });
+    return this.#reading;
+  }
+
+  async stop(): Promise<void> {
+    this.#later?.cancel();
+    await Promise.all([this.#writing, this.#loop.stop(), this.#prune.loop.stop(), this.#statistics.stop()]);
+  }
+
+  async #write(): Promise<void> {
+    try {
+      await this.#statistics.flush();
+      await this.#unattended.round();
+    } catch (error) {
+      this.#context.storeFailed(error, "statistics");
+    }
+    this.#later = undefined;
+  }
+
+  async #read(): Promise<void> {
+    await this.#context.queues.refresh();
+    await this.#journal.refresh();
+  }
+
+  async #round(): Promise<number> {
+    await this.#read();
+    await this.#unattended.round();
+    return SETTINGS_EVERY * this.#context.idlePollFactor;
+  }
+}
