@@ -15,6 +15,7 @@ import { openApiText } from "../src/server/openapi.ts";
 import { optionTables } from "./options-page.ts";
 import { reliabilityPage } from "./reliability-page.ts";
 import type { RuntimeResult } from "./test-runtimes.ts";
+import { warningSections } from "./warnings-page.ts";
 
 const pages: Record<string, () => string | Promise<string>> = {
   "docs/cli.md": commandLine,
@@ -24,6 +25,7 @@ const pages: Record<string, () => string | Promise<string>> = {
   "docs/options.md": options,
   "docs/runtimes.md": runtimes,
   "docs/reliability.md": () => reliabilityPage(join(import.meta.dirname, "../docs/reliability")),
+  "docs/warnings.md": warnings,
 };
 
 /** One row per runtime, one column per store, from the last `npm run test:runtimes`. */
@@ -64,12 +66,20 @@ function errors(): string {
 
 function options(): string {
   const summary = [
-    "What you may pass to `openEngine` and to `work`, and the settings of jobs. An option that is not listed is refused.",
+    "What you may pass to curfew, and what each option does if you leave it out. An option that is not listed is refused.",
     "`timeouts`, `retry` and `retention` may be written at an enqueue, in a definition, for a queue and for the engine: the first",
     'of these that names a field decides it ([the rules](semantics.md), section 2). A duration is a text such as `"30s"` or `"5m"`, or',
     "an object such as `{ minutes: 5 }`. Every instant that curfew gives you is a number of milliseconds since 1970.",
   ].join("\n");
   return page("Options", "the types of options", summary, optionTables());
+}
+
+function warnings(): string {
+  const summary = [
+    "Every warning that curfew gives, and what to do. The [runbook](guides/operations.md#runbook-events) also says what to look",
+    "at. [Errors](errors.md) has the codes that calls throw and that jobs keep.",
+  ].join("\n");
+  return page("Warnings", "the runbook and the code", summary, warningSections());
 }
 
 async function commandLine(): Promise<string> {

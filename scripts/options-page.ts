@@ -8,7 +8,11 @@ interface Listed {
   readonly intro: string;
   readonly path: string;
   readonly name: string;
+  /** What members mean whose comment in the code does not say it alone. It stands before the comment. */
+  readonly notes?: Readonly<Record<string, string>>;
 }
+
+const QUEUE_NOTE = 'The queue. Default `"default"`, or that of the definition.';
 
 const LISTED: readonly Listed[] = [
   {
@@ -18,17 +22,28 @@ const LISTED: readonly Listed[] = [
     name: "OpenOptions",
   },
   {
+    title: "defineJob(options)",
+    intro: "`type` is the only one that you must name. `P` and `R` are the schemas that you pass.",
+    path: "src/core/job/job-definition.ts",
+    name: "DefinitionOptions",
+    notes: { queue: 'The queue. Default `"default"`.' },
+  },
+  {
+    title: "engine.enqueue(definition, payload, options)",
+    intro: "All of them may be left out.",
+    path: "src/core/job/envelope.ts",
+    name: "EnqueueOptions",
+    notes: {
+      queue: QUEUE_NOTE,
+      priority: "-100 (last) to 100 (first). Default that of the definition.",
+      meta: "Values of your own, kept with the job.",
+    },
+  },
+  {
     title: "engine.work(options)",
     intro: "Also of `client.work(options)`. `processors` is the only one that you must name.",
     path: "src/engine/worker/work-options.ts",
     name: "WorkOptions",
-  },
-  {
-    title: "engine.workFor(options)",
-    intro:
-      "Also `processors`, `queues`, `middleware` and `maxStuck` of `engine.work`. [Serverless](guides/serverless.md) shows its use.",
-    path: "src/engine/worker/work-for.ts",
-    name: "WorkForOptions",
   },
   {
     title: "timeouts",
@@ -42,16 +57,71 @@ const LISTED: readonly Listed[] = [
     path: "src/core/job/retry.ts",
     name: "RetryOptions",
   },
+  {
+    title: "limit",
+    intro: "Of a definition or an enqueue. [Rate limits](guides/rate-limits.md) says how they work.",
+    path: "src/core/limit/limit.ts",
+    name: "LimitOptions",
+    notes: { rate: "The most starts (`limit`) in any period of a length (`per`)." },
+  },
+  {
+    title: "unique",
+    intro: "Of a definition or an enqueue. [Unique jobs](guides/unique-jobs.md) says how they work.",
+    path: "src/core/job/unique-key.ts",
+    name: "UniqueOptions",
+  },
+  {
+    title: "engine.queues.configure(queue, options)",
+    intro: "Settings of a queue for all processes. [Queues](guides/queues.md) says how they work.",
+    path: "src/core/limit/queue-settings.ts",
+    name: "QueueOptions",
+    notes: {
+      depth: "The most waiting jobs (`most`), what to do beyond it (`onFull`), and when to warn (`warnAt`).",
+    },
+  },
+  {
+    title: "engine.crons.put(name, schedule)",
+    intro:
+      "Beside these: `job`, `payload`, `options` and `ifExists`. [Crons](guides/cron.md) says how they work.",
+    path: "src/core/cron/cron.ts",
+    name: "CronOptions",
+    notes: {
+      overlap: "What to do while the last run is active.",
+      missed: "What to do with instants at which no engine ran.",
+      clockChange: "What to do with times that a clock change skips or repeats.",
+    },
+  },
+  {
+    title: "sandboxed(definition, module, options)",
+    intro: "[Sandboxed processors](guides/sandbox.md) says how they work.",
+    path: "src/sandbox/sandboxed.ts",
+    name: "SandboxOptions",
+  },
+  {
+    title: "createServer(engine, options)",
+    intro: "Of `curfew/server`. [Server](guides/server.md) says how they work.",
+    path: "src/server/app.ts",
+    name: "ServerOptions",
+    notes: {
+      logger: "Where lines about requests go. Default: none are written.",
+      limits: "Bounds of request bodies.",
+    },
+  },
+  {
+    title: "openClient(options)",
+    intro: "Of `curfew/client`. [Remote workers](guides/remote-workers.md) says how they work.",
+    path: "src/client/client-options.ts",
+    name: "ClientOptions",
+    notes: { logger: "Where warnings and errors go. Default: one line each on standard error." },
+  },
 ];
 
-/** A table for each interface: names, types and comments as they stand in the code. */
-export function optionTables(): string[] {
-  return LISTED.map(({ title, intro, path, name }) => {
-    const members = membersOf(path, name);
-    const rows = members.map(({ key, type, says }) => `| \`${key}\` | ${code(type)} | ${says} |`);
-    return `## ${title}\n\n${intro}\n\n| option | type | |\n|---|---|---|\n${rows.join("\n")}\n`;
-  });
-}
+/** Interfaces whose members others inherit. */
+const INHERITED: Readonly<Record<string, string>> = {
+  PolicyOptions: "src/core/job/policy.ts",
+  ScheduleOptions: "src/core/cron/expression.ts",
+  GuardOptions: "src/server/request-guard.ts",
+};
 
 interface Member {
   readonly key: string;
@@ -59,29 +129,69 @@ interface Member {
   readonly says: string;
 }
 
-/** The members of an interface, those that it inherits from PolicyOptions at the end. */
-function membersOf(path: string, name: string): Member[] {
+/** A table of all options by name, and one for each interface: names, types and comments as they stand in the code. */
+export function optionTables(): string[] {
+  const listed = LISTED.map((each) => ({
+    ...each,
+    members: membersOf(each.path, each.name, each.notes ?? {}),
+  }));
+  const sections = listed.map(({ title, intro, members }) => {
+    const rows = members.map(({ key, type, says }) => `| \`${key}\` | ${code(type)} | ${says} |`);
+    return `## ${title}\n\n${intro}\n\n| option | type | meaning |\n|---|---|---|\n${rows.join("\n")}\n`;
+  });
+  const places = new Map<string, string[]>();
+  for (const { title, members } of listed) {
+    for (const { key } of members)
+      places.set(key, [...(places.get(key) ?? []), `[${title.replace(/\(.*/, "")}](#${anchor(title)})`]);
+  }
+  const names = [...places].sort(([a], [b]) => a.localeCompare(b, "en"));
+  const rows = names.map(([key, of]) => `| \`${key}\` | ${of.join(", ")} |`);
+  return [`## All options by name\n\n| option | of |\n|---|---|\n${rows.join("\n")}\n`, ...sections];
+}
+
+/** The anchor of a heading, as GitHub and the site make it. */
+function anchor(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9\s_-]/g, "")
+    .replaceAll(" ", "-");
+}
+
+/** The members of an interface, those that it inherits at the end. */
+function membersOf(path: string, name: string, notes: Readonly<Record<string, string>>): Member[] {
   const text = readFileSync(join(import.meta.dirname, "..", path), "utf8");
   const { program, comments } = parseSync(path, text);
   const found = program.body
     .map((node) => (node.type === "ExportNamedDeclaration" ? node.declaration : node))
     .find((node) => node?.type === "TSInterfaceDeclaration" && node.id.name === name);
   if (found?.type !== "TSInterfaceDeclaration") throw new Error(`${path} has no interface ${name}`);
-  const own = found.body.body.map((member) => memberOf(member, text, comments, name));
-  const inherits = found.extends.some(
-    ({ expression }) => text.slice(expression.start, expression.end) === "PolicyOptions",
-  );
-  return inherits ? [...own, ...membersOf("src/core/job/policy.ts", "PolicyOptions")] : own;
+  const own = found.body.body.map((member) => memberOf(member, { text, comments, name, notes }));
+  const inherited = found.extends.flatMap(({ expression }) => {
+    const parent = text.slice(expression.start, expression.end);
+    const file = INHERITED[parent];
+    if (file === undefined) throw new Error(`${name} inherits ${parent}; add its file to INHERITED`);
+    return membersOf(file, parent, notes);
+  });
+  return [...own, ...inherited];
 }
 
-function memberOf(member: Node, text: string, comments: readonly Comment[], name: string): Member {
+interface Around {
+  readonly text: string;
+  readonly comments: readonly Comment[];
+  readonly name: string;
+  readonly notes: Readonly<Record<string, string>>;
+}
+
+function memberOf(member: Node, { text, comments, name, notes }: Around): Member {
   if (member.type !== "TSPropertySignature" || member.key.type !== "Identifier" || !member.typeAnnotation)
     throw new Error(`${name} has a member that is not a property with a type`);
+  const key = member.key.name;
   const { start, end } = member.typeAnnotation.typeAnnotation;
   const comment = comments.findLast((each) => each.end < member.start);
   const isNext = comment && text.slice(comment.end, member.start).trim() === "";
-  if (!isNext) throw new Error(`${name}.${member.key.name} has no comment`);
-  return { key: member.key.name, type: text.slice(start, end), says: sentence(comment.value) };
+  const says = [notes[key] ?? "", isNext ? sentence(comment.value) : ""].join(" ").trim();
+  if (says === "") throw new Error(`${name}.${key} has no comment`);
+  return { key, type: text.slice(start, end), says };
 }
 
 /** The text of a comment on one line. */

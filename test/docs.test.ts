@@ -16,7 +16,7 @@ const run = promisify(execFile);
 const root = join(import.meta.dirname, "..");
 
 /** Every page that people write; the generated ones are compared with the code they are drawn from elsewhere. */
-const pages = ["", "docs", "docs/guides", "docs/adr"].flatMap((folder) =>
+const pages = ["", "docs", "docs/guides", "docs/adr", "site"].flatMap((folder) =>
   readdirSync(join(root, folder))
     .filter((name) => name.endsWith(".md"))
     .map((name) => join(folder, name)),
