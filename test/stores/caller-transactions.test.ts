@@ -83,7 +83,9 @@ describe("a transaction of the caller's", () => {
     await expect(tx.query("select 1 / 0")).rejects.toThrow();
     const texts = recordTexts(tx);
     await expect(engine.enqueue(ping, null, { tx })).rejects.toThrow(/a failed transaction.*roll it back/);
-    expect(texts).toEqual([]);
+    // Until the server is ready again, pg does not know that the transaction failed: then the proof is asked for.
+    expect(texts.filter((text) => !text.startsWith("lock table"))).toEqual([]);
+    expect(texts.length).toBeLessThanOrEqual(1);
     await tx.query("rollback");
   });
 
