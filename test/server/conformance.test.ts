@@ -91,8 +91,15 @@ const REFUSED = new Set(["failed", "error"]);
 /** `CURFEW_OJS_TIMES=3` passes them three times in a row. */
 const TIMES = Number(process.env.CURFEW_OJS_TIMES ?? 1);
 
+/** One store after the other: the cases on three at once are late by more than the 200 ms that they allow. */
+let turn: Promise<unknown> = Promise.resolve();
+
 async function passesAll(store: string, scratch: string): Promise<void> {
-  for (let nth = 0; nth < TIMES; nth++) await passesOnce(store, scratch);
+  const mine = turn.then(async () => {
+    for (let nth = 0; nth < TIMES; nth++) await passesOnce(store, scratch);
+  });
+  turn = mine.catch(() => {});
+  await mine;
 }
 
 async function passesOnce(store: string, scratch: string): Promise<void> {
@@ -125,13 +132,13 @@ describe("Open Job Spec", () => {
   it.concurrent(
     "is kept on memory",
     () => inScratch((scratch) => passesAll("memory:", scratch)),
-    120_000 * TIMES,
+    300_000 * TIMES,
   );
 
   it.concurrent(
     "is kept on SQLite",
     () => inScratch((scratch) => passesAll(`sqlite:${join(scratch, "jobs.db")}`, scratch)),
-    120_000 * TIMES,
+    300_000 * TIMES,
   );
 
   it.concurrent(
@@ -141,7 +148,7 @@ describe("Open Job Spec", () => {
         await using database = await createDatabase(inject("postgresUrl"));
         await passesAll(database.url, scratch);
       }),
-    120_000 * TIMES,
+    300_000 * TIMES,
   );
 
   it.concurrent(
