@@ -1,9 +1,8 @@
 import { readFile } from "node:fs/promises";
-import { refuse } from "../core/errors.ts";
 import { type GraphileJob, translateCrontab, translateGraphileJob } from "./graphile-worker-rules.ts";
 import type { PostgresSettings } from "./pg-boss.ts";
 import {
-  columnsOf,
+  jobColumnsOf,
   type PageRow,
   type PostgresClient,
   type PostgresQueries,
@@ -24,15 +23,11 @@ export async function graphileQueries(
   settings: GraphileSettings,
 ): Promise<PostgresQueries> {
   const { schema, only, names, now } = settings;
-  const columns = await columnsOf(client, schema, "_private_jobs");
-  const missing = NEEDED.filter((name) => !columns.has(name));
-  if (missing.length > 0) {
-    const fix =
-      columns.size === 0
-        ? "there is no table _private_jobs: pass the schema of graphile-worker 0.16 or newer"
-        : `its table _private_jobs has no ${missing.join(", ")}: use graphile-worker 0.16 or newer`;
-    throw refuse("invalid_option", "--schema", schema, fix);
-  }
+  await jobColumnsOf(client, schema, {
+    name: "_private_jobs",
+    needed: NEEDED,
+    engine: "graphile-worker 0.16 or newer",
+  });
   const at = (table: string) => `${quotedSchema(schema)}._private_${table}`;
   const chosen = "($1::text[] = '{}' or t.identifier = any($1::text[]))";
   const isFree = `(j.locked_at is null or j.locked_at < now() - ${STALE_LOCK})`;

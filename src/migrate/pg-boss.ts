@@ -1,4 +1,3 @@
-import { refuse } from "../core/errors.ts";
 import type { Instant } from "../core/time.ts";
 import {
   type PgBossJob,
@@ -8,6 +7,7 @@ import {
 } from "./pg-boss-rules.ts";
 import {
   columnsOf,
+  jobColumnsOf,
   type PageRow,
   type PostgresClient,
   type PostgresQueries,
@@ -41,15 +41,11 @@ export async function pgBossQueries(
   settings: PostgresSettings,
 ): Promise<PostgresQueries> {
   const { schema, only, names, now } = settings;
-  const columns = await columnsOf(client, schema, "job");
-  const missing = NEEDED.filter((name) => !columns.has(name));
-  if (missing.length > 0) {
-    const fix =
-      columns.size === 0
-        ? "there is no table job: pass the schema of pg-boss"
-        : `update pg-boss: its table job has no ${missing.join(", ")}`;
-    throw refuse("invalid_option", "--schema", schema, fix);
-  }
+  const columns = await jobColumnsOf(client, schema, {
+    name: "job",
+    needed: NEEDED,
+    engine: "a current pg-boss",
+  });
   const job = `${quotedSchema(schema)}.job`;
   const chosen = `j.name not like '${INTERNAL}' and ($1::text[] = '{}' or j.name = any($1::text[]))`;
   const taken = `j.state in ('created', 'retry', 'failed')`;

@@ -1,5 +1,6 @@
 import { randomInt } from "node:crypto";
 import pg from "pg";
+import { refuse } from "../core/errors.ts";
 import type { JobLine } from "../core/job/job-line.ts";
 import type { Source, SourceBatch, SourceCounts, SourceCron, SourceJob } from "./source.ts";
 import { applyRules, type Ruled, refused } from "./translate.ts";
@@ -180,4 +181,21 @@ export async function columnsOf(client: PostgresClient, schema: string, table: s
     [schema, table],
   );
   return new Set(rows.map(({ name }) => name));
+}
+
+/** The columns of the table of jobs. Refuses a schema without the table, and one of a version that is too old. */
+export async function jobColumnsOf(
+  client: PostgresClient,
+  schema: string,
+  table: { readonly name: string; readonly needed: readonly string[]; readonly engine: string },
+): Promise<Set<string>> {
+  const { name, needed, engine } = table;
+  const columns = await columnsOf(client, schema, name);
+  const missing = needed.filter((column) => !columns.has(column));
+  if (missing.length === 0) return columns;
+  const fix =
+    columns.size === 0
+      ? `there is no table ${name}: pass the schema of ${engine}`
+      : `its table ${name} has no ${missing.join(", ")}: use ${engine}`;
+  throw refuse("invalid_option", "--schema", schema, fix);
 }
