@@ -1,5 +1,6 @@
 import type { StoreDiagnosis } from "../core/doctor/facts.ts";
 import type { NewEvent } from "../core/event/new-event.ts";
+import type { Turns } from "../core/fair/turns.ts";
 import type { NewJob } from "../core/job/envelope.ts";
 import type { HeldSlots } from "../core/job/held-slots.ts";
 import type { Fence, JobDocuments, JobId, JobImage, JobRow, JobState, Rank } from "../core/job/job.ts";
@@ -83,7 +84,7 @@ export interface Capabilities {
 export const BATCH_LIMIT = 1_000;
 
 /**
- * The most characters of names that are looked up by equality: unique keys, limit keys, workflows, kinds and keys of
+ * The most characters of names that are looked up by equality: unique keys, limit keys, fair keys, workflows, kinds and keys of
  * records.
  */
 export const NAME_LIMIT = 512;
@@ -95,7 +96,7 @@ export interface JobStore {
    */
   enqueue(jobs: readonly NewJob[], options: EnqueueCallOptions): Promise<Enqueued[]>;
   /**
-   * Claims the best available jobs of a queue exclusively, in the order (rank, id). Writes what `decide` makes of a
+   * Claims the best available jobs of a queue exclusively, in the order (rank, id) or in turns. Writes what `decide` makes of a
    * claim for each. A paused queue gives none. Returns fewer than `limit` only if every other available job is being
    * claimed by another call at this moment.
    */
@@ -158,6 +159,11 @@ export interface ClaimRequest {
    * claimed before the queue had a limit does not. Left out: no limit.
    */
   readonly most?: number;
+  /**
+   * The queue is fair: the claim takes the jobs of the best priority first, and within it from each fair key in turn.
+   * It returns them in the order of their turns. `from` is ignored. Left out: in the order (rank, id).
+   */
+  readonly turns?: Turns;
 }
 
 export interface BeatRequest {
@@ -377,6 +383,21 @@ export interface LimitRow extends KeyUse {
 /** The line of a waiting job: the available jobs of a queue, or the jobs that wait for a limit. */
 export type Line = { readonly queue: string } | { readonly limitKey: string };
 
+/** The available jobs of one fair key and priority. */
+export interface FairLine {
+  readonly queue: string;
+  readonly fairKey: string;
+}
+
+/** What waits of one fair key in one priority. */
+export interface ShareRow {
+  readonly key: string;
+  /** The rank of its best job, which says its priority and when it became due. */
+  readonly rank: Rank;
+  /** Available jobs. The count stops at a bound. */
+  readonly waiting: number;
+}
+
 /** The most jobs that `slots` names as holders. */
 export const HOLDERS_SHOWN = 5;
 
@@ -472,13 +493,25 @@ export interface Inspector {
   limitJobs(limitKey: string, state: JobState | null, limit: number): Promise<JobRow[]>;
   /** Counts live jobs by queue, type and state, without zeros. Finished jobs cost nothing. */
   live(): Promise<LiveCount[]>;
-  /** Counts the jobs of a line before a position, up to `most`. The cost depends on `most` alone. */
-  ahead(line: Line, before: { readonly rank: Rank; readonly id: JobId }, most: number): Promise<number>;
+  /**
+   * Counts the jobs of a line before a position, up to `most`. The cost depends on `most` alone. In the line of a fair key
+   * only jobs of the same priority count.
+   */
+  ahead(
+    line: Line | FairLine,
+    before: { readonly rank: Rank; readonly id: JobId },
+    most: number,
+  ): Promise<number>;
   /**
    * What uses a limit, or a queue whose active jobs are counted. Each count stops at `most`. Of a queue only
    * `active`, `unstarted` and `jobs` are filled.
    */
   slots(line: Line, most: number): Promise<HeldSlots>;
+  /**
+   * The first `limit` fair keys of a queue with available jobs, the best priority first and then by key. Each counts up to
+   * `most` jobs. The cost depends on `limit` and `most` alone.
+   */
+  shares(queue: string, limit: number, most: number): Promise<ShareRow[]>;
   /** Names of queues with available jobs, in order, after a name. The cost depends on `limit` alone. */
   readyQueues(after: string | null, limit: number): Promise<string[]>;
   /**

@@ -1,5 +1,6 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
 import type { NewEvent } from "../event/new-event.ts";
+import { checkFairKey, type FairKeySource, keyByQueue, type QueueFairness } from "../fair/fair-options.ts";
 import { UUID } from "../ids.ts";
 import { checkLimitKey, type KeyedLimit, type LimitOptions, parseLimit } from "../limit/limit.ts";
 import { keysOf } from "../option-keys.ts";
@@ -50,6 +51,8 @@ export interface EnqueueOptions extends PolicyOptions {
   readonly meta?: { readonly [key: string]: Json };
   /** The limit of this job, instead of its definition's; `"none"` for none. */
   readonly limit?: LimitOptions | "none";
+  /** Its key in a fair queue, instead of what its definition and its queue say: `"customer-7"`. */
+  readonly fairKey?: string;
   /** Which jobs count as the same, instead of what the definition says; false for none. */
   readonly unique?: UniqueOptions | false;
   /** Do not inherit the deadline of the job that enqueues this one (SEMANTICS 4.7). */
@@ -87,10 +90,17 @@ export interface NewJob {
   readonly needs?: number;
   readonly workflow?: string;
   readonly limitKey?: string;
+  /** Its key in a fair queue; empty for a job without one there. */
+  readonly fairKey?: string;
   /** A second live job with this key is refused. */
   readonly uniqueKey?: string;
   /** The event to record if the job is created. */
   readonly records?: NewEvent;
+}
+
+/** What the settings of a queue say about jobs that are enqueued into it. */
+export interface QueueSource extends PolicySettings {
+  readonly fair?: QueueFairness;
 }
 
 /** What the engine adds to a call: the time, an id, the less specific sources, and the job that enqueues. */
@@ -101,7 +111,7 @@ export interface EnqueueContext {
   readonly nextId: () => JobId;
   /** Makes unique keys of any length short. It is passed in because core imports nothing from Node. */
   readonly hash: (text: string) => string;
-  readonly queueSettings?: (queue: string) => PolicySettings | undefined;
+  readonly queueSettings?: (queue: string) => QueueSource | undefined;
   readonly engineSettings?: PolicySettings | undefined;
   readonly parent?: { readonly id: JobId; readonly totalAt: Instant | null } | undefined;
   readonly documentLimit?: number;
@@ -127,6 +137,7 @@ export const ENQUEUE_KEYS = keysOf<EnqueueOptions>({
   unique: true,
   detach: true,
   limit: true,
+  fairKey: true,
   timeouts: true,
   retry: true,
   retention: true,
@@ -145,6 +156,8 @@ export interface JobTemplate {
   /** The limit key, or the function that computes it. */
   readonly key?: KeyedLimit["key"];
   readonly needs?: number;
+  /** The fair key, or the function that computes it. */
+  readonly fair?: FairKeySource;
   /** The fields that the events of its jobs share; undefined while recording is off. */
   readonly sharedFields: Json | undefined;
   readonly unique: UniqueRule | undefined;
@@ -259,9 +272,21 @@ function newTemplate<Input>(
     unique: said.unique === undefined ? definition.unique : uniqueOf(said.unique, definition.unique),
     hash: context.hash,
     ...(keyed && { key: keyed.key }),
+    ...fairKeyOf(said, definition, context.queueSettings?.(queue)?.fair),
     // Its limit must not admit it before it is activated.
     ...(keyed && context.isPending && { needs: 1 }),
   };
+}
+
+/** The most specific source that names a key. A fair queue gives each job one. */
+function fairKeyOf(
+  { fairKey, meta }: EnqueueOptions,
+  { type, fair }: Pick<JobDefinition, "type" | "fair">,
+  queue: QueueFairness | undefined,
+): { readonly fair?: FairKeySource } {
+  if (fairKey !== undefined) return { fair: checkFairKey(fairKey, "options.fairKey") };
+  if (fair !== undefined) return { fair };
+  return queue ? { fair: keyByQueue(queue, { type, meta }) } : {};
 }
 
 function limitOf(defined: KeyedLimit | undefined, { limit }: EnqueueOptions): KeyedLimit | undefined {
@@ -382,16 +407,23 @@ export function stampAny(
   nextId: () => JobId,
   given?: unknown,
 ): NewJob {
-  const job = recordedJob(template, payload, nextId);
-  const { key, needs } = template;
+  const stamped = recordedJob(template, payload, nextId);
+  const { key, needs, fair } = template;
+  if (key === undefined && fair === undefined) return stamped;
+  const isRead = given === undefined && (typeof key === "function" || typeof fair === "function");
+  const input = isRead ? JSON.parse(payload) : given;
+  const job = fair === undefined ? stamped : { ...stamped, fairKey: fairKeyFrom(fair, input) };
   if (key === undefined) return job;
-  const limitKey =
-    typeof key === "string" ? key : keyFrom(key, given === undefined ? JSON.parse(payload) : given);
+  const limitKey = typeof key === "string" ? key : keyFrom(key, input);
   return needs === undefined ? { ...job, limitKey } : { ...job, limitKey, needs };
 }
 
 function keyFrom(key: (payload: never) => string, payload: unknown): string {
   return checkLimitKey(key(payload as never), "limit.key(payload)");
+}
+
+function fairKeyFrom(fair: FairKeySource, payload: unknown): string {
+  return typeof fair === "string" ? fair : checkFairKey(fair(payload as never), "fair(payload)");
 }
 
 function recordedJob(template: JobTemplate, payload: string, nextId: () => JobId): NewJob {

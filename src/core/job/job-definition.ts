@@ -1,4 +1,5 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
+import { type FairKeySource, parseFairKey } from "../fair/fair-options.ts";
 import { type KeyedLimit, type LimitOptions, parseLimit } from "../limit/limit.ts";
 import { keysOf } from "../option-keys.ts";
 import { type InputOf, isSchema, type Json, type OutputOf, type Schema } from "../schema.ts";
@@ -17,6 +18,8 @@ export interface JobDefinition<Input = unknown, Payload = Input, Result = unknow
   /** The limit that its jobs run under. */
   readonly limit: KeyedLimit | undefined;
   readonly unique: UniqueRule | undefined;
+  /** The fair key of its jobs, or the function that computes it. */
+  readonly fair: FairKeySource | undefined;
   readonly [DEFINITION]: true;
 }
 
@@ -40,6 +43,8 @@ export interface DefinitionOptions<P extends Schema | undefined, R extends Schem
   readonly priority?: number;
   /** How many of its jobs may run at once or start per period, by a key: a text, or a function of the payload. */
   readonly limit?: LimitOptions<string | ((payload: InputBy<P>) => string)>;
+  /** The fair key of its jobs: a text, or a function of the payload. In a fair queue each key has its turn. */
+  readonly fair?: string | ((payload: InputBy<P>) => string);
   /** Refuses a second job while the first one counts; see `UniqueOptions`. */
   readonly unique?: UniqueOptions;
 }
@@ -58,6 +63,7 @@ const KEYS = keysOf<DefinitionOptions<undefined, undefined>>({
   priority: true,
   unique: true,
   limit: true,
+  fair: true,
   timeouts: true,
   retry: true,
   retention: true,
@@ -88,6 +94,7 @@ export function defineJob<P extends Schema | undefined = undefined, R extends Sc
     result: options.result as Schema<unknown, ResultBy<R>> | undefined,
     settings: parseSettings(options, ""),
     limit: options.limit === undefined ? undefined : parseLimit(options.limit, "limit"),
+    fair: options.fair === undefined ? undefined : parseFairKey(options.fair, "fair"),
     unique: options.unique === undefined ? undefined : parseUnique(options.unique, "unique"),
     [DEFINITION]: true as const,
   });

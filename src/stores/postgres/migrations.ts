@@ -308,4 +308,16 @@ select case when exists (select from curfew.events where xid >= pg_snapshot_xmax
 select curfew.enter_cluster();
 `,
   },
+  {
+    version: 10,
+    name: "fair keys",
+    sql: `
+alter table curfew.jobs add column fair_key text collate "C";
+alter table curfew.done add column fair_key text collate "C";
+-- Only jobs with a fair key are in it. A claim finds the next key of the best priority, and the best jobs of a key,
+-- whatever the number of jobs.
+create index jobs_fair on curfew.jobs (queue, (rank >> 45), fair_key, rank, id)
+ where state = 1 and fair_key is not null;
+`,
+  },
 ];

@@ -247,4 +247,16 @@ update curfew_records set body = replace(body, '"keepers":', '"holders":') where
 alter table curfew_timeouts drop column generation;
 `,
   },
+  {
+    version: 9,
+    name: "fair keys",
+    sql: `
+alter table curfew_jobs add column fair_key text;
+alter table curfew_done add column fair_key text;
+-- Only jobs with a fair key are in it. A claim finds the next key of the best priority, and the best jobs of a key,
+-- whatever the number of jobs.
+create index curfew_jobs_fair on curfew_jobs (queue, rank >> 45, fair_key, rank, id)
+ where state = 1 and fair_key is not null;
+`,
+  },
 ];
