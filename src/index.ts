@@ -54,6 +54,11 @@ export {
 export type { LogLine } from "./engine/attempt/attempt-notes.ts";
 export {
   type AttemptContext,
+  type BatchContext,
+  type BatchHandler,
+  type BatchJob,
+  type BatchOptions,
+  batchProcessor,
   type CleanupHook,
   type Handler,
   type Middleware,
