@@ -43,7 +43,9 @@ export {
   batch,
   type ChainNode,
   chain,
+  type GraphNode,
   type GroupNode,
+  graph,
   group,
   type StepNode,
   type StepOptions,
@@ -53,6 +55,11 @@ export {
 export type { LogLine } from "./engine/attempt/attempt-notes.ts";
 export {
   type AttemptContext,
+  type BatchContext,
+  type BatchHandler,
+  type BatchJob,
+  type BatchOptions,
+  batchProcessor,
   type CleanupHook,
   type Handler,
   type Middleware,
