@@ -18,7 +18,7 @@ const SLOTS = 10;
 const HANDLER_TIME = 20;
 const REPEATS = 9;
 const DRAINED = 30_000;
-const ROUNDS = 5;
+const ROUNDS = Number(process.env.CURFEW_BENCH_ROUNDS ?? 5);
 
 const work = defineJob({ type: "work.do" });
 

@@ -12,7 +12,7 @@ import {
 } from "../claim-turns.ts";
 import { CLAIMED_COLUMNS, decodeClaimed, type SqlRow } from "../sql/row-codec.ts";
 import { BATCH } from "./connection.ts";
-import { CLAIMABLE_KEYLESS, CLAIMABLE_OF_KEY, HEAD, KEY_AFTER, KEY_FROM } from "./fair-statements.ts";
+import { CLAIMABLE_KEYLESS, CLAIMABLE_OF_KEYS, HEAD, KEYS_AFTER, KEYS_FROM } from "./fair-statements.ts";
 import { RowRuns } from "./row-runs.ts";
 import type { Session } from "./session.ts";
 import { CLAIM } from "./statements.ts";
@@ -44,17 +44,14 @@ function keys(
   const head = session.get(HEAD, [queue, keysFrom]) as [number, number] | undefined;
   if (!head) return null;
   const rank = priorityRank(head[0]);
-  const found: string[] = [];
-  const next = (text: string, key: string) =>
-    session.get(text, [queue, rank, key])?.[0] as string | undefined;
-  for (let key = next(isAgain ? KEY_FROM : KEY_AFTER, after); key !== undefined && found.length < limit; ) {
-    found.push(key);
-    key = next(KEY_AFTER, key);
-  }
-  const first = found[0];
-  for (let key = next(KEY_FROM, ""); key !== undefined && key !== first && found.length < limit; ) {
-    found.push(key);
-    key = next(KEY_AFTER, key);
+  const read = (text: string, key: string, most: number) =>
+    session.all(text, [queue, rank, key, queue, rank, most]).map(([found]) => found as string);
+  const found = read(isAgain ? KEYS_FROM : KEYS_AFTER, after, limit);
+  if (found.length < limit) {
+    for (const key of read(KEYS_FROM, NO_FAIR_KEY, limit - found.length)) {
+      if (key === found[0]) break;
+      found.push(key);
+    }
   }
   return { rank, keys: found, hasKeyless: head[1] === 1 };
 }
@@ -79,12 +76,17 @@ function take(
       if (text >= BATCH.text) break;
     }
   };
-  for (const { key, count } of wanted) {
-    if (key === NO_FAIR_KEY && withKeyless) {
-      const most = count * READ_FOR_KEYLESS;
-      read(session.iterate(CLAIMABLE_KEYLESS, [salt, queue, rank, nextPriorityRank(rank), most, count]));
-    } else read(session.iterate(CLAIMABLE_OF_KEY, [salt, queue, rank, key, count]));
+  const keyless = withKeyless ? wanted.find(({ key }) => key === NO_FAIR_KEY) : undefined;
+  if (keyless) {
+    const most = keyless.count * READ_FOR_KEYLESS;
+    const values = [salt, queue, rank, nextPriorityRank(rank), most, keyless.count];
+    read(session.iterate(CLAIMABLE_KEYLESS, values));
+  }
+  // Most keys give the same number of jobs, and running a statement costs about as much as reading a row.
+  for (const [count, keys] of Map.groupBy(wanted, ({ count }) => count)) {
     if (text >= BATCH.text) break;
+    const names = JSON.stringify(keys.filter((one) => one !== keyless).map(({ key }) => key));
+    read(session.iterate(CLAIMABLE_OF_KEYS, [salt, names, queue, rank, count]));
   }
   const runs = new RowRuns(session);
   // In the order of their numbers: those of jobs that were enqueued together have no gaps.

@@ -11,16 +11,31 @@ export const HEAD = `
 select rank, fair_key is null from curfew_jobs indexed by curfew_jobs_ready
  where queue = ? and state = ${AVAILABLE} and rank >= ? order by rank, id limit 1`;
 
-/** The first fair key with available jobs of a priority. Takes queue, a rank of the priority, and the key it comes after. */
-export const KEY_AFTER = `
-select fair_key from curfew_jobs ${OF_PRIORITY} and fair_key > ? order by fair_key limit 1`;
-/** KEY_AFTER that may be the key itself. */
-export const KEY_FROM = `
-select fair_key from curfew_jobs ${OF_PRIORITY} and fair_key >= ? order by fair_key limit 1`;
+const keys = (first: ">" | ">=") => `
+with recursive keys(key) as (
+  select (select fair_key from curfew_jobs ${OF_PRIORITY} and fair_key ${first} ? order by fair_key limit 1)
+  union all
+  select (select fair_key from curfew_jobs ${OF_PRIORITY} and fair_key > k.key order by fair_key limit 1)
+    from keys k where k.key is not null)
+select key from keys where key is not null limit ?`;
 
-/** CLAIMABLE for one fair key and priority. Takes salt, queue, a rank of the priority, key, limit. */
-export const CLAIMABLE_OF_KEY = `
-select ${CLAIMED}, rowid from curfew_jobs ${OF_PRIORITY} and fair_key = ? order by rank, id limit ?`;
+/**
+ * The fair keys with available jobs of a priority, in order. Takes queue, a rank of the priority, the key they come after,
+ * queue and rank again, and limit.
+ */
+export const KEYS_AFTER = keys(">");
+/** KEYS_AFTER that begin with the key itself. */
+export const KEYS_FROM = keys(">=");
+
+/**
+ * CLAIMABLE for fair keys of one priority, as many of each. Takes salt, a JSON array of keys, queue, a rank of the
+ * priority, and how many of each.
+ */
+export const CLAIMABLE_OF_KEYS = `
+select ${CLAIMED}, j.rowid
+  from (select value as wanted from json_each(?)) k cross join curfew_jobs j
+    on j.rowid in (select rowid from curfew_jobs ${OF_PRIORITY} and fair_key = k.wanted order by rank, id limit ?)
+ order by j.rank, j.id`;
 
 /**
  * CLAIMABLE among the best jobs of a queue, for those that have no fair key. Takes salt, queue, lowest rank, the rank at
