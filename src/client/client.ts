@@ -22,7 +22,7 @@ import type { WorkOptions } from "../engine/worker/work-options.ts";
 import { jobPath, PATHS } from "../ojs/paths.ts";
 import { type JobSnapshot, object, readSnapshot } from "../ojs/read-job.ts";
 import { readWhy } from "../ojs/read-why.ts";
-import { checkId, enqueueFields, enqueueText } from "../ojs/write-enqueue.ts";
+import { checkId, enqueueFields, enqueueText, fairFields } from "../ojs/write-enqueue.ts";
 import { type CheckedOptions, type ClientOptions, checkOptions } from "./client-options.ts";
 import { type HandleHost, RemoteJobHandle } from "./remote-job-handle.ts";
 import { RemoteWorker } from "./remote-worker.ts";
@@ -104,7 +104,7 @@ export class Client implements AsyncDisposable {
     const fields = enqueueFields(definition, options, parent?.id);
     const id = options?.id === undefined ? this.#nextId() : checkId(options.id);
     const text = await preparePayload(definition, payload, this.#parts.documentLimit);
-    const body = enqueueText(fields, id, text);
+    const body = enqueueText({ ...fields, ...fairFields(definition, options, payload) }, id, text);
     const reply = await this.#transport.ask({ method: "POST", path: PATHS.jobs, what: "enqueue", body });
     const isKnown = this.#isKnown(reply, "enqueue");
     // A generated id is known only if an earlier try arrived and its answer was lost.
@@ -125,8 +125,11 @@ export class Client implements AsyncDisposable {
       const text = preparePayload(definition, payload, this.#parts.documentLimit);
       texts.push(typeof text === "string" ? text : await text);
     }
-    const jobs = texts.map((text) => ({ id: this.#nextId(), text }));
-    for (const batch of batchesOf(jobs.map(({ id, text }) => enqueueText(fields, id, text)))) {
+    const jobs = texts.map((text, index) => {
+      const own = fairFields(definition, options, payloads[index]);
+      return { id: this.#nextId(), text, fields: { ...fields, ...own } };
+    });
+    for (const batch of batchesOf(jobs.map((job) => enqueueText(job.fields, job.id, job.text)))) {
       const body = `{"jobs":[${batch.join(",")}]}`;
       const reply = await this.#transport.ask({
         method: "POST",

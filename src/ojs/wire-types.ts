@@ -52,6 +52,7 @@ export type WireEnqueue = WireSettings & {
   readonly scheduled_at?: string;
   readonly expires_at?: string;
   readonly meta?: { readonly [key: string]: Json };
+  readonly fair_key?: string;
   readonly parent_id?: string;
 };
 

@@ -80,6 +80,10 @@ export function parseFairKey(said: unknown, field: string): FairKeySource {
   return typeof said === "function" ? (said as FairKeySource) : checkFairKey(said, field);
 }
 
+export function fairKeyFrom(fair: FairKeySource, payload: unknown): string {
+  return typeof fair === "string" ? fair : checkFairKey(fair(payload as never), "fair(payload)");
+}
+
 export function checkFairKey(key: unknown, field: string): string {
   if (typeof key !== "string" || key === "" || key.length > KEY_LIMIT)
     throw refuse("invalid_name", field, key, `use a text of 1 to ${KEY_LIMIT} characters`);

@@ -1,6 +1,12 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
 import type { NewEvent } from "../event/new-event.ts";
-import { checkFairKey, type FairKeySource, keyByQueue, type QueueFairness } from "../fair/fair-options.ts";
+import {
+  checkFairKey,
+  type FairKeySource,
+  fairKeyFrom,
+  keyByQueue,
+  type QueueFairness,
+} from "../fair/fair-options.ts";
 import { UUID } from "../ids.ts";
 import { checkLimitKey, type KeyedLimit, type LimitOptions, parseLimit } from "../limit/limit.ts";
 import { keysOf } from "../option-keys.ts";
@@ -429,10 +435,6 @@ export function stampAny(
 
 function keyFrom(key: (payload: never) => string, payload: unknown): string {
   return checkLimitKey(key(payload as never), "limit.key(payload)");
-}
-
-function fairKeyFrom(fair: FairKeySource, payload: unknown): string {
-  return typeof fair === "string" ? fair : checkFairKey(fair(payload as never), "fair(payload)");
 }
 
 function recordedJob(template: JobTemplate, payload: string, nextId: () => JobId): NewJob {
