@@ -53,6 +53,8 @@ export type WireEnqueue = WireSettings & {
   readonly expires_at?: string;
   readonly meta?: { readonly [key: string]: Json };
   readonly parent_id?: string;
+  /** Options in the words of the engine: `limit`, `unique` and others that Open Job Spec cannot say in full. */
+  readonly curfew?: { readonly [option: string]: Json } | undefined;
 };
 
 export type WireFetch = {

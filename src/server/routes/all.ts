@@ -10,6 +10,7 @@ import { adminSystemRoutes } from "./admin-system.ts";
 import { adminTimeoutRoutes } from "./admin-timeouts.ts";
 import { adminTransferRoutes } from "./admin-transfer.ts";
 import { adminWorkerRoutes } from "./admin-workers.ts";
+import { callRoutes } from "./calls.ts";
 import { cronRoutes } from "./crons.ts";
 import { deadLetterRoutes } from "./dead-letter.ts";
 import { eventStreamRoutes } from "./event-stream.ts";
@@ -65,5 +66,6 @@ export const ROUTES: readonly Route[] = [
   ...adminSystemRoutes,
   ...adminTransferRoutes,
   ...whyRoutes,
+  ...callRoutes,
   ...STREAM_ROUTES,
 ];
