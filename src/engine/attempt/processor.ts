@@ -11,7 +11,7 @@ import type { SandboxHost, SandboxRunner } from "../../ports/sandbox.ts";
  * What a handler gets. Every property is made when it is read, so a handler pays only for what it uses. Destructure it
  * (`({ payload, signal }) => …`) or pass it on whole: a spread copy is empty.
  */
-export interface AttemptContext<Payload = unknown> {
+export interface AttemptContext<Payload = unknown, Parents = unknown> {
   /** The job's id: the idempotency key for the outside world. */
   readonly id: JobId;
   readonly type: string;
@@ -20,8 +20,11 @@ export interface AttemptContext<Payload = unknown> {
   /** 1 for the first attempt. */
   readonly attempt: number;
   readonly meta: { readonly [key: string]: Json };
-  /** The results of the steps before this one in its workflow, in their order; empty for a first step and a plain job. */
-  readonly parentResults: readonly Json[];
+  /**
+   * The results of the steps before this one in its workflow, in their order; empty for a first step and a plain job.
+   * Typed if the definition names its `parents`.
+   */
+  readonly parentResults: unknown extends Parents ? readonly Json[] : Parents;
   /** Aborts at the soft deadline, at a cancel, at shutdown and when the claim is lost; `signal.reason` says which. */
   readonly signal: AbortSignal;
   /** When the soft signal comes; null without `attempt` and `total`. */
@@ -51,14 +54,14 @@ export interface AttemptContext<Payload = unknown> {
 // biome-ignore lint/suspicious/noConfusingVoidType: a handler without a return statement has the type void, not undefined.
 export type Returned<Result> = Result | Snooze | (undefined extends Result ? void : never);
 
-export type Handler<Payload, Result> = (
-  context: AttemptContext<Payload>,
+export type Handler<Payload, Result, Parents = unknown> = (
+  context: AttemptContext<Payload, Parents>,
 ) => Returned<Result> | Promise<Returned<Result>>;
 
 /** What the module of a sandbox may export as `onCleanup`: it runs at the signal of each of its attempts. */
 export type CleanupHook<Definition> =
-  Definition extends JobDefinition<unknown, infer Payload, unknown>
-    ? (context: AttemptContext<Payload>) => void | Promise<void>
+  Definition extends JobDefinition<unknown, infer Payload, unknown, infer Parents>
+    ? (context: AttemptContext<Payload, Parents>) => void | Promise<void>
     : never;
 
 /** How jobs are gathered for one call of a handler. */
@@ -110,9 +113,9 @@ export interface Processor {
 }
 
 /** Binds a handler to a definition. The compiler checks payload and result against it. */
-export function processor<Payload, Result>(
-  definition: JobDefinition<unknown, Payload, Result>,
-  handler: Handler<Payload, NoInfer<Result>>,
+export function processor<Payload, Result, Parents = unknown>(
+  definition: JobDefinition<unknown, Payload, Result, Parents>,
+  handler: Handler<Payload, NoInfer<Result>, NoInfer<Parents>>,
 ): Processor {
   assertDefinition(definition, "definition");
   if (typeof handler !== "function") throw refuse("invalid_option", "handler", handler, "pass a function");
