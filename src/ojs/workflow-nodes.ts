@@ -1,6 +1,12 @@
-import { refuse } from "../core/errors.ts";
 import { type PortableDefinition, portableDefinition, portableOptions } from "../core/job/portable.ts";
-import { type AnyNode, assertNode, type StepNode, type StepOptions } from "../core/workflow/node.ts";
+import {
+  type AnyNode,
+  assertNode,
+  type GraphNode,
+  type StepNode,
+  type StepOptions,
+} from "../core/workflow/node.ts";
+import { checkParents } from "../core/workflow/parents.ts";
 
 /** A step as it is sent: the index of its definition, its payload and its options. */
 export interface PortableStep {
@@ -17,7 +23,13 @@ export type PortableNode =
       readonly kind: "batch";
       readonly nodes: readonly PortableNode[];
       readonly callbacks?: Readonly<Record<string, PortableStep>>;
-    };
+    }
+  | { readonly kind: "graph"; readonly steps: Readonly<Record<string, PortableGraphStep>> };
+
+interface PortableGraphStep {
+  readonly after: readonly string[];
+  readonly run: PortableNode;
+}
 
 /** A workflow as JSON. Steps with the same definition share one entry of the list. */
 export interface PortableWorkflow {
@@ -44,13 +56,25 @@ export async function portableWorkflow(
     const nodes: PortableNode[] = [];
     for (const one of inner.nodes) nodes.push(await walk(one));
     if (inner.kind === "chain" || inner.kind === "group") return { kind: inner.kind, nodes };
-    if (inner.kind !== "batch")
-      throw refuse("not_over_http", "workflow", (inner as AnyNode).kind, "start it with openEngine");
+    if (inner.kind === "graph") return { kind: "graph", steps: graphSteps(inner, nodes) };
     const callbacks: Record<string, PortableStep> = {};
     for (const [name, step] of Object.entries(inner.callbacks))
       if (step) callbacks[name] = await stepOf(step as StepNode);
     return { kind: "batch", nodes, callbacks };
   };
+  // The server gets no names of parents, so they are checked here.
+  checkParents(node);
   const root = await walk(node);
   return { node: root, definitions: [...definitions.keys()].map((text) => JSON.parse(text)) };
+}
+
+function graphSteps(
+  { names, after }: GraphNode,
+  nodes: readonly PortableNode[],
+): Readonly<Record<string, PortableGraphStep>> {
+  const steps = names.map((name, index) => {
+    const before = (after[index] ?? []).map((position) => names[position] as string);
+    return [name, { after: before, run: nodes[index] as PortableNode }] as const;
+  });
+  return Object.fromEntries(steps);
 }

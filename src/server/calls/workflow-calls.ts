@@ -7,6 +7,7 @@ import {
   type BatchCallbacks,
   batch,
   chain,
+  graph,
   group,
   type StepNode,
   step,
@@ -36,12 +37,13 @@ class NodeReader {
     if (typeof node !== "object" || node === null)
       throw refuse("invalid_workflow", field, node, "send a step, chain, group or batch");
     if (node.kind === "step") return this.#step(node, field);
+    if (node.kind === "graph") return this.#graph(node.steps, `${field}.steps`);
     if (node.kind !== "chain" && node.kind !== "group" && node.kind !== "batch")
       throw refuse(
         "invalid_workflow",
         `${field}.kind`,
         (node as { kind?: unknown }).kind,
-        "use step, chain, group or batch",
+        "use step, chain, group, batch or graph",
       );
     const { nodes } = node;
     if (!Array.isArray(nodes))
@@ -54,6 +56,16 @@ class NodeReader {
     if (node.kind === "group") return group(inner) as AnyNode;
     const { callbacks = {} } = node as Extract<PortableNode, { kind: "batch" }>;
     return batch(inner, this.#callbacks(callbacks, `${field}.callbacks`)) as AnyNode;
+  }
+
+  #graph(steps: Extract<PortableNode, { kind: "graph" }>["steps"], field: string): AnyNode {
+    if (typeof steps !== "object" || steps === null || Array.isArray(steps))
+      throw refuse("invalid_workflow", field, steps, "send an object of steps by name");
+    const read = Object.entries(steps).map(([name, said]) => {
+      const run = this.read(said?.run, `${field}.${name}.run`);
+      return [name, { after: said.after, run }] as const;
+    });
+    return graph(Object.fromEntries(read)) as AnyNode;
   }
 
   #callbacks(said: Readonly<Record<string, PortableStep>>, field: string): BatchCallbacks {
