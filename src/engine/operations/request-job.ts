@@ -3,7 +3,6 @@ import type { EnqueueOptions } from "../../core/job/envelope.ts";
 import { TimeoutError } from "../../core/job/reasons.ts";
 import { type Duration, parseDuration } from "../../core/time.ts";
 import type { System } from "../../ports/system.ts";
-import type { JobHandleApi } from "../curfew-api.ts";
 import { currentAmbient } from "../runtime/ambient.ts";
 
 export interface JobRequestOptions extends EnqueueOptions {
@@ -19,7 +18,12 @@ export interface JobRequestOptions extends EnqueueOptions {
   readonly signal?: AbortSignal;
 }
 
-type RequestedJob<Result> = Pick<JobHandleApi<Result>, "duplicate" | "result" | "cancel">;
+/** A handle of an engine or of a client. */
+interface RequestedJob<Result> {
+  readonly duplicate: boolean;
+  result(options: { readonly signal: AbortSignal }): Promise<Result>;
+  cancel(): Promise<unknown>;
+}
 
 /** What `requestJob` needs from the engine or the client. */
 interface Requester<Result> {
