@@ -9,6 +9,7 @@ import {
   type JobDefinition,
 } from "../core/job/job-definition.ts";
 import { parseSettings } from "../core/job/policy.ts";
+import { joinRedact, parseRedact, redactTexts } from "../core/job/redaction.ts";
 import { toJsonText } from "../core/schema.ts";
 import { parseDuration, parseInstant } from "../core/time.ts";
 import { instantText } from "./wire-fields.ts";
@@ -52,6 +53,10 @@ export function enqueueFields<Input>(
       "the remote client does not send it: pass unique: false, or enqueue with openEngine on the same database",
     );
   const { queue = definition.queue, priority = definition.priority } = said;
+  const redact = joinRedact(
+    definition.redact,
+    said.redact === undefined ? [] : parseRedact(said.redact, "options.redact"),
+  );
   return {
     type: definition.type,
     queue: checkQueue(queue, "options.queue"),
@@ -60,6 +65,7 @@ export function enqueueFields<Input>(
     ...(said.meta !== undefined && { meta: metaFields(said.meta) }),
     ...settingsFields(merged(definition.settings, parseSettings(said, "options"))),
     ...(parent !== undefined && !said.detach && { parent_id: parent }),
+    ...(redact.length > 0 && { redact: redactTexts(redact) }),
   };
 }
 

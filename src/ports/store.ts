@@ -44,8 +44,34 @@ export interface Store {
    * leaves it out.
    */
   diagnose?(): Promise<StoreDiagnosis>;
+  /** The index of texts in payloads. A store that has none leaves it out: then a search reads the newest jobs. */
+  readonly search?: SearchIndex;
   /** After this, every call except `close` is refused with the code `closed`. */
   close(): Promise<void>;
+}
+
+/** Characters of a payload that an index covers. */
+export const SEARCHED_LENGTH = 8_000;
+
+/** A job that may have a text, and the cursor that continues after it. */
+export interface SearchCandidate {
+  readonly id: JobId;
+  readonly cursor: string;
+}
+
+/**
+ * An index that somebody switches on, for texts of 3 characters or more within the first `SEARCHED_LENGTH` of a payload.
+ * It holds nothing that `options.redact` hides.
+ */
+export interface SearchIndex {
+  /**
+   * Jobs that may have the text, the newest first: every job that has it, and some that do not. Null if the index is not
+   * built, or if so many jobs have the text that a scan of the newest is better.
+   */
+  find(text: string, before: string | null, limit: number): Promise<readonly SearchCandidate[] | null>;
+  /** Builds it while others work. It may be repeated, and goes on where it stopped. */
+  build(onStep: (done: number) => void): Promise<void>;
+  drop(): Promise<void>;
 }
 
 export interface CommitOptions {

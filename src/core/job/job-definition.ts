@@ -1,9 +1,11 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
 import { type KeyedLimit, type LimitOptions, parseLimit } from "../limit/limit.ts";
 import { keysOf } from "../option-keys.ts";
+import type { Path } from "../redact.ts";
 import { type InputOf, isSchema, type Json, type OutputOf, type Schema } from "../schema.ts";
 import type { PolicySettings } from "./job.ts";
 import { type PolicyOptions, parseSettings } from "./policy.ts";
+import { joinRedact, markedPaths, parseRedact, type RedactPath } from "./redaction.ts";
 import { parseUnique, type UniqueOptions, type UniqueRule } from "./unique-key.ts";
 
 /** What producer and worker share: the name of a job, its typed payload and result, and its timeouts. */
@@ -17,6 +19,8 @@ export interface JobDefinition<Input = unknown, Payload = Input, Result = unknow
   /** The limit that its jobs run under. */
   readonly limit: KeyedLimit | undefined;
   readonly unique: UniqueRule | undefined;
+  /** What people must not see: the paths of `redact` and the marks of the schemas. */
+  readonly redact: readonly Path[];
   readonly [DEFINITION]: true;
 }
 
@@ -42,6 +46,8 @@ export interface DefinitionOptions<P extends Schema | undefined, R extends Schem
   readonly limit?: LimitOptions<string | ((payload: InputBy<P>) => string)>;
   /** Refuses a second job while the first one counts; see `UniqueOptions`. */
   readonly unique?: UniqueOptions;
+  /** What lists, dashboards, logs and errors must not show, such as `["payload.card.number"]`; see `RedactPath`. */
+  readonly redact?: readonly RedactPath[];
 }
 
 type InputBy<P> = P extends Schema ? InputOf<P> : Json | undefined;
@@ -58,6 +64,7 @@ const KEYS = keysOf<DefinitionOptions<undefined, undefined>>({
   priority: true,
   unique: true,
   limit: true,
+  redact: true,
   timeouts: true,
   retry: true,
   retention: true,
@@ -89,8 +96,14 @@ export function defineJob<P extends Schema | undefined = undefined, R extends Sc
     settings: parseSettings(options, ""),
     limit: options.limit === undefined ? undefined : parseLimit(options.limit, "limit"),
     unique: options.unique === undefined ? undefined : parseUnique(options.unique, "unique"),
+    redact: redactOf(options),
     [DEFINITION]: true as const,
   });
+}
+
+function redactOf({ redact, payload, result }: DefinitionOptions<Schema | undefined, Schema | undefined>) {
+  const marked = [...markedPaths(payload, "payload", "payload"), ...markedPaths(result, "result", "result")];
+  return joinRedact(redact === undefined ? [] : parseRedact(redact, "redact"), marked);
 }
 
 /** A schema that only carries a type, for payloads that come from trusted code or are checked elsewhere. */

@@ -87,6 +87,8 @@ export interface Job {
   readonly meta: Readonly<Record<string, unknown>>;
   readonly args: readonly unknown[];
   readonly result?: unknown;
+  /** The paths that its definition hides. */
+  readonly redacted?: readonly (string | readonly string[])[];
 }
 
 export interface Pagination {
@@ -106,6 +108,8 @@ export interface Page<Item> {
 export interface Scanned<Item> extends Page<Item> {
   readonly scanned?: number;
   readonly is_complete?: boolean;
+  /** An index found them: all jobs were searched. */
+  readonly by_index?: boolean;
   readonly matched_by?: "id" | "payload";
 }
 

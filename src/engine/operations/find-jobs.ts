@@ -1,7 +1,14 @@
 import { checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { type Job, jobView } from "../../core/job/job-view.ts";
-import { SCAN_STEP, type Scan, type ScanFilter, type ScannedJobs, type Store } from "../../ports/store.ts";
+import {
+  SCAN_STEP,
+  type Scan,
+  type ScanFilter,
+  type ScannedCount,
+  type ScannedJobs,
+  type Store,
+} from "../../ports/store.ts";
 import { loadInParts } from "./bounded-reader.ts";
 import { firstIdOf, hasOwnFilter, matches, type ParsedQuery } from "./job-query.ts";
 
@@ -17,6 +24,8 @@ export interface RowPage {
   readonly cursor: string | null;
   /** Upper bound of the rows that were read for this page. */
   readonly scanned: number;
+  /** An index found them: all jobs were searched, not only those that were read. */
+  readonly isIndexed?: true;
 }
 
 /** A page as users see it. */
@@ -81,7 +90,7 @@ export async function loadNamed(
 
 /** One page of the jobs that match a query. */
 export async function findJobs(
-  store: Pick<Store, "inspect" | "jobs">,
+  store: Pick<Store, "inspect" | "jobs" | "search">,
   query: ParsedQuery,
   { after, limit, newestFirst }: Required<PageOptions>,
 ): Promise<RowPage> {
@@ -90,6 +99,8 @@ export async function findJobs(
     return { ...page, jobs: page.jobs.filter((row) => matches(row, query)) };
   }
   if (query.idPrefix !== undefined) return findByPrefix(store, query, query.idPrefix, after, limit);
+  const indexed = newestFirst ? await findIndexed(store, query, after, limit) : null;
+  if (indexed) return indexed;
   const jobs: JobRow[] = [];
   let cursor = after;
   let steps = 0;
@@ -104,6 +115,48 @@ export async function findJobs(
     if (cursor === null) break;
   }
   return { jobs, cursor, scanned: steps * SCAN_STEP };
+}
+
+/** Marks the cursor of an index, which a scan cannot continue. */
+const INDEXED = "index:";
+/** Candidates that one request loads, and how many at a time: each may hold 3 MB. */
+const MOST_CANDIDATES = 1_000;
+const LOADED_AT_ONCE = 50;
+const SHORTEST_INDEXED = 3;
+
+/** One page of a search by the index of the store; null if a scan has to do it. */
+async function findIndexed(
+  { search, jobs }: Pick<Store, "jobs" | "search">,
+  query: ParsedQuery,
+  after: string | null,
+  limit: number,
+): Promise<RowPage | null> {
+  const { text } = query.filter;
+  const isContinued = after?.startsWith(INDEXED) ?? false;
+  if (!search || text === undefined || (after !== null && !isContinued)) return null;
+  if ([...text].length < SHORTEST_INDEXED) return null;
+  const found: JobRow[] = [];
+  let before = after === null ? null : after.slice(INDEXED.length);
+  for (let scanned = 0; ; ) {
+    const candidates = await search.find(text, before, LOADED_AT_ONCE);
+    if (candidates === null) {
+      if (isContinued) throw refuse("invalid_option", "cursor", after, "search again: the index is gone");
+      return null;
+    }
+    const rows = await jobs.load(candidates.map(({ id }) => id));
+    scanned += candidates.length;
+    for (const [index, { cursor }] of candidates.entries()) {
+      const row = rows[index];
+      before = cursor;
+      if (row && matches(row, query)) found.push(row);
+      const isLast = index === candidates.length - 1 && candidates.length < LOADED_AT_ONCE;
+      if (found.length >= limit)
+        return { jobs: found, cursor: isLast ? null : INDEXED + cursor, scanned, isIndexed: true };
+    }
+    if (candidates.length < LOADED_AT_ONCE) return { jobs: found, cursor: null, scanned, isIndexed: true };
+    if (scanned >= MOST_CANDIDATES)
+      return { jobs: found, cursor: INDEXED + (before as string), scanned, isIndexed: true };
+  }
 }
 
 /** One store step. If this file filters the rows, it reads many of them even if the caller wants few. */
@@ -180,18 +233,33 @@ export interface JobCount {
   readonly isComplete: boolean;
 }
 
+/** One store step of a count. If this file filters the rows, it reads at most `rows` of them. */
+async function countStep(
+  { inspect }: Pick<Store, "inspect">,
+  query: ParsedQuery,
+  scan: Scan,
+  rows: number,
+): Promise<ScannedCount & { readonly rows: number }> {
+  if (!hasOwnFilter(query) && query.idPrefix === undefined) return { ...(await inspect.count(scan)), rows };
+  const page = await inspect.page(scan, rows);
+  const count = page.jobs.filter((row) => matches(row, query)).length;
+  return { count, cursor: page.cursor, rows: rowsThatFit(page.jobs) };
+}
+
 /** Counts the jobs that match a query, in a bounded number of store steps. */
 export async function countSome({ inspect }: Pick<Store, "inspect">, query: ParsedQuery): Promise<JobCount> {
   let count = 0;
   let cursor: string | null = null;
+  let rows = FIRST_ROWS;
   for (let steps = 0; steps < MOST_STEPS; steps++) {
     const scan: { filter: ParsedQuery["filter"]; after: string | null } = {
       filter: query.filter,
       after: cursor,
     };
-    const step = await inspect.count(scan);
+    const step = await countStep({ inspect }, query, scan, rows);
     count += step.count;
     cursor = step.cursor;
+    rows = step.rows;
     if (cursor === null) break;
   }
   return { count, isComplete: cursor === null };
@@ -203,7 +271,6 @@ export async function countJobs(
   query: ParsedQuery,
   signal?: AbortSignal,
 ): Promise<number> {
-  const isPlain = !hasOwnFilter(query) && query.idPrefix === undefined;
   let count = 0;
   if (query.ids) {
     for await (const row of loadInParts({ jobs }, query.ids)) {
@@ -219,16 +286,10 @@ export async function countJobs(
       filter: query.filter,
       after: cursor,
     };
-    if (isPlain) {
-      const step = await inspect.count(scan);
-      count += step.count;
-      cursor = step.cursor;
-    } else {
-      const page = await inspect.page(scan, rows);
-      rows = rowsThatFit(page.jobs);
-      for (const row of page.jobs) if (matches(row, query)) count += 1;
-      cursor = page.cursor;
-    }
+    const step = await countStep({ inspect }, query, scan, rows);
+    count += step.count;
+    cursor = step.cursor;
+    rows = step.rows;
     if (cursor === null) return count;
   }
 }
