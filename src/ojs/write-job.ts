@@ -154,7 +154,7 @@ function envelopeText(row: JobRow, more = ""): string {
   );
 }
 
-/** A job with everything that is redacted otherwise. Whoever shows it records in the audit that somebody looked. */
+/** A job with everything that is redacted otherwise. The route that shows it writes an audit entry first. */
 export function revealedText(row: JobRow): string {
   return envelopeText(row);
 }

@@ -8,6 +8,7 @@ import type { KeyLimit, KeyUse } from "../core/limit/limit.ts";
 import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import type { NewTimeout, Owner, TimeoutId } from "../core/timeout/timeout.ts";
+import type { SearchIndex } from "./search.ts";
 import type { Revoked, TimeoutStore, Which } from "./timeouts.ts";
 
 export type { HeldSlots, ScanFilter };
@@ -44,34 +45,10 @@ export interface Store {
    * leaves it out.
    */
   diagnose?(): Promise<StoreDiagnosis>;
-  /** The index of texts in payloads. A store that has none leaves it out: then a search reads the newest jobs. */
+  /** A store without one leaves it out: a search then reads the newest jobs. */
   readonly search?: SearchIndex;
   /** After this, every call except `close` is refused with the code `closed`. */
   close(): Promise<void>;
-}
-
-/** Characters of a payload that an index covers. */
-export const SEARCHED_LENGTH = 8_000;
-
-/** A job that may have a text, and the cursor that continues after it. */
-export interface SearchCandidate {
-  readonly id: JobId;
-  readonly cursor: string;
-}
-
-/**
- * An index that somebody switches on, for texts of 3 characters or more within the first `SEARCHED_LENGTH` of a payload.
- * It holds nothing that `options.redact` hides.
- */
-export interface SearchIndex {
-  /**
-   * Jobs that may have the text, the newest first: every job that has it, and some that do not. Null if the index is not
-   * built, or if so many jobs have the text that a scan of the newest is better.
-   */
-  find(text: string, before: string | null, limit: number): Promise<readonly SearchCandidate[] | null>;
-  /** Builds it while others work. It may be repeated, and goes on where it stopped. */
-  build(onStep: (done: number) => void): Promise<void>;
-  drop(): Promise<void>;
 }
 
 export interface CommitOptions {
@@ -435,7 +412,7 @@ export interface LiveCount {
   readonly count: number;
 }
 
-/** An available job. Its rank says when it became due. */
+/** Available. Its rank says when it became due. */
 export type ReadyJob = Pick<JobRow, "queue" | "id" | "rank" | "createdAt">;
 
 export interface KeyHolder {
@@ -443,9 +420,8 @@ export interface KeyHolder {
   readonly job: JobId;
 }
 
-/** The most rows that one step of a scan reads. */
+/** The most rows that one step of a scan reads, and the most counts that `live` returns. */
 export const SCAN_STEP = 2_000;
-/** The most counts that `live` returns. */
 export const LIVE_LIMIT = 5_000;
 /** The most lines that the store keeps of a job's log. */
 export const LOG_LIMIT = 1_000;

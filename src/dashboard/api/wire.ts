@@ -130,31 +130,6 @@ export interface Stats {
   readonly oldest_waits: readonly { readonly queue: string; readonly wait_ms: number }[];
 }
 
-export interface HistoryPoint {
-  readonly timestamp: string;
-  readonly span_ms: number;
-  readonly processed: number;
-  readonly completed: number;
-  readonly failed: number;
-  readonly enqueued: number;
-  readonly discarded: number;
-  readonly cancelled: number;
-  readonly late: number;
-  readonly near_misses: number;
-  readonly latency_p50_ms?: number;
-  readonly latency_p95_ms?: number;
-  readonly latency_p99_ms?: number;
-  readonly wait_p50_ms?: number;
-  readonly wait_p99_ms?: number;
-}
-
-export interface History {
-  readonly period: string;
-  readonly since: string;
-  readonly until: string;
-  readonly data: readonly HistoryPoint[];
-}
-
 /** What the live line says every three seconds. */
 /** What `GET /admin/doctor` says. */
 export interface Doctor {

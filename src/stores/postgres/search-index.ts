@@ -1,5 +1,5 @@
 import type { JobId } from "../../core/job/job.ts";
-import { SEARCHED_LENGTH, type SearchIndex } from "../../ports/store.ts";
+import { SEARCHED_LENGTH, type SearchIndex } from "../../ports/search.ts";
 import type { ConnectionGroup } from "./connection.ts";
 import type { Statement } from "./statements.ts";
 

@@ -1,6 +1,6 @@
 import type { JobId } from "../../core/job/job.ts";
 import { BOOKKEEPING_QUEUE } from "../../core/job/step-rules.ts";
-import { SEARCHED_LENGTH, type SearchCandidate, type SearchIndex } from "../../ports/store.ts";
+import { SEARCHED_LENGTH, type SearchCandidate, type SearchIndex } from "../../ports/search.ts";
 import { trigramsOf } from "../sql/trigrams.ts";
 import type { Connection } from "./connection.ts";
 

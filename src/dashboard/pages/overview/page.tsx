@@ -203,7 +203,7 @@ function Figures({ stats, letters, pace: ended }: FiguresProps) {
   const { jobs } = stats;
   const oldest = [...stats.oldest_waits].sort((a, b) => b.wait_ms - a.wait_ms)[0];
   const pace = figures.value?.throughput;
-  const waits = oldest ? `oldest ${durationText(oldest.wait_ms)}, in ${oldest.queue}` : "none waits";
+  const waits = oldest ? `oldest ${durationText(oldest.wait_ms)}` : "none waits";
   const over = jobs.completed + jobs.discarded + jobs.cancelled;
   const all: readonly (readonly [name: string, value: string, unit: string, below: string, to: string])[] = [
     [
@@ -232,7 +232,7 @@ function Figures({ stats, letters, pace: ended }: FiguresProps) {
       "Discarded",
       countText(jobs.discarded),
       "in 24 h",
-      `${rateText(pace?.failed_per_second ?? 0)} attempts fail per s`,
+      `${rateText(pace?.failed_per_second ?? 0)} failures /s`,
       "jobs?state=discarded",
     ],
     [
