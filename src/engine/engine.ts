@@ -13,6 +13,8 @@ import type { InputOf, Json, Schema } from "../core/schema.ts";
 import type { Advice } from "../core/stats/advice.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
 import type { Hint, Store } from "../ports/store.ts";
+import { CALENDARS } from "./calendars/calendar-cache.ts";
+import { Calendars } from "./calendars/calendars.ts";
 import type { EngineContext } from "./context.ts";
 import { CRONS } from "./crons/cron-jobs.ts";
 import { CronScheduler } from "./crons/cron-scheduler.ts";
@@ -87,6 +89,8 @@ export class Engine implements AsyncDisposable {
   readonly audit: AuditLog;
   /** Jobs that depend on each other, started and cancelled as one. */
   readonly workflows: Workflows;
+  /** Business calendars: working days, holidays and hours, for timeouts and crons. */
+  readonly calendars: Calendars;
   /** Jobs that are enqueued at the instants of a cron expression. */
   readonly crons: Crons;
   /** Actions on many jobs at once: cancel, retry, delete, prioritise. */
@@ -134,6 +138,7 @@ export class Engine implements AsyncDisposable {
     this.#enqueuer = new Enqueuer(this.#context, this.#intake, this.#unique, { assertOpen, fresh });
     const notice = (jobs: readonly NewJob[]) => this.#intake.notice(jobs);
     const context = () => this.#enqueuer.context(undefined);
+    this.calendars = new Calendars(this.#context, assertOpen);
     this.crons = new Crons(this.#context, { context, notice, assertOpen });
     const cronScheduler = new CronScheduler(this.#context, { context, notice });
     this.#stepScheduler = new StepScheduler(this.#context);
@@ -149,6 +154,7 @@ export class Engine implements AsyncDisposable {
       ...startHandlers(this.#context),
       [UNIQUE]: (records, now) => this.#unique.clean(records, now),
       [CRONS.kind]: (records) => cronScheduler.decide(records),
+      [CALENDARS.kind]: (records) => this.calendars.settle(records),
       [WORKFLOWS.kind]: (records) => this.#workflowCleanup.clean(records),
     };
     this.#sweep = new SweepLoop(this.#context, recordHandlers, (rows) => this.#stepScheduler.decide(rows));

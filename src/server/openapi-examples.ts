@@ -60,6 +60,7 @@ export const TAGS: Readonly<Record<string, string>> = {
   progress: "Progress, checkpoints and logs of running jobs",
   "dead letters": "Jobs that failed for good",
   crons: "Jobs that repeat",
+  calendars: "Working days, holidays and hours",
   workflows: "Jobs that depend on each other",
   events: "What happened, by cursor or as a stream",
   queues: "Queues and their settings",

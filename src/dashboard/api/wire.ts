@@ -319,6 +319,9 @@ export interface Cron {
   readonly name: string;
   readonly expression: string;
   readonly timezone: string;
+  /** The business calendar on whose working days it fires. */
+  readonly calendar?: string;
+  readonly closed_days?: "skip" | "next" | "previous";
   readonly overlap_policy: "allow" | "skip" | "cancel_previous";
   readonly missed_policy: "skip" | "once" | { readonly all: unknown };
   readonly enabled: boolean;
