@@ -45,7 +45,9 @@ export {
   batch,
   type ChainNode,
   chain,
+  type GraphNode,
   type GroupNode,
+  graph,
   group,
   type StepNode,
   type StepOptions,
@@ -55,6 +57,11 @@ export {
 export type { LogLine } from "./engine/attempt/attempt-notes.ts";
 export {
   type AttemptContext,
+  type BatchContext,
+  type BatchHandler,
+  type BatchJob,
+  type BatchOptions,
+  batchProcessor,
   type CleanupHook,
   type Handler,
   type Middleware,

@@ -1,6 +1,6 @@
 import { refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { UUID_V7 } from "../core/ids.ts";
-import { ENQUEUE_KEYS, type EnqueueOptions } from "../core/job/envelope.ts";
+import { ENQUEUE_KEYS, type EnqueueOptions, refuseAlone } from "../core/job/envelope.ts";
 import type { Backoff, JobId, PolicySettings } from "../core/job/job.ts";
 import {
   assertDefinition,
@@ -24,6 +24,7 @@ export function enqueueFields<Input>(
   parent: JobId | undefined,
 ): WireEnqueue {
   assertDefinition(definition, "definition");
+  if (definition.parents !== undefined) refuseAlone(definition);
   const said = options ?? {};
   refuseUnknownKeys(said, "options", ENQUEUE_KEYS);
   if (said.tx !== undefined)

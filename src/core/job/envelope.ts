@@ -112,6 +112,8 @@ export interface EnqueueContext {
   readonly isPending?: boolean | undefined;
   readonly visibility?: number | undefined;
   readonly wire?: JobOptions["wire"] | undefined;
+  /** Whether the job is a step of a workflow. */
+  readonly isStep?: boolean;
   /** The fields that events of jobs of this type and queue share. Left out while recording is off. */
   readonly sharedFieldsOf?: ((name: string, type: string, queue: string) => Json) | undefined;
 }
@@ -163,6 +165,12 @@ const lastTemplates = new WeakMap<
   }
 >();
 
+/** A handler that is compiled for the results of its parents must not run without them. */
+export function refuseAlone({ type, parents }: Pick<JobDefinition, "type" | "parents">): never {
+  const fix = `its definition names parents (${[parents].flat().join(", ")}), so it runs only as a step after them: start a workflow`;
+  throw refuse("invalid_definition", "definition", type, fix);
+}
+
 /**
  * Checks all options of an enqueue before anything is stored (SEMANTICS 1.1, 1.2). Enqueues without options within
  * one millisecond share a template: it would come out the same, and stores write the jobs of one template together.
@@ -173,6 +181,7 @@ export function prepareJob<Input>(
   context: EnqueueContext,
 ): JobTemplate {
   assertDefinition(definition, "definition");
+  if (definition.parents !== undefined && context.isStep !== true) refuseAlone(definition);
   const {
     parent,
     isPending,

@@ -361,7 +361,7 @@ export interface WorkflowStep {
 
 export interface Workflow {
   readonly id: string;
-  readonly type: "step" | "chain" | "group" | "batch";
+  readonly type: "step" | "chain" | "group" | "batch" | "graph";
   readonly name: string | null;
   readonly state: "running" | "completed" | "failed" | "cancelled";
   readonly steps_total: number;
