@@ -40,7 +40,7 @@ const SETTLED_AFTER = 15_000;
 /** A fixed zone reads the current year of the store's clock; the calendar's own zone is not known yet. */
 const UTC = "UTC";
 
-/** Business calendars: records of the store, so all processes resolve alike (SEMANTICS 12). */
+/** Business calendars: records of the store, so all processes resolve alike (SEMANTICS 11). */
 export class Calendars {
   readonly #context: EngineContext;
   readonly #assertOpen: () => void;

@@ -18,7 +18,7 @@ export const calendarSchema = z
   .looseObject({
     zone: z.string().max(255).meta({ description: "An IANA zone." }),
     week: z
-      .record(z.enum(["mon", "tue", "wed", "thu", "fri", "sat", "sun"]), hours)
+      .partialRecord(z.enum(["mon", "tue", "wed", "thu", "fri", "sat", "sun"]), hours)
       .refine((week) => Object.keys(week).length <= 7),
     days: z.array(day).max(2_000).nullish(),
     ics: z.string().max(1_000_000).nullish().meta({
