@@ -49,6 +49,13 @@ export const EXAMPLES: Readonly<Record<string, object>> = {
   MaintenanceRequest: { enabled: true, reason: "database upgrade", duration: "PT30M" },
   DirectiveRequest: { directive: "quiet" },
   RescheduleRequest: { due_at: "+PT1H" },
+  CalendarRequest: {
+    zone: "Europe/Berlin",
+    week: { mon: "09:00-17:00", fri: "09:00-15:00" },
+    days: [{ date: "2030-12-24", hours: "09:00-12:00", name: "Christmas Eve" }, { date: "2030-12-25" }],
+    until: "2030-12-31",
+  },
+  ExplainWhenRequest: { when: { calendar: "frankfurt", working_days: 2, at: "17:00", cut_off: "15:00" } },
 };
 
 /** What each tag holds. */

@@ -75,7 +75,7 @@ export function parseCalendar(input: CalendarInput, from: DayNumber, field: stri
     throw refuse("invalid_calendar", `${field}.week`, week, 'write { mon: "09:00-17:00", … }');
   refuseUnknownKeys(week, `${field}.week`, WEEKDAYS);
   for (const [weekday, hours] of Object.entries(week))
-    if (hours !== undefined) parseHours(hours, `${field}.week.${weekday}`);
+    if (hours !== undefined) parseOpening(hours, `${field}.week.${weekday}`);
   if (until !== undefined) parseDay(until, `${field}.until`);
   const calendar: BusinessCalendar = {
     zone,
@@ -100,7 +100,7 @@ function parseDays(days: readonly CalendarDay[], field: string): readonly Calend
     refuseUnknownKeys(day, at, DAY_KEYS);
     const { date, hours, name } = day;
     parseDay(date, `${at}.date`);
-    if (hours !== undefined) parseHours(hours, `${at}.hours`);
+    if (hours !== undefined) parseOpening(hours, `${at}.hours`);
     if (name !== undefined && (typeof name !== "string" || name.length > LONGEST_NAME))
       throw refuse(
         "invalid_calendar",
@@ -115,7 +115,7 @@ function parseDays(days: readonly CalendarDay[], field: string): readonly Calend
   return [...byDate.values()].sort((a, b) => (a.date < b.date ? -1 : 1));
 }
 
-export function parseHours(text: unknown, field: string): Hours {
+function parseOpening(text: unknown, field: string): Hours {
   const [, ...parts] = typeof text === "string" ? (HOURS.exec(text) ?? []) : [];
   const [openHour, openMinute, closeHour = "24", closeMinute = "0"] = parts.map((part) => part);
   const opens = Number(openHour) * 3_600 + Number(openMinute) * 60;
@@ -137,7 +137,7 @@ const compiled = new WeakMap<BusinessCalendar, Compiled>();
 function compile(calendar: BusinessCalendar): Compiled {
   const known = compiled.get(calendar);
   if (known) return known;
-  const hoursOf = (text: HoursText | undefined) => (text === undefined ? null : parseHours(text, "hours"));
+  const hoursOf = (text: HoursText | undefined) => (text === undefined ? null : parseOpening(text, "hours"));
   const made: Compiled = {
     week: WEEKDAYS.map((name) => hoursOf(calendar.week[name])),
     days: new Map(

@@ -31,7 +31,7 @@ export function dayIn(zone: string, at: Instant): DayNumber {
   return Date.parse(`${zoned.toPlainDate().toString()}T00:00:00Z`) / DAY;
 }
 
-/** The local time so many seconds after midnight: `"2030-01-31T17:00:00"`. 86,400 is midnight of the next day. */
+/** The local time of a second of the day: `"2030-01-31T17:00:00"`. 86,400 is midnight of the next day. */
 export function localAt(day: DayNumber, seconds: number): string {
   return new Date(day * DAY + seconds * 1_000).toISOString().slice(0, 19);
 }
