@@ -6,7 +6,7 @@ const week = { mon: HOURS, tue: HOURS, wed: HOURS, thu: HOURS, fri: HOURS };
 const frankfurt = { zone: "Europe/Berlin", week, days: [{ date: "2030-01-03", name: "Stocktaking" }] };
 const PATH = "/admin/calendars/frankfurt";
 
-describe("business calendars over HTTP (SEMANTICS 11)", () => {
+describe("business calendars over HTTP (SEMANTICS 12)", () => {
   it("stores, lists, shows, explains and deletes", async () => {
     await using stage = await openStage();
     expect((await stage.get(PATH)).status).toBe(404);

@@ -130,7 +130,9 @@ async function readText(file: string): Promise<string> {
   try {
     return await readFile(file, "utf8");
   } catch (error) {
-    throw new CommandFailed("usage", `calendars put: ${file} cannot be read (${(error as Error).message})`, { cause: error });
+    throw new CommandFailed("usage", `calendars put: ${file} cannot be read (${(error as Error).message})`, {
+      cause: error,
+    });
   }
 }
 

@@ -144,7 +144,7 @@ function secondsOf(text: unknown): number | null {
   return all === undefined ? null : Number(hours) * 3_600 + Number(minutes) * 60 + Number(seconds);
 }
 
-/** Finds the day and the time of day (SEMANTICS 11.2). Instants are compared, so a clock change on the day changes nothing. */
+/** Finds the day and the time of day (SEMANTICS 12.2). Instants are compared, so a clock change on the day changes nothing. */
 function resolveDay(calendar: BusinessCalendar, ask: Ask, field: string): ResolvedDay {
   const { workingDays, date, from, at, cutOff } = ask;
   const onDay = (day: DayNumber, more: Pick<ResolvedDay, "dayZero" | "isTodayOver">): ResolvedDay => ({

@@ -11,7 +11,7 @@ const file = (...events: string[]) =>
   ].join("\r\n");
 const days = (text: string, from = "2026-01-01", to = "2028-12-31") => icsHolidays(text).days({ from, to });
 
-describe("holidays from iCalendar files (SEMANTICS 11.5)", () => {
+describe("holidays from iCalendar files (SEMANTICS 12.5)", () => {
   it("reads all-day events, folded lines, escapes and spans", () => {
     const text = file(
       "DTSTART;VALUE=DATE:20261225\r\nDTEND;VALUE=DATE:20261227\r\nSUMMARY:Christmas\\, both\r\n  days",

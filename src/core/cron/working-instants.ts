@@ -10,7 +10,7 @@ const HOUR = 3_600_000;
 /** A clock that is set back at midnight repeats the end of the day before. No zone sets it back by more than this. */
 const LONGEST_REPEAT = 3 * HOUR;
 
-/** The instants of a schedule on the working days of a calendar (SEMANTICS 11.4). */
+/** The instants of a schedule on the working days of a calendar (SEMANTICS 12.4). */
 export class WorkingInstants implements InstantSource {
   readonly #all: Instants;
   readonly #schedule: Schedule;

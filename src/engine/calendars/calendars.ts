@@ -40,7 +40,7 @@ const SETTLED_AFTER = 15_000;
 /** A fixed zone reads the current year of the store's clock; the calendar's own zone is not known yet. */
 const UTC = "UTC";
 
-/** Business calendars: records of the store, so all processes resolve alike (SEMANTICS 11). */
+/** Business calendars: records of the store, so all processes resolve alike (SEMANTICS 12). */
 export class Calendars {
   readonly #context: EngineContext;
   readonly #assertOpen: () => void;
@@ -128,17 +128,6 @@ export class Calendars {
     return explainWhen(when, { now: options.now ?? { epochMilliseconds: clock.now() }, calendars });
   }
 
-  /** Resolves once more what processes with an older copy of a calendar may have stored after the change. */
-  async settle(records: readonly RecordRow[]): Promise<void> {
-    await this.#context.calendars.refresh();
-    for (const record of records) {
-      const { name, version, body } = CALENDARS.read(record);
-      await resolveStored(this.#context, name);
-      const unit = { when: [CALENDARS.guard(name, version)], effects: [CALENDARS.put(name, body, null)] };
-      await commitUnits(this.#context, [unit]);
-    }
-  }
-
   async #withDays(input: StoredCalendarInput): Promise<CalendarInput> {
     const { days, years, ...rest } = input;
     if (days === undefined || Array.isArray(days)) {
@@ -178,5 +167,19 @@ export class Calendars {
 
   #today(zone: string): number {
     return dayIn(zone, this.#context.clock.now());
+  }
+}
+
+/** Resolves once more what processes with an older copy of a calendar may have stored after the change. */
+export async function settleCalendars(
+  context: Pick<EngineContext, "store" | "clock" | "calendars">,
+  records: readonly RecordRow[],
+): Promise<void> {
+  await context.calendars.refresh();
+  for (const record of records) {
+    const { name, version, body } = CALENDARS.read(record);
+    await resolveStored(context, name);
+    const unit = { when: [CALENDARS.guard(name, version)], effects: [CALENDARS.put(name, body, null)] };
+    await commitUnits(context, [unit]);
   }
 }

@@ -26,6 +26,7 @@ import { sessionRoutes } from "./session.ts";
 import { statsStreamRoutes } from "./stats-stream.ts";
 import { systemRoutes } from "./system.ts";
 import { uniqueJobRoutes } from "./unique-jobs.ts";
+import { webhookRoutes } from "./webhooks.ts";
 import { whyRoutes } from "./why.ts";
 import { workerRoutes } from "./workers.ts";
 import { workflowRoutes } from "./workflows.ts";
@@ -63,6 +64,7 @@ export const ROUTES: readonly Route[] = [
   ...queueRoutes,
   ...adminQueueRoutes,
   ...rateLimitRoutes,
+  ...webhookRoutes,
   ...uniqueJobRoutes,
   ...adminSystemRoutes,
   ...adminTransferRoutes,

@@ -31,7 +31,7 @@ const named = (found: BusinessCalendar) => ({
 const due = (when: Omit<BusinessTimeInput, "calendar">, now: string, found = calendar()) =>
   new Date(parseWhen({ calendar: "frankfurt", ...when }, at(now), "when", named(found)).dueAt).toISOString();
 
-describe("times by a business calendar (SEMANTICS 11.2)", () => {
+describe("times by a business calendar (SEMANTICS 12.2)", () => {
   it("counts working days from today before the cut-off, and from the next working day after it", () => {
     const when = { workingDays: 2, at: "17:00", cutOff: "15:00" };
     // Thursday, 14:59:59.999 and 15:00 in Berlin.

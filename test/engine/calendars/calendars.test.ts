@@ -21,7 +21,7 @@ async function secondEngine(stage: Stage): Promise<Engine> {
 }
 
 // The stage begins on Tuesday, 2030-01-01T00:00Z.
-describe("business calendars (SEMANTICS 11)", () => {
+describe("business calendars (SEMANTICS 12)", () => {
   it("a timeout is due by the stored calendar, to the millisecond", async () => {
     const stage = await openStage();
     await stage.engine.calendars.put("frankfurt", { ...FRANKFURT, days: CLOSED });

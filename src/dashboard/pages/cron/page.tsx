@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
+import type { Cron, CronRun } from "../../api/cron-wire.ts";
 import { readCron, readCronRuns } from "../../api/operations.ts";
 import { useResource } from "../../api/resource.ts";
-import type { Cron, CronRun } from "../../api/wire.ts";
 import { serverNow } from "../../state/clock.ts";
 import { go, href } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";

@@ -1,7 +1,8 @@
 import { useState } from "preact/hooks";
+import type { Cron } from "../../api/cron-wire.ts";
 import { readCrons } from "../../api/operations.ts";
 import { useResource } from "../../api/resource.ts";
-import type { Cron, Page as PageOf } from "../../api/wire.ts";
+import type { Page as PageOf } from "../../api/wire.ts";
 import { href, hrefWith, query } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";
 import { Badge } from "../../ui/badge.tsx";
