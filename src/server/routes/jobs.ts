@@ -59,7 +59,8 @@ function notUnique({ type }: JobRow, existing: string | undefined): HttpError {
 function refuseRejecting(jobs: readonly EnqueueBody[]): void {
   const index = jobs.findIndex(({ unique, options }) => {
     const rule = options?.unique ?? unique;
-    return rule && (rule.on_conflict ?? "reject") === "reject";
+    const isPaced = rule?.debounce != null || rule?.throttle != null;
+    return rule && !isPaced && (rule.on_conflict ?? "reject") === "reject";
   });
   if (index < 0) return;
   const message = `jobs.${index}.unique: a batch is stored as a whole, so no job of it can be rejected; write on_conflict "ignore" or "replace", or enqueue the job alone`;
