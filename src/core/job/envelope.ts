@@ -244,6 +244,8 @@ function newTemplate<Input>(
     engine: context.engineSettings,
   };
   const dueAt = startOf(said, now, anchor);
+  const unique = said.unique === undefined ? definition.unique : uniqueOf(said.unique, definition.unique);
+  if (unique?.pace) refusePaced(said, context, unique.pace.kind);
   const budgets = fixBudgets(said, settings, context, dueAt);
   const keyed = limitOf(definition.limit, said);
   const state = context.isPending ? "pending" : dueAt > now ? "scheduled" : keyed ? "pending" : "available";
@@ -276,7 +278,7 @@ function newTemplate<Input>(
       definition.type,
       queue,
     ),
-    unique: said.unique === undefined ? definition.unique : uniqueOf(said.unique, definition.unique),
+    unique,
     hash: context.hash,
     ...(keyed && { key: keyed.key }),
     // Its limit must not admit it before it is activated.
@@ -306,6 +308,20 @@ function uniqueOf(said: UniqueOptions | false, defined: UniqueRule | undefined):
   const fix =
     "the definition and the call must both name a period or states, or neither: otherwise their jobs do not see each other";
   throw refuse("invalid_option", "options.unique", said, fix);
+}
+
+/** Such a job gets its start from its key. */
+function refusePaced(said: EnqueueOptions, { isPending }: EnqueueContext, kind: string): void {
+  for (const name of ["delay", "at"] as const)
+    if (said[name] !== undefined)
+      throw refuse(
+        "invalid_option",
+        `options.${name}`,
+        said[name],
+        `leave it out: ${kind} says when it starts`,
+      );
+  if (isPending)
+    throw refuse("invalid_option", "options.pending", true, `leave it out: ${kind} says when it starts`);
 }
 
 function checkId(id: string): JobId {

@@ -1,4 +1,5 @@
 import { checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { isInternalQueue } from "../../core/job/internal-queue.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { type Job, jobView } from "../../core/job/job-view.ts";
 import {
@@ -10,6 +11,7 @@ import {
   type Store,
 } from "../../ports/store.ts";
 import { loadInParts } from "./bounded-reader.ts";
+import { findIndexed, type RowPage } from "./find-indexed.ts";
 import { firstIdOf, hasOwnFilter, matches, type ParsedQuery } from "./job-query.ts";
 
 /** A page of jobs. `cursor` is the `after` of the next page; null on the last one. */
@@ -18,20 +20,12 @@ export interface JobPage {
   readonly cursor: string | null;
 }
 
-/** A page of stored rows. */
-export interface RowPage {
-  readonly jobs: readonly JobRow[];
-  readonly cursor: string | null;
-  /** Upper bound of the rows that were read for this page. */
-  readonly scanned: number;
-  /** An index found them: all jobs were searched, not only those that were read. */
-  readonly isIndexed?: true;
-}
-
 /** A page as users see it. */
 export function pageView({ jobs, cursor }: RowPage): JobPage {
   return { jobs: jobs.map((row) => jobView(row)), cursor };
 }
+
+export type { RowPage };
 
 export interface PageOptions {
   /** The cursor of the page before. */
@@ -110,53 +104,17 @@ export async function findJobs(
     const scan = { filter: query.filter, after: cursor, newestFirst };
     const page = await stepOf(store, query, scan, { wanted: limit - jobs.length, rows });
     rows = page.rows;
-    jobs.push(...page.jobs);
+    jobs.push(...ownJobs(query.filter, page.jobs));
     cursor = page.cursor;
     if (cursor === null) break;
   }
   return { jobs, cursor, scanned: steps * SCAN_STEP };
 }
 
-/** Marks the cursor of an index, which a scan cannot continue. */
-const INDEXED = "index:";
-/** Candidates that one request loads, and how many at a time: each may hold 3 MB. */
-const MOST_CANDIDATES = 1_000;
-const LOADED_AT_ONCE = 50;
-const SHORTEST_INDEXED = 3;
-
-/** One page of a search by the index of the store; null if a scan has to do it. */
-async function findIndexed(
-  { search, jobs }: Pick<Store, "jobs" | "search">,
-  query: ParsedQuery,
-  after: string | null,
-  limit: number,
-): Promise<RowPage | null> {
-  const { text } = query.filter;
-  const isContinued = after?.startsWith(INDEXED) ?? false;
-  if (!search || text === undefined || (after !== null && !isContinued)) return null;
-  if ([...text].length < SHORTEST_INDEXED) return null;
-  const found: JobRow[] = [];
-  let before = after === null ? null : after.slice(INDEXED.length);
-  for (let scanned = 0; ; ) {
-    const candidates = await search.find(text, before, LOADED_AT_ONCE);
-    if (candidates === null) {
-      if (isContinued) throw refuse("invalid_option", "cursor", after, "search again: the index is gone");
-      return null;
-    }
-    const rows = await jobs.load(candidates.map(({ id }) => id));
-    scanned += candidates.length;
-    for (const [index, { cursor }] of candidates.entries()) {
-      const row = rows[index];
-      before = cursor;
-      if (row && matches(row, query)) found.push(row);
-      const isLast = index === candidates.length - 1 && candidates.length < LOADED_AT_ONCE;
-      if (found.length >= limit)
-        return { jobs: found, cursor: isLast ? null : INDEXED + cursor, scanned, isIndexed: true };
-    }
-    if (candidates.length < LOADED_AT_ONCE) return { jobs: found, cursor: null, scanned, isIndexed: true };
-    if (scanned >= MOST_CANDIDATES)
-      return { jobs: found, cursor: INDEXED + (before as string), scanned, isIndexed: true };
-  }
+/** Leaves out the engine's own jobs, unless the filter names their queue. */
+export function ownJobs({ queue }: ScanFilter, rows: readonly JobRow[]): readonly JobRow[] {
+  if (queue !== undefined || rows.every((row) => !isInternalQueue(row.queue))) return rows;
+  return rows.filter((row) => !isInternalQueue(row.queue));
 }
 
 /** One store step. If this file filters the rows, it reads many of them even if the caller wants few. */

@@ -1,5 +1,5 @@
+import { isInternalQueue } from "../../core/job/internal-queue.ts";
 import { dueAtOf } from "../../core/job/job.ts";
-import { BOOKKEEPING_QUEUE } from "../../core/job/step-rules.ts";
 import { FINEST, keyOf, startOf } from "../../core/stats/grains.ts";
 import { mostWaiting, type WaitPeak } from "../../core/stats/waits.ts";
 import type { Instant } from "../../core/time.ts";
@@ -67,7 +67,7 @@ export class WaitSampler {
     const since = new Map(oldest.map((job) => [job.queue, Math.max(job.createdAt, dueAtOf(job.rank))]));
     const waiting = new Map<string, number>();
     for (const { queue, state, count } of counts)
-      if (state === "available" && queue !== BOOKKEEPING_QUEUE)
+      if (state === "available" && !isInternalQueue(queue))
         waiting.set(queue, (waiting.get(queue) ?? 0) + count);
     const peaks: WaitPeak[] = Array.from(waiting, ([queue, count]) => ({
       queue,

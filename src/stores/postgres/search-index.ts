@@ -52,7 +52,7 @@ const CREATE = [
   `create or replace function curfew.search_add() returns trigger ${TRIGGER} as $body$
 begin
   insert into curfew.search (id, created_at, payload)
-    select id, created_at, curfew.search_text(payload, options) from added where queue <> 'curfew' || '.workflows'
+    select id, created_at, curfew.search_text(payload, options) from added where queue not like 'curfew' || '.%'
     on conflict (id) do nothing;
   return null;
 end $body$`,
@@ -102,7 +102,7 @@ const fill = (table: string): Statement => ({
 with page as materialized (select id, created_at, payload, options, queue from curfew.${table}
   where id > $1::uuid order by id limit $2::int),
 added as (insert into curfew.search (id, created_at, payload)
-  select id, created_at, curfew.search_text(payload, options) from page where queue <> 'curfew' || '.workflows'
+  select id, created_at, curfew.search_text(payload, options) from page where queue not like 'curfew' || '.%'
   on conflict (id) do nothing)
 select count(*)::int, max(id::text) from page`,
 });

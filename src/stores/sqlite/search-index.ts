@@ -1,5 +1,5 @@
 import type { JobId } from "../../core/job/job.ts";
-import { BOOKKEEPING_QUEUE } from "../../core/job/step-rules.ts";
+
 import { SEARCHED_LENGTH, type SearchCandidate, type SearchIndex } from "../../ports/search.ts";
 import { trigramsOf } from "../sql/trigrams.ts";
 import type { Connection } from "./connection.ts";
@@ -30,7 +30,7 @@ const add = (row: string) => `
     select pos, ${searched(row)} from curfew_search_jobs where id = ${row}.id;`;
 
 const isNew = (row: string) =>
-  `${row}.queue <> '${BOOKKEEPING_QUEUE}' and not exists (select 1 from curfew_search_jobs where id = ${row}.id)`;
+  `${row}.queue not glob 'curfew.*' and not exists (select 1 from curfew_search_jobs where id = ${row}.id)`;
 
 const remove = (row: string) => `
   delete from curfew_search where rowid = (select pos from curfew_search_jobs where id = ${row}.id);

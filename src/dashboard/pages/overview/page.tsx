@@ -1,16 +1,8 @@
 import { api } from "../../api/client.ts";
 import { findJobs } from "../../api/jobs.ts";
 import { useResource } from "../../api/resource.ts";
-import type {
-  DeadLetterStats,
-  Events,
-  History,
-  Job,
-  Page as PageOf,
-  Queues,
-  Stats,
-  Workers,
-} from "../../api/wire.ts";
+import type { DeadLetterStats, Events, Job, Page as PageOf, Queues, Stats, Workers } from "../../api/wire.ts";
+import type { History } from "../../api/wire-history.ts";
 import { now, serverNow } from "../../state/clock.ts";
 import { figures } from "../../state/live.ts";
 import { href, query, setQuery } from "../../state/router.ts";

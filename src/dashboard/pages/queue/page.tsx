@@ -3,13 +3,13 @@ import { readAudit, readPriorities, readQueue, readQueueHistory, readWorkers } f
 import { useResource } from "../../api/resource.ts";
 import {
   type AuditEntry,
-  type HistoryPoint,
   JOB_STATES,
   type PriorityStats,
   type Queue,
   type QueueConfiguration,
   type Worker,
 } from "../../api/wire.ts";
+import type { HistoryPoint } from "../../api/wire-history.ts";
 import { serverNow } from "../../state/clock.ts";
 import { href } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";
