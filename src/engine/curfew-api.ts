@@ -1,5 +1,6 @@
 import type { CronOptions } from "../core/cron/cron.ts";
-import type { CronInstant, ScheduleOptions } from "../core/cron/expression.ts";
+import type { ScheduleOptions } from "../core/cron/expression.ts";
+import type { CronInstant } from "../core/cron/instants-of.ts";
 import type { JournalEvent } from "../core/event/journal-event.ts";
 import type { SavedCheckpoint } from "../core/job/checkpoint.ts";
 import type { EnqueueOptions } from "../core/job/envelope.ts";

@@ -32,7 +32,8 @@ export const CALLS = {
   "jobs.checkpoint": READ,
   "jobs.clearCheckpoint": WORK,
   "jobs.logs": READ,
-  "jobs.export": READ,
+  // A line has everything, also what is redacted for people.
+  "jobs.export": OPERATE,
   "jobs.import": OPERATE,
   "queues.configure": OPERATE,
   "queues.reset": OPERATE,

@@ -11,6 +11,7 @@ import {
 } from "../core/job/job-definition.ts";
 import { parseSettings } from "../core/job/policy.ts";
 import { portableDefinition, portableOptions } from "../core/job/portable.ts";
+import { joinRedact, parseRedact, redactTexts } from "../core/job/redaction.ts";
 import { toJsonText } from "../core/schema.ts";
 import { parseDuration, parseInstant } from "../core/time.ts";
 import { instantText } from "./wire-fields.ts";
@@ -39,6 +40,10 @@ export function enqueueFields<Input>(
   if (said.detach !== undefined && typeof said.detach !== "boolean")
     throw refuse("invalid_option", "options.detach", said.detach, "write true or false");
   const { queue = definition.queue, priority = definition.priority } = said;
+  const redact = joinRedact(
+    definition.redact,
+    said.redact === undefined ? [] : parseRedact(said.redact, "options.redact"),
+  );
   return {
     type: definition.type,
     queue: checkQueue(queue, "options.queue"),
@@ -47,6 +52,7 @@ export function enqueueFields<Input>(
     ...(said.meta !== undefined && { meta: metaFields(said.meta) }),
     ...settingsFields(merged(definition.settings, parseSettings(said, "options"))),
     ...(parent !== undefined && !said.detach && { parent_id: parent }),
+    ...(redact.length > 0 && { redact: redactTexts(redact) }),
   };
 }
 
@@ -154,6 +160,7 @@ const OWN_FIELDS: readonly string[] = [
   "retry",
   "retention",
   "detach",
+  "redact",
   "tx",
 ];
 

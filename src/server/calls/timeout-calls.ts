@@ -7,9 +7,11 @@ import type { When } from "../../core/timeout/when.ts";
 import type { EnqueueLaterOptions } from "../../engine/dispatch/engine-timeouts.ts";
 import { JOB_DESTINATION } from "../../engine/dispatch/job-destination.ts";
 import type { CalendarOptions } from "../../engine/dispatch/timeout-api.ts";
+import type { Timeout } from "../../engine/dispatch/timeout-view.ts";
 import { isSagaDestination } from "../../engine/sagas/saga-addresses.ts";
 import { type SentTimeout, writeTimeout } from "../../ojs/timeout-fields.ts";
 import type { TimeoutFilter, Which } from "../../ports/timeouts.ts";
+import { visiblePayload } from "../wire/timeouts.ts";
 import { type CallHost, call, definitionOf, json, options, text } from "./call.ts";
 
 /** A text that every store can keep. */
@@ -33,6 +35,11 @@ const page = z.strictObject({
 }) as unknown as z.ZodType<{ after?: string; limit?: number }>;
 const none = z.tuple([]);
 const owner = z.union([name, z.null()]);
+
+/** A timeout as people may see it: that of a delayed job has the job's payload. */
+function shown(timeout: Timeout) {
+  return writeTimeout({ ...timeout, payload: visiblePayload(timeout) });
+}
 
 /** Rows of these destinations are made by the engine. Others could forge what a saga or a job gets. */
 function inputOf({ headers, ...input }: SentTimeout) {
@@ -75,20 +82,20 @@ export const timeoutCalls = {
   ),
   "timeouts.get": call("Load a timeout", id, async ({ engine }, timeout) => {
     const found = await engine.timeouts.get(timeout);
-    return found && writeTimeout(found);
+    return found && shown(found);
   }),
   "timeouts.calendar": call(
     "List timeouts by their due instant",
     z.tuple([options<CalendarOptions>().optional()]),
     async ({ engine }, asked) => {
       const { timeouts, cursor } = await engine.timeouts.calendar(asked);
-      return { timeouts: timeouts.map(writeTimeout), cursor };
+      return { timeouts: timeouts.map(shown), cursor };
     },
   ),
   "timeouts.list": call(
     "List timeouts by id",
     z.tuple([filter.optional(), page.optional()]),
-    async ({ engine }, said, asked) => (await engine.timeouts.list(said, asked)).map(writeTimeout),
+    async ({ engine }, said, asked) => (await engine.timeouts.list(said, asked)).map(shown),
   ),
   "timeouts.cancel": call("Cancel timeouts", z.tuple([which]), ({ engine }, said) =>
     engine.timeouts.cancel(said),
@@ -100,10 +107,10 @@ export const timeoutCalls = {
     "Move a timeout",
     z.tuple([name, json]),
     async ({ engine, by }, timeout, when) =>
-      writeTimeout(await engine.timeouts.reschedule(timeout, when as When, by)),
+      shown(await engine.timeouts.reschedule(timeout, when as When, by)),
   ),
   "timeouts.revive": call("Make a dead timeout due", id, async ({ engine, by }, timeout) =>
-    writeTimeout(await engine.timeouts.revive(timeout, by)),
+    shown(await engine.timeouts.revive(timeout, by)),
   ),
   "timeouts.requeue": call("Make dead timeouts due", z.tuple([z.array(name).max(1_000)]), requeue),
   "timeouts.nextDueAt": call("Find the next due instant", none, ({ engine }) => engine.timeouts.nextDueAt()),
@@ -111,7 +118,7 @@ export const timeoutCalls = {
   "timeouts.claimDue": call(
     "Lease due timeouts",
     z.tuple([options<{ limit?: number; lease?: Duration; destinations?: string[] }>().optional()]),
-    async ({ engine }, how) => (await engine.timeouts.claimDue(how)).map(writeTimeout),
+    async ({ engine }, how) => (await engine.timeouts.claimDue(how)).map(shown),
   ),
   "timeouts.remove": call("Remove a leased timeout", z.tuple([name, owner]), ({ engine }, timeout, by) =>
     engine.timeouts.remove(timeout, by ?? undefined),

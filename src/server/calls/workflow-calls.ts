@@ -1,7 +1,9 @@
 import { z } from "zod";
 import { refuse } from "../../core/errors.ts";
 import type { AnyDefinition } from "../../core/job/job-definition.ts";
+import { jobView } from "../../core/job/job-view.ts";
 import type { PortableDefinition } from "../../core/job/portable.ts";
+import { visibleRow } from "../../core/job/redaction.ts";
 import {
   type AnyNode,
   type BatchCallbacks,
@@ -13,6 +15,7 @@ import {
   step,
 } from "../../core/workflow/node.ts";
 import type { WorkflowOptions } from "../../engine/workflows/start-options.ts";
+import { stepRows } from "../../engine/workflows/workflow-handle.ts";
 import type { PortableNode, PortableStep } from "../../ojs/workflow-nodes.ts";
 import { turn } from "../turn.ts";
 import { awaited, call, definitionOf, options, text, wait } from "./call.ts";
@@ -109,8 +112,11 @@ export const workflowCalls = {
   "workflows.steps": call(
     `Load jobs of a workflow, ${MOST_ROWS} at most`,
     z.tuple([text, options<{ from?: number; limit?: number }>()]),
-    ({ engine }, id, { limit = MOST_ROWS, ...page }) =>
-      engine.workflows.get(id).steps({ ...page, limit: limit > MOST_ROWS ? MOST_ROWS : limit }),
+    async ({ engine }, id, { limit = MOST_ROWS, ...page }) => {
+      const asked = { ...page, limit: limit > MOST_ROWS ? MOST_ROWS : limit };
+      const rows = await stepRows(engine.store, id, asked);
+      return rows.map((row) => row && jobView(visibleRow(row)));
+    },
   ),
   "workflows.list": call(
     "List workflows",
