@@ -48,11 +48,14 @@ const usages = (servers: readonly ChildProcess[]) =>
   Promise.all(servers.map(async (child) => (await said<{ cpu: number }>(child, "usage")).cpu));
 
 async function call(url: string, method: string, path: string, body?: object) {
-  const response = await fetch(`${url}/ojs/v1${path}`, {
+  const init = {
     method,
     headers: { "Content-Type": "application/json" },
     ...(body && { body: JSON.stringify(body) }),
-  });
+  };
+  // The server may close a connection just as it is used again.
+  const ask = () => fetch(`${url}/ojs/v1${path}`, init);
+  const response = await ask().catch(ask).catch(ask);
   const text = await response.text();
   if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
   return JSON.parse(text);

@@ -11,6 +11,7 @@ import { type Loop, storeLoop } from "../runtime/loop.ts";
 import { DeliveryMaker, subjectOf } from "./delivery-jobs.ts";
 import { CURSORS, LEADS, MOST_SUBSCRIPTIONS, WEBHOOKS, type WebhookCursor } from "./webhook-records.ts";
 
+/** What makes deliveries out of payloads, and announces them once they are stored. */
 export interface FollowerHost {
   readonly context: () => EnqueueContext;
   readonly notice: (jobs: readonly NewJob[]) => void;
@@ -76,9 +77,14 @@ export class WebhookFollower {
   #subscriptions: ReadonlyMap<string, Subscription> = new Map();
   #readAt = Number.NEGATIVE_INFINITY;
   #leadsUntil: Instant = 0;
+  /** When to ask for the lease again, by the monotonic clock. */
+  #asksAt = Number.NEGATIVE_INFINITY;
+  readonly #onFirst: () => void;
   #isWaking = false;
 
-  constructor(context: EngineContext, host: FollowerHost) {
+  /** `onFirst` is called with the first round that finds a subscription. */
+  constructor(context: EngineContext, host: FollowerHost, onFirst: () => void) {
+    this.#onFirst = onFirst;
     this.#context = context;
     this.#host = host;
     this.#owner = context.nextId();
@@ -122,9 +128,10 @@ export class WebhookFollower {
     const { idlePollFactor } = this.#context;
     await this.#readSubscriptions();
     if (this.#subscriptions.size === 0) return IDLE * idlePollFactor;
+    this.#onFirst();
     if (!(await this.#lead())) {
       this.#places.clear();
-      return IDLE;
+      return Math.max(1, this.#asksAt - this.#context.system.monotonic());
     }
     const isBehind = await this.#follow();
     return isBehind ? 1 : this.#nextLook();
@@ -159,12 +166,15 @@ export class WebhookFollower {
   async #lead(): Promise<boolean> {
     const now = this.#context.clock.now();
     if (this.#leadsUntil - now > LEASE / 2) return true;
+    const at = this.#context.system.monotonic();
+    if (at < this.#asksAt) return false;
     const taken = await changeRecord(this.#context, "webhooks", LEADS, LEAD, (lead) =>
       lead && lead.owner !== this.#owner && lead.until > now
         ? null
         : { body: { owner: this.#owner, until: now + LEASE } },
     );
     this.#leadsUntil = taken ? now + LEASE : 0;
+    this.#asksAt = taken ? Number.NEGATIVE_INFINITY : at + IDLE;
     return taken !== null;
   }
 
