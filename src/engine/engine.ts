@@ -13,11 +13,13 @@ import type { InputOf, Json, Schema } from "../core/schema.ts";
 import type { Advice } from "../core/stats/advice.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
 import type { Hint, Store } from "../ports/store.ts";
+import { Calendars } from "./calendars/calendars.ts";
 import { closeParts } from "./close-parts.ts";
 import type { EngineContext } from "./context.ts";
 import { CRONS } from "./crons/cron-jobs.ts";
 import { CronScheduler } from "./crons/cron-scheduler.ts";
 import { Crons } from "./crons/crons.ts";
+import type { CurfewApi, ResultOf } from "./curfew-api.ts";
 import { Dispatcher, LEASE } from "./dispatch/dispatcher.ts";
 import { EngineTimeouts } from "./dispatch/engine-timeouts.ts";
 import { JOB_DESTINATION, JobDestination } from "./dispatch/job-destination.ts";
@@ -71,10 +73,8 @@ import { Workflows } from "./workflows/workflows.ts";
 
 const DRAIN = 25_000;
 
-type ResultOf<Definition> = Definition extends JobDefinition<unknown, unknown, infer Result> ? Result : never;
-
 /** What a user opens: it enqueues jobs, runs workers, and acts on due rows. */
-export class Engine implements AsyncDisposable {
+export class Engine implements CurfewApi {
   /** Stores, delivers and revokes timeouts (SEMANTICS 6). */
   readonly timeouts: EngineTimeouts;
   /** Settings, pauses and depths of queues. */
@@ -89,6 +89,8 @@ export class Engine implements AsyncDisposable {
   readonly audit: AuditLog;
   /** Jobs that depend on each other, started and cancelled as one. */
   readonly workflows: Workflows;
+  /** Business calendars: working days, holidays and hours, for timeouts and crons. */
+  readonly calendars: Calendars;
   /** Jobs that are enqueued at the instants of a cron expression. */
   readonly crons: Crons;
   /** Subscriptions of events to endpoints over HTTP, and their deliveries (SEMANTICS 11). */
@@ -97,6 +99,7 @@ export class Engine implements AsyncDisposable {
   readonly bulk: Bulk;
   /** Jobs that failed for good and were kept (SEMANTICS 4.5). */
   readonly deadLetters: DeadLetters;
+  /** Sagas of any type, without their definitions. */
   readonly sagaRecords: SagaRecords;
   readonly #context: EngineContext;
   readonly #intake: Intake;
@@ -139,18 +142,14 @@ export class Engine implements AsyncDisposable {
     this.#enqueuer = new Enqueuer(this.#context, this.#intake, this.#unique, { assertOpen, fresh });
     const notice = (jobs: readonly NewJob[]) => this.#intake.notice(jobs);
     const context = () => this.#enqueuer.context(undefined);
+    this.calendars = new Calendars(this.#context, assertOpen);
     this.crons = new Crons(this.#context, { context, notice, assertOpen });
     const cronScheduler = new CronScheduler(this.#context, { context, notice });
     const host = { context, notice, assertOpen, journal: this.journal };
     [this.webhooks, this.#delivery] = openWebhooks(this.#context, host, webhooks);
     this.#stepScheduler = new StepScheduler(this.#context);
     this.#workflowCleanup = new WorkflowCleanup(this.#context);
-    this.workflows = new Workflows(this.#context, {
-      context,
-      notice,
-      assertOpen,
-      cleanup: this.#workflowCleanup,
-    });
+    this.workflows = new Workflows(this.#context, { ...host, cleanup: this.#workflowCleanup });
     const recordHandlers: RecordHandlers = {
       ...forgettingHandlers(this.#context),
       ...startHandlers(this.#context),
@@ -169,7 +168,7 @@ export class Engine implements AsyncDisposable {
     this.maintenance = new Maintenance(this.#context, { assertOpen, readyAll: () => this.#readyAll() });
     this.limits = new Limits(this.#context, assertOpen);
     this.#sagas = new Sagas(this.#context, notice);
-    this.sagaRecords = new SagaRecords(this.#context.store);
+    this.sagaRecords = new SagaRecords(this.#context.store, this.#sagas);
     this.bulk = new Bulk(this.#context);
     this.deadLetters = new DeadLetters(this.#context, this.bulk);
     this.#statistics = new Statistics(this.#context);

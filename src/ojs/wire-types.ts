@@ -54,6 +54,8 @@ export type WireEnqueue = WireSettings & {
   readonly meta?: { readonly [key: string]: Json };
   readonly fair_key?: string;
   readonly parent_id?: string;
+  /** Options in the words of the engine: `limit`, `unique` and others that Open Job Spec cannot say in full. */
+  readonly curfew?: { readonly [option: string]: Json } | undefined;
 };
 
 export type WireFetch = {

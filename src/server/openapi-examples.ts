@@ -56,17 +56,26 @@ export const EXAMPLES: Readonly<Record<string, object>> = {
   WebhookChange: { active: false },
   WebhookRotation: { overlap: "PT12H" },
   RescheduleRequest: { due_at: "+PT1H" },
+  CalendarRequest: {
+    zone: "Europe/Berlin",
+    week: { mon: "09:00-17:00", fri: "09:00-15:00" },
+    days: [{ date: "2030-12-24", hours: "09:00-12:00", name: "Christmas Eve" }, { date: "2030-12-25" }],
+    until: "2030-12-31",
+  },
+  ExplainWhenRequest: { when: { calendar: "frankfurt", working_days: 2, at: "17:00", cut_off: "15:00" } },
 };
 
 /** What each tag holds. */
 export const TAGS: Readonly<Record<string, string>> = {
   system: "Health, readiness, metrics and the description of the server",
   session: "Sessions of browsers",
+  calls: "Methods of the library under their own names, for curfew's own client",
   jobs: "Enqueue jobs, look at them, wait for them and end them",
   workers: "Fetch jobs, report on them and stay alive",
   progress: "Progress, checkpoints and logs of running jobs",
   "dead letters": "Jobs that failed for good",
   crons: "Jobs that repeat",
+  calendars: "Working days, holidays and hours",
   workflows: "Jobs that depend on each other",
   events: "What happened, by cursor or as a stream",
   queues: "Queues and their settings",

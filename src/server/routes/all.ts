@@ -10,6 +10,8 @@ import { adminSystemRoutes } from "./admin-system.ts";
 import { adminTimeoutRoutes } from "./admin-timeouts.ts";
 import { adminTransferRoutes } from "./admin-transfer.ts";
 import { adminWorkerRoutes } from "./admin-workers.ts";
+import { calendarRoutes } from "./calendars.ts";
+import { callRoutes } from "./calls.ts";
 import { cronRoutes } from "./crons.ts";
 import { deadLetterRoutes } from "./dead-letter.ts";
 import { eventStreamRoutes } from "./event-stream.ts";
@@ -49,6 +51,7 @@ export const ROUTES: readonly Route[] = [
   ...noteRoutes,
   ...deadLetterRoutes,
   ...cronRoutes,
+  ...calendarRoutes,
   ...workflowRoutes,
   ...eventRoutes,
   ...adminStatsRoutes,
@@ -69,5 +72,6 @@ export const ROUTES: readonly Route[] = [
   ...adminSystemRoutes,
   ...adminTransferRoutes,
   ...whyRoutes,
+  ...callRoutes,
   ...STREAM_ROUTES,
 ];

@@ -129,6 +129,16 @@ const optionFields = {
   fair_key: optional(z.string().min(1).max(255)).meta({
     description: "Its key in a fair queue, such as a customer. Each key has its turn.",
   }),
+  redact: optional(
+    z
+      .array(
+        z.union([z.string().min(1).max(500), z.array(z.union([z.string().min(1), z.int().min(0)])).max(20)]),
+      )
+      .max(50),
+  ).meta({
+    description:
+      'What people must not see of the job: paths such as "payload.card.number", "payload.items.*.token", "result", "checkpoint.key", "meta.token". Workers get everything.',
+  }),
 };
 
 /** The body was parsed as JSON, so every value is JSON. */
@@ -158,6 +168,9 @@ export const enqueueSchema = z
       description: "The running job that enqueues this one: what is left of its total is an upper bound.",
     }),
     meta: optional(metaObject),
+    curfew: optional(z.looseObject({})).meta({
+      description: "Options of curfew's own client in the words of its library, such as limit and unique.",
+    }),
     options: optional(
       optionsSchema.meta({ description: "The same fields may stand at the top level; these go first." }),
     ),
