@@ -16,10 +16,16 @@ describe("fair scheduling", () => {
       weights: { b: 2 },
     });
     for (const tenant of [..."aaaaaabbbb"])
-      await stage.enqueue({ queue: "mail", meta: { tenant_id: tenant } });
+      await stage.post("/jobs", {
+        type: "test.job",
+        args: [1],
+        meta: { tenant_id: tenant },
+        options: { queue: "mail" },
+      });
     await stage.enqueue({ queue: "mail", fair_key: "c" });
     const { body } = await stage.post("/workers/fetch", { queues: ["mail"], count: 8, worker_id: "w" });
     const keys = body.jobs.map((job: { fair_key: string }) => job.fair_key);
+    expect(body.jobs.length, JSON.stringify(body)).toBe(8);
     expect(keys.filter((key: string) => key === "a")).toHaveLength(3);
     expect(keys.filter((key: string) => key === "b")).toHaveLength(4);
     expect(keys.filter((key: string) => key === "c")).toHaveLength(1);
