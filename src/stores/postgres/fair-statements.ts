@@ -12,18 +12,26 @@ const firstKey = (rank: string, condition: string) => `
   select fair_key from curfew.jobs where ${ofPriority(rank)} and ${condition}
    order by queue, (rank >> 45), fair_key limit 1`;
 
-/** Keys in order. The two walks together visit each key once. */
-const keysIn = (name: string, first: string, more: string) => `
+const RANK = "(select rank from head)";
+
+/** Keys in order. Each condition is one range of the index: a walk must not read over the jobs of a key. */
+const keysIn = (name: string, first: string, more = "true") => `
 ${name}(key) as (
-  select (${firstKey("(select rank from head)", first)}) as key
+  select (${firstKey(RANK, first)}) as key
   union all
-  select (${firstKey("(select rank from head)", `fair_key > w.key and ${more}`)}) from ${name} w where w.key is not null)`;
+  select (${firstKey(RANK, `fair_key > w.key and ${more}`)}) from ${name} w where w.key is not null)`;
+
+/** The key itself, if it has jobs. */
+const itself = (condition: string) => `
+    (select fair_key as key from curfew.jobs
+      where ${condition} and ${ofPriority(RANK)} and fair_key = $3::text
+      order by queue, (rank >> 45), fair_key limit 1)`;
 
 /**
  * The fair keys with available jobs in the best priority of a queue. $1 queue, $2 lowest rank, $3 the key they come
- * after, $4 whether that key itself comes first, $5 limit. Then the keys from the first one on, up to $3. Returns the
- * best rank, whether its job has no fair key, and a key; one row with a null key if no job has one. A paused queue
- * gives no row.
+ * after, $4 whether that key itself comes first and not last, $5 limit. Then the keys from the first one on, up to $3.
+ * Returns the best rank, whether its job has no fair key, and a key; one row with a null key if no job has one. A paused
+ * queue gives no row.
  */
 export const FAIR_KEYS: Statement = {
   name: "fair_keys",
@@ -33,12 +41,14 @@ with recursive head as materialized (
    where queue = $1::text and state = ${AVAILABLE} and rank >= $2::bigint
      and not exists (select 1 from curfew.records where kind = 'pause' and key = $1::text)
    order by queue, rank, id limit 1),
-${keysIn("later", "fair_key >= $3::text and (fair_key > $3::text or $4::boolean)", "true")},
-${keysIn("earlier", "fair_key >= '' and fair_key <= $3::text and (fair_key < $3::text or not $4::boolean)", "fair_key <= $3::text and (fair_key < $3::text or not $4::boolean)")}
+${keysIn("later", "fair_key > $3::text")},
+${keysIn("earlier", "fair_key >= '' and fair_key < $3::text", "fair_key < $3::text")}
 select h.rank, h.is_keyless::int, k.key
   from head h left join lateral (
-    select key from (select key from later where key is not null
-                     union all select key from earlier where key is not null) both_walks limit $5::int) k on true`,
+    select key from (${itself("$4::boolean")}
+      union all select key from later where key is not null
+      union all select key from earlier where key is not null
+      union all ${itself("not $4::boolean")}) walks limit $5::int) k on true`,
 };
 
 /** How many of the best jobs of a queue to read for each job without a key that is wanted. */
