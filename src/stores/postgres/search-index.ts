@@ -142,8 +142,7 @@ export function createSearchIndex(connection: ConnectionGroup): SearchIndex {
       let done = 0;
       for (const table of ["jobs", "done"])
         for (let after = FIRST_ID; ; ) {
-          const [row] = await connection.run(fill(table), [after, BATCH]);
-          const [count, last] = row as [number, string | null];
+          const [count, last] = await filled(connection, table, after);
           done += count;
           onStep(done);
           if (count < BATCH || last === null) break;
@@ -152,14 +151,36 @@ export function createSearchIndex(connection: ConnectionGroup): SearchIndex {
       const [extension] = await connection.run({ text: EXTENSION });
       await connection.use((session) =>
         session.patiently(BUILD_LIMIT, async () => {
-          for (const text of find(extension?.[0] as string)) await session.execute(text);
-          await session.execute("analyze curfew.search");
-          await session.execute("update curfew.search_state set built = true");
+          // An index that is built beside others cannot be built in a transaction, where the setting would be local.
+          const [usual] = await session.run({ text: "show statement_timeout" });
+          await session.execute("set statement_timeout = 0");
+          try {
+            for (const text of find(extension?.[0] as string)) await session.execute(text);
+            await session.execute("analyze curfew.search");
+            await session.execute("update curfew.search_state set built = true");
+          } finally {
+            await session.execute(`set statement_timeout = '${usual?.[0]}'`);
+          }
         }),
       );
     },
     drop: () => all(DROP),
   };
+}
+
+/** Indexes the next jobs of a table. Returns how many, and the last of them. */
+function filled(
+  connection: ConnectionGroup,
+  table: string,
+  after: string,
+): Promise<readonly [count: number, last: string | null]> {
+  return connection.transaction((session) =>
+    session.patiently(BUILD_LIMIT, async () => {
+      await session.execute("set local statement_timeout = 0");
+      const [row] = await session.run(fill(table), [after, BATCH]);
+      return row as [number, string | null];
+    }),
+  );
 }
 
 /** The name stands in a text here, which the binding of the schema reaches too. */
