@@ -162,7 +162,7 @@ export class Engine implements AsyncDisposable {
     this.maintenance = new Maintenance(this.#context, { assertOpen, readyAll: () => this.#readyAll() });
     this.limits = new Limits(this.#context, assertOpen);
     this.#sagas = new Sagas(this.#context, notice);
-    this.sagaRecords = new SagaRecords(this.#context.store);
+    this.sagaRecords = new SagaRecords(this.#context);
     this.bulk = new Bulk(this.#context);
     this.deadLetters = new DeadLetters(this.#context, this.bulk);
     this.#statistics = new Statistics(this.#context);

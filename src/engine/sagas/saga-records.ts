@@ -1,7 +1,10 @@
+import type { By } from "../../core/audit/audit-entry.ts";
 import { checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { checkText } from "../../core/timeout/timeout.ts";
 import type { Store } from "../../ports/store.ts";
+import type { EngineContext } from "../context.ts";
 import { type Timeout, timeoutOf } from "../dispatch/timeout-view.ts";
+import { compensate } from "./compensate.ts";
 import { keyPrefixOf, mailKeyOf, nameOf, recordKeyOf, SAGAS, sagaName } from "./saga-addresses.ts";
 import { type SagaView, viewOf } from "./saga-handle.ts";
 
@@ -36,10 +39,18 @@ const MOST = 1_000;
 
 /** Reads sagas from the store. It needs no definition, so any process can read all sagas. */
 export class SagaRecords {
+  readonly #context: EngineContext;
   readonly #store: Store;
 
-  constructor(store: Store) {
-    this.#store = store;
+  constructor(context: EngineContext) {
+    this.#context = context;
+    this.#store = context.store;
+  }
+
+  /** Takes a saga back, or goes on after an undo that was given up. Null if there is no live saga. */
+  compensate(type: string, id: string, by?: By): Promise<"begun" | "resumed" | "running" | null> {
+    const name = { type: checkText(type, "type"), id: checkText(id, "id") };
+    return compensate(this.#context, name, "operator", { by });
   }
 
   /** Live and completed sagas, by type and id. */
