@@ -37,6 +37,7 @@ export type { Advice } from "./core/stats/advice.ts";
 export type { Duration, Instant, InstantInput } from "./core/time.ts";
 export { explainWhen, type When, type WhenExplanation } from "./core/timeout/when.ts";
 export type { Transaction, TransactionClient } from "./core/transaction.ts";
+export type { WebhookOptions } from "./core/webhook/subscription.ts";
 export {
   type BatchNode,
   batch,
@@ -107,6 +108,15 @@ export type { CounterSnapshot } from "./engine/statistics/counters.ts";
 export { LATENESS_BOUNDS } from "./engine/statistics/counters.ts";
 export type { Stats } from "./engine/statistics/statistics.ts";
 export type { StatsQuery } from "./engine/statistics/stats-query.ts";
+export type { DeliveriesOptions, DeliveryPage, DeliveryView } from "./engine/webhooks/delivery-log.ts";
+export type {
+  CreatedWebhook,
+  NewWebhook,
+  RotateOptions,
+  Webhooks,
+  WebhookTest,
+  WebhookView,
+} from "./engine/webhooks/webhooks.ts";
 export type { WorkForOptions, WorkForSummary } from "./engine/worker/work-for.ts";
 export type { WorkerStatus, WorkOptions } from "./engine/worker/work-options.ts";
 export type { Worker } from "./engine/worker/worker.ts";
@@ -122,6 +132,7 @@ export {
   openPostgresStore,
   openSqliteStore,
   restoreSqlite,
+  type WebhookServing,
 } from "./open.ts";
 export { type Logger, silentLogger } from "./ports/log.ts";
 export type { SandboxedProcessor } from "./ports/sandbox.ts";

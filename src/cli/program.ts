@@ -114,6 +114,12 @@ const ENTRIES: readonly Entry[] = [
     load: async () => (await import("./commands/limits.ts")).register,
   },
   {
+    name: "webhooks",
+    summary: "list, add, test and remove webhooks; see and repeat their deliveries",
+    group: LOOK,
+    load: async () => (await import("./commands/webhooks.ts")).register,
+  },
+  {
     name: "audit",
     summary: "list what operators did",
     group: LOOK,

@@ -16,6 +16,8 @@ const GONE = {
   "rate limit": "Check the key; a limit is known while it has live jobs or an override",
   timeout: "Check the id; a timeout is gone once it is handled, revoked or replaced",
   saga: "Check the type and the id; a completed saga is deleted when its retention is over",
+  webhook: "Check the id; GET /ojs/v1/webhooks/subscriptions lists all",
+  delivery: "Check the id; a delivery is kept for a day, or for 14 days if it was not delivered",
   worker: "Check the id; a worker is forgotten after a minute without a heartbeat",
 };
 

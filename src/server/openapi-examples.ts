@@ -48,6 +48,13 @@ export const EXAMPLES: Readonly<Record<string, object>> = {
   LimitOverride: { rate: { limit: 100, period: "PT1M" } },
   MaintenanceRequest: { enabled: true, reason: "database upgrade", duration: "PT30M" },
   DirectiveRequest: { directive: "quiet" },
+  WebhookRequest: {
+    url: "https://example.com/hooks/jobs",
+    events: ["job.failed", "job.discarded"],
+    filter: { queues: ["email"] },
+  },
+  WebhookChange: { active: false },
+  WebhookRotation: { overlap: "PT12H" },
   RescheduleRequest: { due_at: "+PT1H" },
 };
 
@@ -64,5 +71,6 @@ export const TAGS: Readonly<Record<string, string>> = {
   events: "What happened, by cursor or as a stream",
   queues: "Queues and their settings",
   "rate limits": "Limits by key",
+  webhooks: "Events that are sent to endpoints",
   admin: "For operators: search, bulk actions, statistics, timeouts, sagas, the audit",
 };

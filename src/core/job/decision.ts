@@ -183,7 +183,7 @@ interface Finish {
   readonly events: readonly LifecycleEvent[];
   readonly deadLetter?: boolean;
   readonly fence?: Fence;
-  /** Keeps the job no longer than so many milliseconds, whatever its retention says. */
+  /** The most milliseconds to keep the job, whatever its retention says. */
   readonly keptAtMost?: number;
 }
 

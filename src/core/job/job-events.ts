@@ -55,7 +55,7 @@ export type JobEvent =
       readonly halted?: true;
       /** The job that takes its unique key. */
       readonly replacedBy?: JobId;
-      /** Keeps the cancelled job no longer than so many milliseconds. */
+      /** The most milliseconds to keep the cancelled job. */
       readonly keptAtMost?: number;
     }
   /** There is no room for a waiting job. */

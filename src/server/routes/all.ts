@@ -25,6 +25,7 @@ import { sessionRoutes } from "./session.ts";
 import { statsStreamRoutes } from "./stats-stream.ts";
 import { systemRoutes } from "./system.ts";
 import { uniqueJobRoutes } from "./unique-jobs.ts";
+import { webhookRoutes } from "./webhooks.ts";
 import { whyRoutes } from "./why.ts";
 import { workerRoutes } from "./workers.ts";
 import { workflowRoutes } from "./workflows.ts";
@@ -61,6 +62,7 @@ export const ROUTES: readonly Route[] = [
   ...queueRoutes,
   ...adminQueueRoutes,
   ...rateLimitRoutes,
+  ...webhookRoutes,
   ...uniqueJobRoutes,
   ...adminSystemRoutes,
   ...adminTransferRoutes,

@@ -13,7 +13,7 @@ import { HttpError } from "../http-error.ts";
 import { byKey, json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
 import { turn } from "../turn.ts";
 import { readJob } from "../wire/enqueue.ts";
-import { countOwn, withoutInternal } from "../wire/internal-jobs.ts";
+import { countOwn, isInternal, withoutInternal } from "../wire/internal-jobs.ts";
 import { type JobTexts, readTexts } from "../wire/job-page.ts";
 import { cursorAfter, placeOf } from "../wire/pages.ts";
 import { pressureHeaders, refuseTooMany } from "../wire/pressure.ts";
@@ -154,7 +154,7 @@ const get = route({
     if (wait_ms === undefined) return jobReply(200, await loadJob(params.id ?? "", context));
     const id = jobId(params);
     const row = await context.service.whenEnded(id, wait_ms);
-    if (!row) throw notFound("job", id);
+    if (!row || isInternal(row)) throw notFound("job", id);
     return jobReply(200, row);
   },
 });

@@ -87,6 +87,7 @@ const manifest = route({
         bulk_operations: true,
         rate_limiting: true,
         backpressure: true,
+        webhooks: true,
         admin_api: true,
         timeouts: ["execution", "total", "enqueue_ttl", "grace", "heartbeat"],
         soft_timeout: true,
@@ -105,6 +106,7 @@ const manifest = route({
         "dead-letter",
         "backpressure",
         "rate-limiting",
+        "webhooks",
       ],
     }),
 });
