@@ -79,7 +79,10 @@ describe("7.10 compensation", () => {
     const { startedAt } = view?.compensation as { startedAt: number };
     expect(view?.compensation).toEqual({ startedAt, because: "handler", failed: null });
     // Each undo is due at once, so three of them take no longer than their deliveries.
-    expect([startedAt - START >= 1_000, (view?.completedAt as number) - startedAt < 50]).toEqual([true, true]);
+    expect([startedAt - START >= 1_000, (view?.completedAt as number) - startedAt < 50]).toEqual([
+      true,
+      true,
+    ]);
     expect(await stage.engine.saga(saga, "t").timeouts()).toEqual([]);
     await stage.advance("2h");
     expect(done).toHaveLength(3);

@@ -127,6 +127,7 @@ const MISSED_ACTIONS = [
   "DELETE /ojs/v1/admin/workers/:id 409",
   "DELETE /ojs/v1/queues/:queue 409",
   "POST /ojs/v1/admin/jobs/:id/run 409",
+  "POST /ojs/v1/admin/sagas/:type/:id/compensate 404",
   "POST /ojs/v1/admin/timeouts/:id/requeue 404",
   "POST /ojs/v1/admin/timeouts/:id/reschedule 404",
   "POST /ojs/v1/admin/timeouts/:id/revoke 404",

@@ -68,7 +68,9 @@ function declareShow(command: Command): void {
 
 function declareCompensate(command: Command): void {
   command
-    .description("Take a saga back: run its undos, the last one first, or go on after one that failed for good.")
+    .description(
+      "Take a saga back: run its undos, the last one first, or go on after one that failed for good.",
+    )
     .argument("<type>", "its type")
     .argument("<id>", "its correlation value");
   withTarget(command).option("--reason <text>", "why, for the audit");
@@ -80,8 +82,15 @@ function declareCompensate(command: Command): void {
     const path = `${PATH}/${encodeURIComponent(type as string)}/${encodeURIComponent(id as string)}/compensate`;
     const body = reason === undefined ? {} : { reason };
     const reply = await offered(target, "sagas", () => target.send("POST", path, body));
-    const says = { begun: "is being taken back", resumed: "goes on with its undos", running: "is already being taken back" };
-    output.answer(reply, () => `Saga ${printable(`${type} ${id}`)} ${says[reply.answer as keyof typeof says]}.`);
+    const says = {
+      begun: "is being taken back",
+      resumed: "goes on with its undos",
+      running: "is already being taken back",
+    };
+    output.answer(
+      reply,
+      () => `Saga ${printable(`${type} ${id}`)} ${says[reply.answer as keyof typeof says]}.`,
+    );
   });
 }
 
@@ -107,9 +116,7 @@ function compensationLines(saga: Fields, now: number): [string, string][] {
     ...(undos.length > 0
       ? [["undos", printable(undos.map(({ name }) => String(name)).join(", "))] as [string, string]]
       : []),
-    ...(compensation
-      ? [["taken back", relativeText(compensation.started_at, now)] as [string, string]]
-      : []),
+    ...(compensation ? [["taken back", relativeText(compensation.started_at, now)] as [string, string]] : []),
     ...(failed ? [["failed undo", printable(String(failed.error))] as [string, string]] : []),
   ];
 }

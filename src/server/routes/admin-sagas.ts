@@ -60,7 +60,7 @@ const compensate = route({
     const { type = "", id = "" } = params;
     const known = isName(type) && isName(id);
     const answer = known ? await engine.sagaRecords.compensate(type, id, byKey(identity)) : null;
-    if (answer === null) throw notFound("live saga", `${type} ${id}`);
+    if (answer === null) throw notFound("saga", `${type} ${id}`);
     return json(200, { type, id, answer });
   },
 });
