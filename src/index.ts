@@ -3,8 +3,11 @@
  * part of one of these types is reached through it, as in `Engine["crons"]` or `CronOptions["missed"]`.
  */
 export type { AuditEntry, By } from "./core/audit/audit-entry.ts";
+export type { CalendarDay, HolidayProvider } from "./core/calendar/business-calendar.ts";
+export type { BusinessTimeInput } from "./core/calendar/business-time.ts";
+export { type IcsOptions, icsHolidays } from "./core/calendar/ics.ts";
 export type { CronOptions, CronRun } from "./core/cron/cron.ts";
-export type { CronInstant } from "./core/cron/expression.ts";
+export type { CronInstant } from "./core/cron/instants-of.ts";
 export { CurfewError, type ErrorCode } from "./core/errors.ts";
 export type { JournalEvent } from "./core/event/journal-event.ts";
 export type { SavedCheckpoint } from "./core/job/checkpoint.ts";
@@ -66,6 +69,7 @@ export {
   type Processor,
   processor,
 } from "./engine/attempt/processor.ts";
+export type { CalendarView, StoredCalendarInput } from "./engine/calendars/calendars.ts";
 export type { CronInput, CronView } from "./engine/crons/crons.ts";
 export type { ServedDestination, TimeoutHandler, TimeoutMetrics } from "./engine/dispatch/engine-timeouts.ts";
 export type { RevokedState } from "./engine/dispatch/operate-timeout.ts";

@@ -66,6 +66,12 @@ const ENTRIES: readonly Entry[] = [
     load: async () => (await import("./commands/cron.ts")).register,
   },
   {
+    name: "calendars",
+    summary: "list, store and delete business calendars",
+    group: LOOK,
+    load: async () => (await import("./commands/calendars.ts")).register,
+  },
+  {
     name: "workflows",
     summary: "list and show workflows",
     group: LOOK,

@@ -13,6 +13,7 @@ import type { InputOf, Json, Schema } from "../core/schema.ts";
 import type { Advice } from "../core/stats/advice.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
 import type { Hint, Store } from "../ports/store.ts";
+import { Calendars } from "./calendars/calendars.ts";
 import { closeParts } from "./close-parts.ts";
 import type { EngineContext } from "./context.ts";
 import { CRONS } from "./crons/cron-jobs.ts";
@@ -89,6 +90,8 @@ export class Engine implements AsyncDisposable {
   readonly audit: AuditLog;
   /** Jobs that depend on each other, started and cancelled as one. */
   readonly workflows: Workflows;
+  /** Business calendars: working days, holidays and hours, for timeouts and crons. */
+  readonly calendars: Calendars;
   /** Jobs that are enqueued at the instants of a cron expression. */
   readonly crons: Crons;
   /** Subscriptions of events to endpoints over HTTP, and their deliveries (SEMANTICS 11). */
@@ -139,18 +142,14 @@ export class Engine implements AsyncDisposable {
     this.#enqueuer = new Enqueuer(this.#context, this.#intake, this.#unique, { assertOpen, fresh });
     const notice = (jobs: readonly NewJob[]) => this.#intake.notice(jobs);
     const context = () => this.#enqueuer.context(undefined);
+    this.calendars = new Calendars(this.#context, assertOpen);
     this.crons = new Crons(this.#context, { context, notice, assertOpen });
     const cronScheduler = new CronScheduler(this.#context, { context, notice });
     const host = { context, notice, assertOpen, journal: this.journal };
     [this.webhooks, this.#delivery] = openWebhooks(this.#context, host, webhooks);
     this.#stepScheduler = new StepScheduler(this.#context);
     this.#workflowCleanup = new WorkflowCleanup(this.#context);
-    this.workflows = new Workflows(this.#context, {
-      context,
-      notice,
-      assertOpen,
-      cleanup: this.#workflowCleanup,
-    });
+    this.workflows = new Workflows(this.#context, { ...host, cleanup: this.#workflowCleanup });
     const recordHandlers: RecordHandlers = {
       ...forgettingHandlers(this.#context),
       ...startHandlers(this.#context),

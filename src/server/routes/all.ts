@@ -10,6 +10,7 @@ import { adminSystemRoutes } from "./admin-system.ts";
 import { adminTimeoutRoutes } from "./admin-timeouts.ts";
 import { adminTransferRoutes } from "./admin-transfer.ts";
 import { adminWorkerRoutes } from "./admin-workers.ts";
+import { calendarRoutes } from "./calendars.ts";
 import { cronRoutes } from "./crons.ts";
 import { deadLetterRoutes } from "./dead-letter.ts";
 import { eventStreamRoutes } from "./event-stream.ts";
@@ -48,6 +49,7 @@ export const ROUTES: readonly Route[] = [
   ...noteRoutes,
   ...deadLetterRoutes,
   ...cronRoutes,
+  ...calendarRoutes,
   ...workflowRoutes,
   ...eventRoutes,
   ...adminStatsRoutes,
