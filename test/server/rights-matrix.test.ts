@@ -141,6 +141,7 @@ const MISSED_ACTIONS = [
   "DELETE /ojs/v1/admin/workers/:id 409",
   "DELETE /ojs/v1/queues/:queue 409",
   "POST /ojs/v1/admin/jobs/:id/run 409",
+  "POST /ojs/v1/admin/sagas/:type/:id/compensate 404",
   "POST /ojs/v1/admin/timeouts/:id/requeue 404",
   "POST /ojs/v1/admin/timeouts/:id/reschedule 404",
   "POST /ojs/v1/admin/timeouts/:id/revoke 404",
@@ -163,6 +164,7 @@ const NO_CHANGE = [
   "/calls/timeouts.revoke",
   "/calls/sagas.revoke",
   "/calls/sagas.end",
+  "/calls/sagas.compensate",
   "/calls/maintenance.end",
 ];
 
