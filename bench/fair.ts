@@ -34,41 +34,48 @@ async function fill(engine: Engine, count: number, keyOf: (nth: number) => strin
 
 const rest = (time: number) => new Promise((resolve) => setTimeout(resolve, time));
 
+interface Tally {
+  started: number;
+  ended: number;
+  readonly onEnd: (() => void)[];
+}
+
 /** Enqueues ten jobs of one customer. Resolves with when the last one started and ended, in milliseconds from then. */
-async function ten(engine: Engine, marks: Map<string, (what: "started" | "ended") => void>) {
+async function ten(engine: Engine, tally: Tally) {
   const from = performance.now();
-  let [started, ended] = [0, 0];
-  const handles = await engine.enqueueMany(work, Array(10).fill("few"), { fairKey: "small" });
-  const done = handles.map(
-    ({ id }) =>
-      new Promise<void>((resolve) => {
-        marks.set(id, (what) => {
-          if (what === "started") started = performance.now() - from;
-          else {
-            ended = performance.now() - from;
-            resolve();
-          }
-        });
-      }),
-  );
-  await Promise.all(done);
-  return { started, ended };
+  [tally.started, tally.ended] = [0, 0];
+  const [started, ended] = [hasTen(tally, "started"), hasTen(tally, "ended")];
+  await engine.enqueueMany(work, Array(10).fill("few"), { fairKey: "small" });
+  return { started: (await started) - from, ended: (await ended) - from };
+}
+
+function hasTen(tally: Tally, what: "started" | "ended"): Promise<number> {
+  return new Promise((resolve) => {
+    tally.onEnd.push(() => {
+      if (tally[what] === 10) resolve(performance.now());
+    });
+  });
 }
 
 async function waits(store: string, slots: number) {
   const engine = await openEngine({ store, logger: silentLogger });
   await engine.queues.configure("default", { fair: {} });
-  const marks = new Map<string, (what: "started" | "ended") => void>();
-  const does = processor(work, async ({ id }) => {
-    marks.get(id)?.("started");
+  const tally: Tally = { started: 0, ended: 0, onEnd: [] };
+  const count = (what: "started" | "ended") => {
+    tally[what] += 1;
+    for (const check of tally.onEnd) check();
+  };
+  const does = processor(work, async ({ payload }) => {
+    if (payload === "few") count("started");
     await rest(HANDLER_TIME);
-    marks.get(id)?.("ended");
+    if (payload === "few") count("ended");
   });
   const worker = engine.work({ processors: [does], queues: { default: { concurrency: slots } } });
   await rest(1_500);
   const samples: { started: number; ended: number }[] = [];
   for (let nth = 0; nth < REPEATS; nth++) {
-    samples.push(await ten(engine, marks));
+    samples.push(await ten(engine, tally));
+    tally.onEnd.length = 0;
     await rest(50 + 200 * Math.random());
   }
   await worker.close();

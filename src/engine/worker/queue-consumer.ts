@@ -136,7 +136,7 @@ export class QueueConsumer {
     // The queue has a limit over all workers, and a prefetched job would take a slot of it from another worker.
     if (this.#queueLimit !== undefined) return 0;
     const ahead = this.#host.parts.queues.isFair(this.queue)
-      ? Math.min(AHEAD, 2 * this.#averageClaim)
+      ? Math.min(AHEAD, this.#averageClaim)
       : AHEAD;
     return Math.min(MOST_AHEAD, Math.floor((this.concurrency * ahead) / Math.max(this.#averageRun, 0.01)));
   }
