@@ -47,6 +47,7 @@ export async function openSharedContext(options: EngineOptions): Promise<SharedC
     bus,
     queues,
     settings,
+    tenant: null,
     counters: new Counters(),
     waiters: new Waiters(),
     committer: new Committer(commit),

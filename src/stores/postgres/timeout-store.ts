@@ -1,3 +1,4 @@
+import { namesOf } from "../../core/tenant/tenant-name.ts";
 import type { Instant } from "../../core/time.ts";
 import { checkTimeout, sagaText, type TimeoutRow } from "../../core/timeout/timeout.ts";
 import { BATCH_LIMIT } from "../../ports/store.ts";
@@ -24,6 +25,7 @@ import {
   REAP,
   REQUEUE,
   RESCHEDULE,
+  TENANT_CALENDAR,
 } from "./timeout-statements.ts";
 import type { Transactions } from "./transactions.ts";
 import {
@@ -133,25 +135,31 @@ function createOperations(
       const found = new Map(rows.map(decodeTimeout).map((row) => [row.id, row]));
       return ids.map((id) => found.get(id) ?? null);
     },
-    async calendar({ destination, from, before, after, limit }) {
+    async calendar({ tenant, destination, from, before, after, limit }) {
       checkLimit(limit);
       // Ids are not empty, so (from, "") comes before everything that is due at `from`.
       const range = [after?.dueAt ?? from, after?.id ?? "", before, limit];
+      if (tenant !== undefined)
+        return (await connections.inspect.run(TENANT_CALENDAR, [...range, tenant, destination ?? null])).map(
+          decodeTimeout,
+        );
       const rows =
         destination === undefined
           ? await connections.inspect.run(CALENDAR, range)
           : await connections.inspect.run(CALENDAR_OF, [...range, destination]);
       return rows.map(decodeTimeout);
     },
-    async list({ destination, saga, isDead, hasWallClock }, after, limit) {
+    async list({ tenant, destination, saga, isDead, hasWallClock }, after, limit) {
       checkLimit(limit);
+      const names = namesOf(tenant);
       const rows = await connections.inspect.run(LIST_TIMEOUTS, [
         destination ?? null,
         saga ? sagaText(saga) : null,
         isDead === undefined ? null : Number(isDead),
         hasWallClock ? 1 : null,
-        after,
+        after ?? names.from,
         limit,
+        tenant === undefined ? null : names.to,
       ]);
       return rows.map(decodeTimeout);
     },
@@ -161,8 +169,9 @@ function createOperations(
         : await connections.relaxed.run(NEXT_DUE);
       return rows[0]?.[0] as Instant | null;
     },
-    async count({ now }) {
-      const [row] = await connections.inspect.run(COUNT_TIMEOUTS, [now]);
+    async count({ now, tenant }) {
+      const { from, to } = namesOf(tenant);
+      const [row] = await connections.inspect.run(COUNT_TIMEOUTS, [now, from, to]);
       const [pending, due, leased, dead] = row as readonly number[] as [number, number, number, number];
       return { pending, due, leased, dead };
     },
