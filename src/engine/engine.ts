@@ -238,7 +238,11 @@ export class Engine extends JobCalls implements AsyncDisposable {
       act: (due, now) => engine.#sweep.act(due, now),
       deliverJob: (row, held) => engine.#jobs.deliver(row, held),
       hear: (hint) => engine.#hear(hint),
-      isIdle: () => engine.#workers.size === 0 && !engine.#isDispatching && engine.#service?.isIdle !== false && !engine.journal.isFollowed,
+      isIdle: () =>
+        engine.#workers.size === 0 &&
+        !engine.#isDispatching &&
+        engine.#service?.isIdle !== false &&
+        !engine.journal.isFollowed,
     };
   }
 

@@ -139,9 +139,10 @@ export class EventJournal {
     const waitUntil = this.#context.system.monotonic() + HIDDEN_WAIT;
     for (let pages = 0; pages < MOST_PAGES; pages++) {
       const page = await this.#inspect.events(cursor, PAGE);
-      scanned += page.events.length;
-      for (const event of eventsOf(page)) {
-        if (!this.#isOwn(event) || !fitsFilter(event, filter)) continue;
+      const own = eventsOf(page).filter((event) => this.#isOwn(event));
+      scanned += own.length;
+      for (const event of own) {
+        if (!fitsFilter(event, filter)) continue;
         events.push(event);
         if (events.length < limit) continue;
         const isLast = event.cursor === page.cursor && page.events.length < PAGE && !page.isIncomplete;
@@ -181,11 +182,12 @@ export class EventJournal {
     // Events of tenants may be among the newest.
     if (isAll && !eventsOf(page).every((event) => this.#isOwn(event)))
       page = await this.#inspect.latestEvents(LATEST);
-    const events = eventsOf(page).filter((event) => this.#isOwn(event) && fitsFilter(event, filter));
+    const own = eventsOf(page).filter((event) => this.#isOwn(event));
+    const events = own.filter((event) => fitsFilter(event, filter));
     return {
       events: events.slice(-limit),
       cursor: page.cursor,
-      scanned: page.events.length,
+      scanned: own.length,
       hasMore: false,
       isIncomplete: page.isIncomplete ?? false,
     };

@@ -2,6 +2,7 @@ import type { JobRow } from "../../core/job/job.ts";
 import type {
   ClaimRequest,
   Enqueued,
+  EventPage,
   Inspector,
   JobStore,
   Line,
@@ -211,7 +212,13 @@ async function nextOwnDueAt(
 }
 
 function scopedInspector(inspect: Inspector, scope: TenantScope): Inspector {
-  const { tenant, prefix } = scope;
+  const { tenant, prefix, eventCursors } = scope;
+  /** The journal leaves out events of others. Their cursors stay, so that it can go on after them. */
+  const hidden = (page: EventPage): EventPage => ({
+    ...page,
+    cursors: page.cursors.map((cursor) => eventCursors.hide(cursor)),
+    cursor: page.cursor === null ? null : eventCursors.hide(page.cursor),
+  });
   const scan = ({ filter, after, newestFirst }: Scan): Scan => ({
     filter: {
       ...filter,
@@ -276,8 +283,9 @@ function scopedInspector(inspect: Inspector, scope: TenantScope): Inspector {
       const jobs = await inspect.oldestReady(limit, tenant);
       return jobs.map((job) => ({ ...job, id: scope.id(job.id), queue: scope.unname(job.queue) }));
     },
-    events: (after, limit) => inspect.events(after, limit),
-    latestEvents: (limit) => inspect.latestEvents(limit),
+    events: async (after, limit) =>
+      hidden(await inspect.events(after === null ? null : eventCursors.show(after), limit)),
+    latestEvents: async (limit) => hidden(await inspect.latestEvents(limit)),
     logLines: (id, after, limit) => inspect.logLines(scope.id(id), after, limit),
   };
 }

@@ -16,6 +16,7 @@ import {
 } from "../../ports/store.ts";
 import type { Which } from "../../ports/timeouts.ts";
 import { sha256 } from "../runtime/sha256.ts";
+import { EventCursors } from "./event-cursors.ts";
 
 /** Kinds of records that stores read or write by the stored name of a queue, a limit or a worker. */
 const NAMED_KINDS: ReadonlySet<string> = new Set([pauseKey("")[0], limitRecordKey("")[0], "worker"]);
@@ -37,6 +38,7 @@ const UUID_LENGTH = 36;
 export class TenantScope {
   readonly tenant: string;
   readonly prefix: string;
+  readonly eventCursors: EventCursors;
   readonly #high: number;
   readonly #low: number;
   /** Recorded events share objects, and a store writes a shared object once. So each gets one copy. */
@@ -46,6 +48,7 @@ export class TenantScope {
     this.tenant = tenant;
     this.prefix = tenantPrefix(tenant);
     const mask = sha256(`${secret} ${tenant}`);
+    this.eventCursors = new EventCursors(sha256(`${secret} events ${tenant}`));
     this.#high = Number.parseInt(mask.slice(0, HALF), 16);
     this.#low = Number.parseInt(mask.slice(HALF, 2 * HALF), 16);
   }

@@ -28,10 +28,11 @@ import { ADMIN, cancelBy, loadJob, ownJob, retryBy } from "./job-actions.ts";
 const TAG = "admin";
 const PATH = "/ojs/v1/admin/jobs";
 
-const list = route({
+export const listJobs = route({
   method: "GET",
   path: PATH,
   right: "read",
+  scope: "tenant",
   tag: TAG,
   summary: "Look for jobs, the newest first",
   isShared: true,
@@ -87,6 +88,7 @@ const nearMisses = route({
   method: "GET",
   path: `${PATH}/near-misses`,
   right: "read",
+  scope: "tenant",
   tag: TAG,
   summary: "Completed jobs that used more than 80 % of a limit or were late, the newest first",
   reply: nearMissesReply,
@@ -104,6 +106,7 @@ const get = route({
   method: "GET",
   path: `${PATH}/:id`,
   right: "read",
+  scope: "tenant",
   tag: TAG,
   summary: "Look at a job and all that happened to it",
   reply: adminJobReply,
@@ -115,6 +118,7 @@ const prioritise = route({
   method: "PATCH",
   path: `${PATH}/:id`,
   right: "operate",
+  scope: "tenant",
   tag: TAG,
   summary: "Give a waiting job another priority",
   reply: adminJobReply,
@@ -130,6 +134,7 @@ const run = route({
   method: "POST",
   path: `${PATH}/:id/run`,
   right: "operate",
+  scope: "tenant",
   tag: TAG,
   summary: "Run a scheduled or retryable job now: what is left of its delay or backoff is dropped",
   reply: adminJobReply,
@@ -177,6 +182,7 @@ const bulkBy = (path: string, action: keyof typeof DONE, what: string, isConfirm
     method: "POST",
     path: `${path}/bulk/${action}`,
     right: "operate",
+    scope: "tenant",
     tag: TAG,
     summary: what,
     reply: bulkReplySchema,
@@ -204,7 +210,7 @@ const bulkRoutesBy = (path: string, isConfirmed?: boolean) => [
 export const bulkRoutes: readonly Route[] = bulkRoutesBy(`${BASE}${PATHS.jobs}`, true);
 
 export const adminJobRoutes: readonly Route[] = [
-  list,
+  listJobs,
   nearMisses,
   ...bulkRoutesBy(PATH),
   get,
