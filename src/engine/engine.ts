@@ -10,6 +10,8 @@ import type { Advice } from "../core/stats/advice.ts";
 import type { TenantLimits } from "../core/tenant/tenant-limits.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
 import type { Hint } from "../ports/store.ts";
+import { Calendars } from "./calendars/calendars.ts";
+import { closeParts } from "./close-parts.ts";
 import type { EngineContext } from "./context.ts";
 import { CRONS } from "./crons/cron-jobs.ts";
 import { CronScheduler } from "./crons/cron-scheduler.ts";
@@ -38,7 +40,6 @@ import { Limits } from "./queues/key-limits.ts";
 import { Maintenance } from "./queues/maintenance.ts";
 import { Queues } from "./queues/queues.ts";
 import { Service } from "./remote/service.ts";
-import { CLOSE_LIMIT, CLOSE_MARKS, CloseBudget } from "./runtime/close-budget.ts";
 import { type CloseOnSignalsOptions, closeOnSignals } from "./runtime/close-on-signals.ts";
 import type { MessageHandle } from "./sagas/message-handle.ts";
 import type { SagaHandle, SagaView } from "./sagas/saga-handle.ts";
@@ -53,6 +54,8 @@ import { tenantContext } from "./tenants/tenant-context.ts";
 import type { TenantScope } from "./tenants/tenant-scope.ts";
 import { type OpenTenant, Tenants } from "./tenants/tenants.ts";
 import { Upkeep } from "./upkeep.ts";
+import { openWebhooks, type WebhookDelivery } from "./webhooks/webhook-delivery.ts";
+import type { Webhooks } from "./webhooks/webhooks.ts";
 import { QueueWarnings } from "./worker/warn-of-queues.ts";
 import { type WorkForOptions, type WorkForSummary, workFor } from "./worker/work-for.ts";
 import { parseDrain, type WorkOptions } from "./worker/work-options.ts";
@@ -65,7 +68,7 @@ import { Workflows } from "./workflows/workflows.ts";
 const DRAIN = 25_000;
 
 /** What engines of tenants take over. */
-type TenantOptions = Pick<EngineOptions, "events" | "role" | "zoneData">;
+type TenantOptions = Pick<EngineOptions, "events" | "role" | "zoneData" | "webhooks">;
 
 /** What a user opens: it enqueues jobs, runs workers, and acts on due rows. */
 export class Engine extends JobCalls implements AsyncDisposable {
@@ -83,8 +86,12 @@ export class Engine extends JobCalls implements AsyncDisposable {
   readonly audit: AuditLog;
   /** Jobs that depend on each other, started and cancelled as one. */
   readonly workflows: Workflows;
+  /** Business calendars: working days, holidays and hours, for timeouts and crons. */
+  readonly calendars: Calendars;
   /** Jobs that are enqueued at the instants of a cron expression. */
   readonly crons: Crons;
+  /** Subscriptions of events to endpoints over HTTP, and their deliveries (SEMANTICS 11). */
+  readonly webhooks: Webhooks;
   /** Actions on many jobs at once: cancel, retry, delete, prioritise. */
   readonly bulk: Bulk;
   /** Jobs that failed for good and were kept (SEMANTICS 4.5). */
@@ -102,6 +109,7 @@ export class Engine extends JobCalls implements AsyncDisposable {
   readonly #upkeep: Upkeep;
   readonly #statistics: Statistics;
   readonly #dispatcher: Dispatcher;
+  readonly #delivery: WebhookDelivery | undefined;
   readonly #sagas: Sagas;
   readonly #workers = new Set<Worker>();
   readonly #warnings: QueueWarnings;
@@ -115,7 +123,7 @@ export class Engine extends JobCalls implements AsyncDisposable {
 
   private constructor(shared: SharedContext, lease: number, options: TenantOptions, all?: Engine) {
     super();
-    const { events, role } = options;
+    const { events, role, webhooks } = options;
     this.#all = all;
     this.#context = {
       ...shared,
@@ -139,16 +147,14 @@ export class Engine extends JobCalls implements AsyncDisposable {
     this.#enqueuer = new Enqueuer(this.#context, this.#intake, this.#unique, { assertOpen, fresh });
     const notice = (jobs: readonly NewJob[]) => this.#intake.notice(jobs);
     const context = () => this.#enqueuer.context(undefined);
+    this.calendars = new Calendars(this.#context, assertOpen);
     this.crons = new Crons(this.#context, { context, notice, assertOpen });
     const cronScheduler = new CronScheduler(this.#context, { context, notice });
+    const host = { context, notice, assertOpen, journal: this.journal };
+    [this.webhooks, this.#delivery] = openWebhooks(this.#context, host, webhooks);
     this.#stepScheduler = new StepScheduler(this.#context);
     this.#workflowCleanup = new WorkflowCleanup(this.#context);
-    this.workflows = new Workflows(this.#context, {
-      context,
-      notice,
-      assertOpen,
-      cleanup: this.#workflowCleanup,
-    });
+    this.workflows = new Workflows(this.#context, { ...host, cleanup: this.#workflowCleanup });
     const recordHandlers: RecordHandlers = {
       ...forgettingHandlers(this.#context),
       ...startHandlers(this.#context),
@@ -197,6 +203,7 @@ export class Engine extends JobCalls implements AsyncDisposable {
     engine.#sweep.loop.start();
     engine.#upkeep.start();
     engine.#dispatcher.start();
+    engine.#delivery?.start((options) => engine.work(options));
     return engine;
   }
 
@@ -232,6 +239,7 @@ export class Engine extends JobCalls implements AsyncDisposable {
     if (!options.role) {
       await resolveZones(shared, options.zoneData);
       engine.#upkeep.start();
+      await engine.#delivery?.startIfNeeded((more) => engine.work(more));
     }
     return {
       engine,
@@ -417,6 +425,7 @@ export class Engine extends JobCalls implements AsyncDisposable {
   #hear(hint: Hint): void {
     this.journal.wake();
     if (!this.#all) this.tenants.hear(hint);
+    this.#delivery?.wake();
     if ("ready" in hint) this.#ready(hint.ready);
     else if ("settled" in hint) this.#context.waiters.hint(hint.settled);
     else if ("timeouts" in hint) this.#dispatcher.wakeAt(hint.timeouts);
@@ -461,36 +470,24 @@ export class Engine extends JobCalls implements AsyncDisposable {
   }
 
   async #close(options: { readonly drain?: Duration }): Promise<void> {
-    const { system, clock, store } = this.#context;
-    const begun = system.monotonic();
-    const workers = [...this.#workers];
     await this.tenants.close((engine) => engine.close(options));
-    await Promise.all([
-      this.#service?.close(),
-      this.#dispatcher.stop(parseDrain(options) ?? DRAIN),
-      ...workers.map((worker) => worker.close(options)),
-    ]);
-    const budget = new CloseBudget(
-      system,
-      Math.max(begun, ...workers.map(({ drainedAt }) => drainedAt ?? begun)),
-    );
-    const stopped = Promise.all([
-      this.#unique.flushed().then(() => this.#intake.flushed()),
-      this.#sagas.flushed(),
-      this.bulk.close(),
-      this.#sweep.loop
-        .stop()
-        .then(() => Promise.all([this.#stepScheduler.flushed(), this.#workflowCleanup.flushed()])),
-      this.#context.recorder.close(),
-      this.#upkeep.stop(),
-      this.#listening?.[Symbol.asyncDispose](),
-    ]);
-    if (!this.#all) clock.close();
-    this.journal.close();
-    await budget.until(CLOSE_MARKS.loops, stopped);
-    this.#context.waiters.close();
-    await budget.until(CLOSE_LIMIT, store.close());
-    this.#context.bus.close();
+    const then = () => {
+      this.journal.close();
+      return [
+        this.#delivery?.stop(),
+        this.#unique.flushed().then(() => this.#intake.flushed()),
+        this.#sagas.flushed(),
+        this.bulk.close(),
+        this.#sweep.loop
+          .stop()
+          .then(() => Promise.all([this.#stepScheduler.flushed(), this.#workflowCleanup.flushed()])),
+        this.#context.recorder.close(),
+        this.#upkeep.stop(),
+        this.#listening?.[Symbol.asyncDispose](),
+      ];
+    };
+    const first = [this.#service?.close(), this.#dispatcher.stop(parseDrain(options) ?? DRAIN)];
+    await closeParts(this.#context, [...this.#workers], options, { first, then });
   }
 
   [Symbol.asyncDispose](): Promise<void> {

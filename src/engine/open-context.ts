@@ -4,6 +4,7 @@ import { DOCUMENT_LIMIT } from "../core/schema.ts";
 import { parseDuration } from "../core/time.ts";
 import { guardedLogger } from "../ports/log.ts";
 import type { Unit } from "../ports/store.ts";
+import { CalendarCache } from "./calendars/calendar-cache.ts";
 import { commitUnits } from "./commit/commit.ts";
 import { Committer } from "./commit/committer.ts";
 import type { EngineContext } from "./context.ts";
@@ -30,7 +31,8 @@ export async function openSharedContext(options: EngineOptions): Promise<SharedC
   const clock = await EngineClock.open(system, store, options.role === "producer" ? "when-used" : "always");
   const bus = new EventBus(logger);
   const queues = new QueueSettings(store);
-  await queues.refresh();
+  const calendars = new CalendarCache(store);
+  await Promise.all([queues.refresh(), calendars.refresh()]);
   const storeFailed = (error: unknown, during: string) => {
     logger.error({ error, during }, "the store failed");
     bus.emit({ name: "store.error", at: clock.now(), during, error });
@@ -46,6 +48,7 @@ export async function openSharedContext(options: EngineOptions): Promise<SharedC
     logger,
     bus,
     queues,
+    calendars,
     settings,
     tenant: null,
     counters: new Counters(),

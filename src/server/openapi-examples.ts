@@ -51,7 +51,21 @@ export const EXAMPLES: Readonly<Record<string, object>> = {
   TenantRequest: { limits: { max_queue_depth: 50_000, max_enqueue_rate: { limit: 1_000, period: "PT1M" } } },
   TenantLimits: { max_concurrency: 20, max_payload_bytes: 65_536 },
   SessionChange: { tenant: "acme" },
+  WebhookRequest: {
+    url: "https://example.com/hooks/jobs",
+    events: ["job.failed", "job.discarded"],
+    filter: { queues: ["email"] },
+  },
+  WebhookChange: { active: false },
+  WebhookRotation: { overlap: "PT12H" },
   RescheduleRequest: { due_at: "+PT1H" },
+  CalendarRequest: {
+    zone: "Europe/Berlin",
+    week: { mon: "09:00-17:00", fri: "09:00-15:00" },
+    days: [{ date: "2030-12-24", hours: "09:00-12:00", name: "Christmas Eve" }, { date: "2030-12-25" }],
+    until: "2030-12-31",
+  },
+  ExplainWhenRequest: { when: { calendar: "frankfurt", working_days: 2, at: "17:00", cut_off: "15:00" } },
 };
 
 /** What each tag holds. */
@@ -63,10 +77,12 @@ export const TAGS: Readonly<Record<string, string>> = {
   progress: "Progress, checkpoints and logs of running jobs",
   "dead letters": "Jobs that failed for good",
   crons: "Jobs that repeat",
+  calendars: "Working days, holidays and hours",
   workflows: "Jobs that depend on each other",
   events: "What happened, by cursor or as a stream",
   queues: "Queues and their settings",
   "rate limits": "Limits by key",
   tenants: "Across tenants: who they are, what they use and what they may use",
+  webhooks: "Events that are sent to endpoints",
   admin: "For operators: search, bulk actions, statistics, timeouts, sagas, the audit",
 };

@@ -58,6 +58,40 @@ describe("a write that the store always refuses", () => {
   });
 });
 
+/** Throws for the first commits of a start. The last of them is written all the same: its reply is lost. */
+function losingStarts(store: Store, failures: number, written: Unit[]): Store {
+  let left = failures;
+  return {
+    ...store,
+    commit: async (units, options) => {
+      const isStart = units.some(({ job }) => job?.image?.state === "active" && job.image.startedAt !== null);
+      const isLost = isStart && left-- > 0;
+      if (isLost && left > 0) throw new Error("connection refused");
+      const outcomes = await store.commit(units, options);
+      written.push(...units.filter((_, index) => outcomes[index]?.ok));
+      if (isLost) throw new Error("no answer");
+      return outcomes;
+    },
+  };
+}
+
+describe("a start mark that is repeated alone", () => {
+  it("is not overtaken by the verdict of its job, which would record the start a second time", async () => {
+    const written: Unit[] = [];
+    const stage = await openOver((store) => losingStarts(store, 3, written), { events: "durable" });
+    const { definition, processors } = jobWith(() => stage.sleep(410));
+    stage.work(processors);
+    const job = await stage.engine.enqueue(definition, null as never);
+    await stage.advance("30s");
+    expect(await stage.load(job)).toMatchObject({ state: "completed" });
+    const names = written
+      .filter((unit) => unit.job?.id === job.id)
+      .flatMap(({ effects }) => effects ?? [])
+      .flatMap((effect) => ("event" in effect ? [(effect.event as { readonly name: string }).name] : []));
+    expect(names).toEqual(["job.started", "job.completed"]);
+  });
+});
+
 async function statesOf(stage: Stage, jobs: readonly { id: string }[]): Promise<string[]> {
   return Promise.all(jobs.map(async (job) => (await stage.load(job)).state));
 }

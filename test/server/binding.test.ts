@@ -103,6 +103,36 @@ describe("workflows (binding 14)", () => {
     expect(body.steps[0].job_id).toBe(fetched.id);
   });
 
+  it("any graph without a cycle runs in its order, and a cycle is named with its place", async () => {
+    await using stage = await openStage();
+    const job = (id: string, ...depends_on: string[]) => ({ id, type: `g.${id}`, args: [id], depends_on });
+    const odd = [job("d", "c", "a"), job("a"), job("b"), job("c", "a", "b")];
+    const { status, body } = await stage.post("/workflows", { name: "odd", steps: odd });
+    expect([status, body.type, body.steps_total]).toEqual([201, "graph", 4]);
+    expect(
+      body.steps.map(({ id, depends_on }: { id: string; depends_on: string[] }) => [id, depends_on]),
+    ).toEqual([
+      ["d", ["c", "a"]],
+      ["a", []],
+      ["b", []],
+      ["c", ["a", "b"]],
+    ]);
+    for (const expected of ["a", "b", "c", "d"]) {
+      const { id, step_id, depends_on, parent_results } = await stage.fetch();
+      expect([step_id, depends_on]).toEqual([expected, undefined]);
+      if (expected === "d") expect(parent_results).toEqual(["C", "A"]);
+      await stage.post("/workers/ack", { job_id: id, result: expected.toUpperCase() });
+      await stage.advance("500ms");
+    }
+    expect((await stage.get(`/workflows/${body.id}`)).body.state).toBe("completed");
+    const cycle = await stage.post("/workflows", { steps: [job("a", "b"), job("b", "a")] });
+    expect([cycle.status, cycle.body.error.message]).toEqual([
+      400,
+      expect.stringContaining("a after b after a"),
+    ]);
+    expect(JSON.stringify(cycle.body.error)).toContain("steps.0.depends_on.0");
+  });
+
   it("steps without names wait for the ids of jobs, in nested workflows too", async () => {
     await using stage = await openStage();
     const job = { type: "a.b", args: [] };

@@ -149,7 +149,7 @@ describe("the public command line", () => {
       { id: "charge", type: "payment.charge", args: ["order-123"], depends_on: ["validate"] },
     ];
     const { status, body } = await stage.post("/workflows", { name: "order-pipeline", steps });
-    expect([status, body.type, body.name, body.steps_total]).toEqual([201, "chain", "order-pipeline", 2]);
+    expect([status, body.type, body.name, body.steps_total]).toEqual([201, "graph", "order-pipeline", 2]);
     const first = await stage.fetch();
     expect([first.type, first.step_id]).toEqual(["order.validate", "validate"]);
     expect(await stage.fetch()).toBeUndefined();

@@ -3,6 +3,7 @@ import { createKey, type KeyOptions } from "../../src/server/auth.ts";
 import { ROLES, type Role } from "../../src/server/roles.ts";
 import { isAudited, type Route } from "../../src/server/route.ts";
 import { ROUTES, STREAM_ROUTES } from "../../src/server/routes/all.ts";
+import { fakeSender } from "../engine/webhook-stage.ts";
 import { bodyOf, make as makeThings, pathOf, type Things } from "./route-matrix.ts";
 import { openStage, type Stage } from "./stage.ts";
 
@@ -16,7 +17,7 @@ async function openWithKeys(): Promise<Stage> {
   const entries = roles.map(
     (role): KeyOptions => ({ name: role, role, hash: keys.get(role)?.hash as string }),
   );
-  return openStage({}, { keys: entries });
+  return openStage({ webhooks: { sender: fakeSender().sender } }, { keys: entries });
 }
 
 async function make(stage: Stage, worker: Role = "admin"): Promise<Things> {
@@ -26,14 +27,15 @@ async function make(stage: Stage, worker: Role = "admin"): Promise<Things> {
 
 const routes = ROUTES.filter((route) => !STREAM_ROUTES.includes(route) && !route.path.endsWith("/session"));
 
-/** No timeout and no saga is stored, and the job has neither ended nor saved anything. */
+/** No timeout, no saga and no delivery of a webhook is stored, and the job has neither ended nor saved anything. */
 const MISSED_READS = [
   "/ojs/v1/admin/sagas/:type/:id 404",
   "/ojs/v1/admin/timeouts/:id 404",
   "/ojs/v1/jobs/:id/checkpoint 404",
   "/ojs/v1/jobs/:id/result 409",
+  "/ojs/v1/webhooks/deliveries/:id 404",
 ];
-/** The worker lives, the queue has jobs, the job is available already, and no timeout is stored. */
+/** The worker lives, the queue has jobs, the job is available already, and no timeout or delivery is stored. */
 const MISSED_ACTIONS = [
   "DELETE /ojs/v1/admin/workers/:id 409",
   "DELETE /ojs/v1/queues/:queue 409",
@@ -42,6 +44,8 @@ const MISSED_ACTIONS = [
   "POST /ojs/v1/admin/timeouts/:id/reschedule 404",
   "POST /ojs/v1/admin/timeouts/:id/revoke 404",
   "POST /ojs/v1/jobs/:id/activate 409",
+  "POST /ojs/v1/webhooks/deliveries/:id/redeliver 404",
+  "POST /ojs/v1/webhooks/deliveries/:id/retry 404",
 ];
 
 /** Everything that a forbidden call could have changed. */
@@ -51,6 +55,7 @@ async function picture(stage: Stage): Promise<string> {
     "/cron",
     "/workflows",
     "/rate-limits",
+    "/webhooks/subscriptions",
     "/queues",
     "/admin/maintenance",
     "/admin/workers",

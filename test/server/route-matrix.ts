@@ -3,12 +3,15 @@ import type { Stage } from "./stage.ts";
 
 /* Calls of every route, with ids that exist and bodies that are valid. */
 
+const CALENDAR = { zone: "Europe/Berlin", week: { mon: "09:00-17:00" }, until: "2030-12-31" };
+
 /** What a path's parameters stand for. */
 export interface Things {
   readonly waiting: string;
   readonly running: string;
   readonly dead: string;
   readonly workflow: string;
+  readonly webhook: string;
 }
 
 type Headers = Record<string, string>;
@@ -37,21 +40,29 @@ export async function make(stage: Stage, admin: Headers, worker: Headers = admin
   const steps = [{ type: "a.b", args: [] }];
   const workflow = (await send("POST", "/workflows", { type: "chain", steps, options: { queue: "wf" } })).id;
   await send("PUT", "/rate-limits/k/override", { concurrency: 3 });
-  return { waiting, running, dead, workflow };
+  await send("PUT", "/admin/calendars/c", CALENDAR);
+  const hook = { url: "https://example.com/hook", events: ["job.failed"] };
+  const webhook = (await send("POST", "/webhooks/subscriptions", hook)).id;
+  return { waiting, running, dead, workflow, webhook };
 }
 
-export function pathOf({ path, right }: Route, { waiting, running, dead, workflow }: Things): string {
+export function pathOf(
+  { path, right }: Route,
+  { waiting, running, dead, workflow, webhook }: Things,
+): string {
   const id = path.includes("dead-letter")
     ? dead
     : path.includes("/workflows/")
       ? workflow
-      : path.includes("/workers/:id")
-        ? "w-1"
-        : right === "work"
-          ? running
-          : path.includes("/retry")
-            ? dead
-            : waiting;
+      : path.includes("/webhooks/")
+        ? webhook
+        : path.includes("/workers/:id")
+          ? "w-1"
+          : right === "work"
+            ? running
+            : path.includes("/retry")
+              ? dead
+              : waiting;
   const tenant = path.includes("/tenants/") ? { id: "t-1" } : {};
   const values: Record<string, string> = { id, name: "c", queue: "wait", key: "k", type: "t", ...tenant };
   const filled = path.replace(/:(\w+)/g, (_all, name: string) => values[name] ?? "none");
@@ -78,6 +89,10 @@ const BODIES: readonly (readonly [RegExp, (things: Things) => object])[] = [
   [/directive$/, () => ({ directive: "quiet" })],
   [/\/cron$/, () => ({ name: "d", cron: "0 9 * * *", type: "a.b", args: [] })],
   [/crons?\/:name$/, () => ({ enabled: false })],
+  [/\/calendars\/:name$/, () => CALENDAR],
+  [/\/when$/, () => ({ when: { calendar: "c", working_days: 1, at: "17:00" } })],
+  [/\/webhooks\/subscriptions$/, () => ({ url: "https://example.com/other", events: ["job.failed"] })],
+  [/\/webhooks\/subscriptions\/:id$/, () => ({ active: false })],
   [/\/workflows$/, () => ({ type: "chain", steps: [{ type: "a.b", args: [] }] })],
   [/\/tenants\/:id$/, () => ({ limits: { max_concurrency: 5 } })],
   [/\/tenants\/:id\/limits$/, () => ({ max_concurrency: 5 })],

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { createKey, type KeyOptions } from "../../src/server/auth.ts";
 import type { Route } from "../../src/server/route.ts";
 import { ROUTES, STREAM_ROUTES } from "../../src/server/routes/all.ts";
+import { fakeSender } from "../engine/webhook-stage.ts";
 import { bodyOf, make, pathOf, type Things } from "./route-matrix.ts";
 import { openStage, type Stage } from "./stage.ts";
 
@@ -23,7 +24,7 @@ function openWithTenants(): Promise<Stage> {
       ...(name !== "all" && { tenant: name }),
     }),
   );
-  return openStage({}, { keys: entries });
+  return openStage({ webhooks: { sender: fakeSender().sender } }, { keys: entries });
 }
 
 const NOT_REPLAYED = /\/session$|\/health$|\/ready$|\/openapi\.json$/;
@@ -44,7 +45,7 @@ function plain(body: unknown): string {
   return JSON.stringify(body)
     .replaceAll(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g, "<id>")
     .replaceAll(/"(?:next_)?cursor":"?[^",}]*"?/g, '"cursor":"<cursor>"')
-    .replaceAll(/"(?:request_id|fence|uptime_seconds)":[^,}]+/g, "<->");
+    .replaceAll(/"(?:request_id|fence|uptime_seconds|secret)":[^,}]+/g, "<->");
 }
 
 async function callAll(stage: Stage, by: string, things: Things, of: readonly Route[]): Promise<Said[]> {
@@ -71,13 +72,15 @@ async function picture(stage: Stage, tenant: Tenant): Promise<string> {
     "/admin/timeouts",
     "/unique-jobs",
     "/dead-letter",
+    "/webhooks/subscriptions",
+    "/admin/calendars",
   ];
   const bodies: unknown[] = [];
   for (const path of paths) bodies.push((await stage.call("GET", path, undefined, as(tenant))).body);
   return JSON.stringify(bodies);
 }
 
-const nothing: Things = { waiting: "", running: "", dead: "", workflow: "" };
+const nothing: Things = { waiting: "", running: "", dead: "", workflow: "", webhook: "" };
 
 describe.each([
   ["a", "b"],
@@ -100,21 +103,19 @@ describe.each([
   });
 
   it("an action answers as if the other had nothing, and changes nothing of it", async () => {
-    let acted = 0;
+    await using full = await openWithTenants();
+    await using empty = await openWithTenants();
+    const things = await make(full, as(other));
+    const before = await picture(full, other);
     for (const route of writes) {
-      await using full = await openWithTenants();
-      await using empty = await openWithTenants();
-      const things = await make(full, as(other));
-      const before = await picture(full, other);
       const [seen] = await callAll(full, caller, things, [route]);
       const [expected] = await callAll(empty, caller, things, [route]);
       expect(seen).toEqual(expected);
       const { name, status } = seen as Said;
       if (/:id/.test(name)) expect([name, [403, 404].includes(status)]).toEqual([name, true]);
       expect([name, await picture(full, other)]).toEqual([name, before]);
-      acted += 1;
     }
-    expect(acted).toBeGreaterThan(60);
+    expect(writes.length).toBeGreaterThan(60);
   });
 });
 

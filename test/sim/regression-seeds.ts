@@ -26,6 +26,7 @@ export const REGRESSION_SEEDS: readonly (readonly [seed: number, showed: string]
   [30_004_815, "the checker forgot the doubt of the reading before last"],
   [20_013_496, "the checker took the doubt of the last clock reading for that of the one before"],
   [20_014_975, "the checker took what an operator heard for what the worker of the same process knows"],
+  [70_200_987, "a verdict overtook a start mark that was repeated alone, and recorded the start again"],
   [20_017_426, "the checker forgot that total may cut the full time of an attempt"],
 ];
 

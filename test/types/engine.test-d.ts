@@ -1,5 +1,6 @@
 import { describe, expectTypeOf, it } from "vitest";
 import {
+  batchProcessor,
   type CounterSnapshot,
   defineJob,
   type Engine,
@@ -240,5 +241,25 @@ describe("a job", () => {
     engine.find({ quue: "mail" });
     // @ts-expect-error queues are paused by engine.queues
     engine.pause("mail");
+  });
+});
+
+describe("batchProcessor", () => {
+  it("takes verdicts that fit the result of the definition", () => {
+    const batch = { size: 2, within: "1s" } as const;
+    batchProcessor(charge, batch, ({ jobs }) => {
+      expectTypeOf(jobs[0]?.payload).toEqualTypeOf<{ orderId: string; cents: number } | undefined>();
+      jobs[0]?.settle({ receipt: "r" });
+      jobs[0]?.settle(new Error("no"));
+      // @ts-expect-error: the result has a receipt
+      jobs[0]?.settle({ bill: 1 });
+      return jobs.map(() => (jobs.length > 1 ? { receipt: "r" } : snooze({ after: "1m" })));
+    });
+    batchProcessor(plain, batch, () => {});
+    batchProcessor(plain, batch, async ({ jobs }) => jobs.map(() => new Error("no")));
+    // @ts-expect-error: the result has a receipt
+    batchProcessor(charge, batch, () => [{ bill: 1 }]);
+    // @ts-expect-error: a time needs its unit
+    batchProcessor(plain, { size: 2, within: 50 }, () => {});
   });
 });

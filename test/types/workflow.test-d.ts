@@ -2,7 +2,7 @@ import { describe, expectTypeOf, it } from "vitest";
 import { z } from "zod";
 import type { Json } from "../../src/core/schema.ts";
 import type { Engine } from "../../src/engine/engine.ts";
-import { batch, chain, defineJob, group, processor, step } from "../../src/index.ts";
+import { batch, chain, defineJob, graph, group, processor, step } from "../../src/index.ts";
 
 const price = defineJob({ type: "price", payload: z.object({ sku: z.string() }), result: z.number() });
 const label = defineJob({ type: "label", payload: z.string(), result: z.object({ url: z.string() }) });
@@ -60,5 +60,44 @@ describe("workflows", () => {
       expectTypeOf(parentResults).toEqualTypeOf<readonly Json[]>();
       return { url: "" };
     });
+  });
+
+  it("of a graph have the results of the steps that no other waits for, by name", async () => {
+    const made = await engine.workflows.start(
+      graph({
+        a: step(price, { sku: "a" }),
+        b: { after: ["a"], run: step(label, "b") },
+        c: { after: ["a"], run: group([step(price, { sku: "c" }), step(label, "c")]) },
+      }),
+    );
+    expectTypeOf(await made.result()).toEqualTypeOf<{ b: { url: string }; c: [number, { url: string }] }>();
+    // @ts-expect-error no such step
+    graph({ a: step(tidy), b: { after: ["x"], run: step(tidy) } });
+    // @ts-expect-error it waits for itself
+    graph({ a: step(tidy), b: { after: ["b"], run: step(tidy) } });
+    // @ts-expect-error a definition is no step
+    graph({ a: tidy });
+  });
+
+  it("give a handler the results of the parents that its definition names", () => {
+    const ship = defineJob({ type: "ship", parents: [price, label] });
+    processor(ship, ({ parentResults }) => {
+      expectTypeOf(parentResults).toEqualTypeOf<readonly [number, { url: string }]>();
+    });
+    const sum = defineJob({ type: "sum", parents: price, result: z.number() });
+    processor(sum, ({ parentResults }) => {
+      expectTypeOf(parentResults).toEqualTypeOf<readonly number[]>();
+      return 1;
+    });
+    const [p, l] = [step(price, { sku: "a" }), step(label, "b")];
+    graph({ p, l, ship: { after: ["p", "l"], run: step(ship) }, sum: { after: ["p"], run: step(sum) } });
+    // @ts-expect-error the other order
+    graph({ p, l, ship: { after: ["l", "p"], run: step(ship) } });
+    // @ts-expect-error too few
+    graph({ p, ship: { after: ["p"], run: step(ship) } });
+    // @ts-expect-error results of another type
+    graph({ l, sum: { after: ["l"], run: step(sum) } });
+    // @ts-expect-error a text is no definition
+    defineJob({ type: "x", parents: "price" });
   });
 });

@@ -92,6 +92,7 @@ const RULES: { readonly [Name in JobEventName]: Rule<Name> } = {
     // The steps after it would be decided while the steps before it still run.
     if (!event.halted && job.options?.step?.waitsFor) return { ok: false, because: "not_reached" };
     return finish(job, "cancelled", now, {
+      ...(event.keptAtMost !== undefined && { keptAtMost: event.keptAtMost }),
       events: [{ name: "job.cancelled" }],
       fence: nextFence(job.fence, fenceSalt(random)),
       ...(event.replacedBy !== undefined && {

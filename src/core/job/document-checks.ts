@@ -175,6 +175,7 @@ const options = object({
   "visibility?": milliseconds,
   "limit?": limit,
   "replacedBy?": text,
+  "pace?": asObject,
   "awaited?": yes,
   "meta?": asObject,
   "wire?": asObject,

@@ -114,6 +114,8 @@ export interface EnqueueContext {
   readonly isPending?: boolean | undefined;
   readonly visibility?: number | undefined;
   readonly wire?: JobOptions["wire"] | undefined;
+  /** Whether the job is a step of a workflow. */
+  readonly isStep?: boolean;
   /** The fields that events of jobs of this type and queue share. Left out while recording is off. */
   readonly sharedFieldsOf?: ((name: string, type: string, queue: string) => Json) | undefined;
 }
@@ -166,6 +168,12 @@ const lastTemplates = new WeakMap<
   }
 >();
 
+/** A handler that is compiled for the results of its parents must not run without them. */
+export function refuseAlone({ type, parents }: Pick<JobDefinition, "type" | "parents">): never {
+  const fix = `its definition names parents (${[parents].flat().join(", ")}), so it runs only as a step after them: start a workflow`;
+  throw refuse("invalid_definition", "definition", type, fix);
+}
+
 /**
  * Checks all options of an enqueue before anything is stored (SEMANTICS 1.1, 1.2). Enqueues without options within
  * one millisecond share a template: it would come out the same, and stores write the jobs of one template together.
@@ -176,6 +184,7 @@ export function prepareJob<Input>(
   context: EnqueueContext,
 ): JobTemplate {
   assertDefinition(definition, "definition");
+  if (definition.parents !== undefined && context.isStep !== true) refuseAlone(definition);
   const {
     parent,
     isPending,
@@ -235,6 +244,8 @@ function newTemplate<Input>(
     engine: context.engineSettings,
   };
   const dueAt = startOf(said, now, anchor);
+  const unique = said.unique === undefined ? definition.unique : uniqueOf(said.unique, definition.unique);
+  if (unique?.pace) refusePaced(said, context, unique.pace.kind);
   const budgets = fixBudgets(said, settings, context, dueAt);
   const keyed = limitOf(definition.limit, said);
   const state = context.isPending ? "pending" : dueAt > now ? "scheduled" : keyed ? "pending" : "available";
@@ -261,7 +272,7 @@ function newTemplate<Input>(
       definition.type,
       queue,
     ),
-    unique: said.unique === undefined ? definition.unique : uniqueOf(said.unique, definition.unique),
+    unique,
     hash: context.hash,
     ...(keyed && { key: keyed.key }),
     // Its limit must not admit it before it is activated.
@@ -286,6 +297,20 @@ function uniqueOf(said: UniqueOptions | false, defined: UniqueRule | undefined):
   const fix =
     "the definition and the call must both name a period or states, or neither: otherwise their jobs do not see each other";
   throw refuse("invalid_option", "options.unique", said, fix);
+}
+
+/** Such a job gets its start from its key. */
+function refusePaced(said: EnqueueOptions, { isPending }: EnqueueContext, kind: string): void {
+  for (const name of ["delay", "at"] as const)
+    if (said[name] !== undefined)
+      throw refuse(
+        "invalid_option",
+        `options.${name}`,
+        said[name],
+        `leave it out: ${kind} says when it starts`,
+      );
+  if (isPending)
+    throw refuse("invalid_option", "options.pending", true, `leave it out: ${kind} says when it starts`);
 }
 
 function checkId(id: string): JobId {

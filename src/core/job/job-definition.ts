@@ -7,7 +7,7 @@ import { type PolicyOptions, parseSettings } from "./policy.ts";
 import { parseUnique, type UniqueOptions, type UniqueRule } from "./unique-key.ts";
 
 /** What producer and worker share: the name of a job, its typed payload and result, and its timeouts. */
-export interface JobDefinition<Input = unknown, Payload = Input, Result = unknown> {
+export interface JobDefinition<Input = unknown, Payload = Input, Result = unknown, Parents = unknown> {
   readonly type: string;
   readonly queue: string;
   readonly priority: number;
@@ -17,18 +17,41 @@ export interface JobDefinition<Input = unknown, Payload = Input, Result = unknow
   /** The limit that its jobs run under. */
   readonly limit: KeyedLimit | undefined;
   readonly unique: UniqueRule | undefined;
+  /** The types of the jobs whose results it gets as a step of a workflow; one text stands for any number of them. */
+  readonly parents: string | readonly string[] | undefined;
   readonly [DEFINITION]: true;
+  readonly [PARENTS]?: Parents;
 }
 
 const DEFINITION: unique symbol = Symbol("curfew.definition");
+/** Only in the types: the results that its handler gets from the steps before it. */
+declare const PARENTS: unique symbol;
 
 export type AnyDefinition = JobDefinition<unknown, unknown, unknown>;
 
 export type InputOfJob<Definition> =
   Definition extends JobDefinition<infer Input, unknown, unknown> ? Input : never;
 
-export interface DefinitionOptions<P extends Schema | undefined, R extends Schema | undefined>
-  extends PolicyOptions {
+/** The definitions of the steps before a step, in their order; or one definition for any number of them. */
+export type Parents = AnyDefinition | readonly AnyDefinition[] | undefined;
+
+type ResultOfJob<Definition> = Definition extends {
+  readonly result: Schema<unknown, infer Result> | undefined;
+}
+  ? Result
+  : never;
+
+type ParentResults<T extends Parents> = T extends undefined
+  ? unknown
+  : T extends readonly AnyDefinition[]
+    ? { readonly [Index in keyof T]: ResultOfJob<T[Index]> }
+    : readonly ResultOfJob<T>[];
+
+export interface DefinitionOptions<
+  P extends Schema | undefined,
+  R extends Schema | undefined,
+  T extends Parents = undefined,
+> extends PolicyOptions {
   /** Lower-case words joined by dots: `"card.charge"`. */
   readonly type: string;
   /** Any Standard Schema. The payload is checked when it is enqueued and parsed when it is processed. */
@@ -42,6 +65,11 @@ export interface DefinitionOptions<P extends Schema | undefined, R extends Schem
   readonly limit?: LimitOptions<string | ((payload: InputBy<P>) => string)>;
   /** Refuses a second job while the first one counts; see `UniqueOptions`. */
   readonly unique?: UniqueOptions;
+  /**
+   * The definitions of the steps before it in its workflows, which type `parentResults` of its handler: a list, or one
+   * definition if any number of steps of that type may come before it. A workflow with other steps is refused.
+   */
+  readonly parents?: T;
 }
 
 type InputBy<P> = P extends Schema ? InputOf<P> : Json | undefined;
@@ -57,6 +85,7 @@ const KEYS = keysOf<DefinitionOptions<undefined, undefined>>({
   queue: true,
   priority: true,
   unique: true,
+  parents: true,
   limit: true,
   timeouts: true,
   retry: true,
@@ -66,9 +95,13 @@ const KEYS = keysOf<DefinitionOptions<undefined, undefined>>({
 export const DEFAULT_QUEUE = "default";
 
 /** Declares a job, for the process that enqueues it and the one that processes it. */
-export function defineJob<P extends Schema | undefined = undefined, R extends Schema | undefined = undefined>(
-  options: DefinitionOptions<P, R>,
-): JobDefinition<InputBy<P>, PayloadBy<P>, ResultBy<R>> {
+export function defineJob<
+  P extends Schema | undefined = undefined,
+  R extends Schema | undefined = undefined,
+  const T extends Parents = undefined,
+>(
+  options: DefinitionOptions<P, R, T>,
+): JobDefinition<InputBy<P>, PayloadBy<P>, ResultBy<R>, ParentResults<T>> {
   refuseUnknownKeys(options, "definition", KEYS);
   for (const name of ["payload", "result"] as const) {
     if (options[name] !== undefined && !isSchema(options[name])) {
@@ -89,8 +122,22 @@ export function defineJob<P extends Schema | undefined = undefined, R extends Sc
     settings: parseSettings(options, ""),
     limit: options.limit === undefined ? undefined : parseLimit(options.limit, "limit"),
     unique: options.unique === undefined ? undefined : parseUnique(options.unique, "unique"),
+    parents: parentTypes(options.parents),
     [DEFINITION]: true as const,
   });
+}
+
+function parentTypes(parents: Parents): JobDefinition["parents"] {
+  if (parents === undefined) return undefined;
+  if (!Array.isArray(parents)) return typeOf(parents, "parents");
+  if (parents.length === 0)
+    throw refuse("invalid_option", "parents", parents, "name at least one definition, or leave it out");
+  return Object.freeze(parents.map((parent, index) => typeOf(parent, `parents[${index}]`)));
+}
+
+function typeOf(definition: unknown, field: string): string {
+  assertDefinition(definition, field);
+  return definition.type;
 }
 
 /** A schema that only carries a type, for payloads that come from trusted code or are checked elsewhere. */

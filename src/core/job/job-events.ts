@@ -55,6 +55,8 @@ export type JobEvent =
       readonly halted?: true;
       /** The job that takes its unique key. */
       readonly replacedBy?: JobId;
+      /** The most milliseconds to keep the cancelled job. */
+      readonly keptAtMost?: number;
     }
   /** There is no room for a waiting job. */
   | { readonly type: "drop"; readonly message: string }

@@ -1,5 +1,6 @@
 import type { JobId } from "../job/job.ts";
-import type { AnyNode, BatchCallbacks, StepNode } from "./node.ts";
+import { inOrder } from "./links.ts";
+import { type AnyNode, type BatchCallbacks, type GraphNode, linkKey, type StepNode } from "./node.ts";
 
 /**
  * A workflow as it is stored: the tree of its nodes, with their jobs. `begins` names, for each node of a chain after
@@ -10,7 +11,18 @@ export type PlanNode =
   | { readonly step: JobId }
   | { readonly chain: readonly PlanNode[]; readonly begins: readonly JobId[] }
   | { readonly group: readonly PlanNode[] }
-  | { readonly batch: readonly PlanNode[]; readonly callbacks: PlanCallbacks };
+  | { readonly batch: readonly PlanNode[]; readonly callbacks: PlanCallbacks }
+  | { readonly graph: readonly PlanMember[] };
+
+/** A node of a graph, in the order in which they were written. */
+export interface PlanMember {
+  readonly name: string;
+  readonly node: PlanNode;
+  /** The positions of the members that it waits for. */
+  readonly after: readonly number[];
+  /** The job that is woken when these have ended: the step itself, or a barrier that members may share. */
+  readonly begin?: JobId;
+}
 
 export interface PlanCallbacks {
   readonly onSuccess?: JobId;
@@ -55,13 +67,21 @@ const FEW = 16;
 export function childrenOf(node: PlanNode): readonly PlanNode[] {
   if ("step" in node) return [];
   if ("chain" in node) return node.chain;
+  if ("graph" in node) return node.graph.map(({ node: inner }) => inner);
   return "group" in node ? node.group : node.batch;
+}
+
+/** The members of a graph that no other member waits for. */
+export function lastMembersOf(members: readonly PlanMember[]): PlanMember[] {
+  const isBefore = new Set(members.flatMap(({ after }) => after));
+  return members.filter((_, place) => !isBefore.has(place));
 }
 
 /** The steps that must end for a node to end. */
 export function finalsOf(node: PlanNode): JobId[] {
   if ("step" in node) return [node.step];
   if ("chain" in node) return finalsOf(node.chain[node.chain.length - 1] as PlanNode);
+  if ("graph" in node) return lastMembersOf(node.graph).flatMap(({ node: inner }) => finalsOf(inner));
   return childrenOf(node).flatMap(finalsOf);
 }
 
@@ -69,6 +89,8 @@ export function finalsOf(node: PlanNode): JobId[] {
 function startersOf(node: PlanNode): JobId[] {
   if ("step" in node) return [node.step];
   if ("chain" in node) return startersOf(node.chain[0] as PlanNode);
+  if ("graph" in node)
+    return node.graph.flatMap(({ node: inner, after }) => (after.length === 0 ? startersOf(inner) : []));
   return childrenOf(node).flatMap(startersOf);
 }
 
@@ -80,8 +102,21 @@ export function jobsOf(node: PlanNode): JobId[] {
       const begin = node.begins[index - 1];
       return begin === undefined || "step" in inner ? jobsOf(inner) : [begin, ...jobsOf(inner)];
     });
+  if ("graph" in node) return memberJobs(node.graph, () => true);
   const members = childrenOf(node).flatMap(jobsOf);
   return "batch" in node ? [...members, ...callbacksOf(node.callbacks)] : members;
+}
+
+/** The jobs of some members of a graph and the barriers before them, each after those that wake it. */
+function memberJobs(members: readonly PlanMember[], isMeant: (place: number) => boolean): JobId[] {
+  const jobs = new Set<JobId>();
+  for (const place of inOrder(members.map(({ after }) => after))) {
+    const { node, begin } = members[place] as PlanMember;
+    if (!isMeant(place)) continue;
+    if (begin !== undefined) jobs.add(begin);
+    for (const id of jobsOf(node)) jobs.add(id);
+  }
+  return [...jobs];
 }
 
 /** The steps in the order in which they were written, without callbacks and barriers. */
@@ -108,6 +143,7 @@ export function positionOf(node: PlanNode, id: JobId): PlanPosition | undefined 
     const position = positionOf(inner, id);
     if (position) return position;
   }
+  if ("graph" in node) return memberPosition(node.graph, id);
   if (!("chain" in node)) return undefined;
   for (let index = 1; index < node.chain.length; index++) {
     const begins = node.chain[index] as PlanNode;
@@ -117,6 +153,27 @@ export function positionOf(node: PlanNode, id: JobId): PlanPosition | undefined 
     return { before, begins, rest: rest.slice(jobsOf(before).length) };
   }
   return undefined;
+}
+
+/**
+ * The position of a member of a graph. If a member before it failed, the rest is every member that waits only for
+ * members that will never run. A member that also waits for others is decided when these have ended, so a graph has
+ * ended when its last members have.
+ */
+function memberPosition(members: readonly PlanMember[], id: JobId): PlanPosition | undefined {
+  const place = members.findIndex(
+    ({ node, after, begin }) => after.length > 0 && (begin === id || startersOf(node).includes(id)),
+  );
+  const member = members[place];
+  if (!member) return undefined;
+  const halted = new Set<number>();
+  for (const next of inOrder(members.map(({ after }) => after))) {
+    const { begin, after } = members[next] as PlanMember;
+    const isSame = begin === member.begin && begin !== undefined;
+    if (isSame || (after.length > 0 && after.every((before) => halted.has(before)))) halted.add(next);
+  }
+  const before = { group: member.after.map((each) => (members[each] as PlanMember).node) };
+  return { before, begins: member.node, rest: memberJobs(members, (each) => halted.has(each)) };
 }
 
 /**
@@ -162,6 +219,7 @@ class Layout {
   node(node: AnyNode): PlanNode {
     if (node.kind === "step") return { step: this.#add("step", node) };
     if (node.kind === "chain") return this.#chain(node.nodes);
+    if (node.kind === "graph") return this.#graph(node);
     const members = node.nodes.map((inner) => this.node(inner));
     return node.kind === "group" ? { group: members } : this.#batch(members, node.callbacks);
   }
@@ -183,6 +241,49 @@ class Layout {
       if (plain) for (const id of startersOf(planned)) this.#after.set(id, plain);
     }
     return { chain: inner, begins };
+  }
+
+  #graph({ nodes, names, after }: GraphNode): PlanNode {
+    const barriers = this.#barriers(nodes, after);
+    const planned = nodes.map((node) => this.node(node));
+    const begins = planned.map((node, place) => {
+      if (after[place]?.length === 0) return undefined;
+      return barriers.get(linkKey(after[place] ?? [])) ?? ("step" in node ? node.step : this.barrier());
+    });
+    const graph = planned.map((node, place): PlanMember => {
+      const begin = begins[place];
+      return {
+        name: names[place] as string,
+        node,
+        after: after[place] ?? [],
+        ...(begin !== undefined && { begin }),
+      };
+    });
+    const waiting = new Set<JobId>();
+    for (const { node, after, begin } of graph) {
+      if (begin === undefined) continue;
+      const before = after.map((place) => planned[place] as PlanNode);
+      if (!waiting.has(begin)) this.#wait(begin, before.flatMap(finalsOf));
+      waiting.add(begin);
+      if (this.#roles.get(begin) === "barrier") this.#waitAll(begin, startersOf(node));
+      const plain = plainSteps({ group: before });
+      if (plain) for (const id of startersOf(node)) this.#after.set(id, plain);
+    }
+    return { graph };
+  }
+
+  /** The barriers of steps that wait for the same steps: without them, m steps after n would be m × n countdowns. */
+  #barriers(nodes: readonly AnyNode[], after: GraphNode["after"]): ReadonlyMap<string, JobId> {
+    const counts = new Map<string, { members: number; isWide: boolean }>();
+    for (const list of after) {
+      const key = linkKey(list);
+      const isWide = list.length > 1 || list.some((place) => nodes[place]?.kind !== "step");
+      counts.set(key, { members: (counts.get(key)?.members ?? 0) + 1, isWide });
+    }
+    const shared = [...counts].filter(
+      ([key, { members, isWide }]) => key !== "" && members > (isWide ? 1 : FEW),
+    );
+    return new Map(shared.map(([key]) => [key, this.barrier()]));
   }
 
   #batch(members: readonly PlanNode[], callbacks: BatchCallbacks): PlanNode {
@@ -232,6 +333,7 @@ class Layout {
 function plainSteps(node: PlanNode): readonly JobId[] | undefined {
   if ("step" in node) return [node.step];
   if ("chain" in node) return plainSteps(node.chain[node.chain.length - 1] as PlanNode);
+  if ("graph" in node) return undefined;
   const members = childrenOf(node);
   if (members.length > FEW || !members.every((member) => "step" in member)) return undefined;
   return members.flatMap(finalsOf);

@@ -1,6 +1,7 @@
 import type { JobId } from "../job/job.ts";
 import type { Json } from "../schema.ts";
 import type { Instant } from "../time.ts";
+import type { WorkflowKind } from "./node.ts";
 
 export type WorkflowState = "running" | "completed" | "failed" | "cancelled";
 
@@ -27,7 +28,7 @@ export interface StepCounts {
 export interface WorkflowRecord {
   readonly state: WorkflowState;
   readonly phase: "starting" | "abandoned" | "running" | "ending" | "kept";
-  readonly kind: "step" | "chain" | "group" | "batch";
+  readonly kind: WorkflowKind;
   readonly name: string | null;
   readonly meta: { readonly [key: string]: Json } | null;
   readonly startedAt: Instant;

@@ -1,10 +1,9 @@
 import { api, part } from "./client.ts";
+import type { Cron, CronRun } from "./cron-wire.ts";
 import { findJobs } from "./jobs.ts";
 import type {
   Advice,
   AuditEntry,
-  Cron,
-  CronRun,
   DeadLetterStats,
   Doctor,
   Events,

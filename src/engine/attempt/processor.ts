@@ -1,17 +1,17 @@
-import { refuse } from "../../core/errors.ts";
+import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import type { EnqueuedJob, EnqueueOptions } from "../../core/job/envelope.ts";
 import type { JobId } from "../../core/job/job.ts";
 import { type AnyDefinition, assertDefinition, type JobDefinition } from "../../core/job/job-definition.ts";
 import type { Snooze } from "../../core/job/reasons.ts";
 import type { Json } from "../../core/schema.ts";
-import type { Instant } from "../../core/time.ts";
+import { type Duration, type Instant, parseDuration } from "../../core/time.ts";
 import type { SandboxHost, SandboxRunner } from "../../ports/sandbox.ts";
 
 /**
  * What a handler gets. Every property is made when it is read, so a handler pays only for what it uses. Destructure it
  * (`({ payload, signal }) => …`) or pass it on whole: a spread copy is empty.
  */
-export interface AttemptContext<Payload = unknown> {
+export interface AttemptContext<Payload = unknown, Parents = unknown> {
   /** The job's id: the idempotency key for the outside world. */
   readonly id: JobId;
   readonly type: string;
@@ -20,8 +20,11 @@ export interface AttemptContext<Payload = unknown> {
   /** 1 for the first attempt. */
   readonly attempt: number;
   readonly meta: { readonly [key: string]: Json };
-  /** The results of the steps before this one in its workflow, in their order; empty for a first step and a plain job. */
-  readonly parentResults: readonly Json[];
+  /**
+   * The results of the steps before this one in its workflow, in their order; empty for a first step and a plain job.
+   * Typed if the definition names its `parents`.
+   */
+  readonly parentResults: unknown extends Parents ? readonly Json[] : Parents;
   /** Aborts at the soft deadline, at a cancel, at shutdown and when the claim is lost; `signal.reason` says which. */
   readonly signal: AbortSignal;
   /** When the soft signal comes; null without `attempt` and `total`. */
@@ -49,17 +52,55 @@ export interface AttemptContext<Payload = unknown> {
 
 /** What a handler may return: its result, a snooze, or nothing if the definition declares no result. */
 // biome-ignore lint/suspicious/noConfusingVoidType: a handler without a return statement has the type void, not undefined.
-type Returned<Result> = Result | Snooze | (undefined extends Result ? void : never);
+export type Returned<Result> = Result | Snooze | (undefined extends Result ? void : never);
 
-export type Handler<Payload, Result> = (
-  context: AttemptContext<Payload>,
+export type Handler<Payload, Result, Parents = unknown> = (
+  context: AttemptContext<Payload, Parents>,
 ) => Returned<Result> | Promise<Returned<Result>>;
 
 /** What the module of a sandbox may export as `onCleanup`: it runs at the signal of each of its attempts. */
 export type CleanupHook<Definition> =
-  Definition extends JobDefinition<unknown, infer Payload, unknown>
-    ? (context: AttemptContext<Payload>) => void | Promise<void>
+  Definition extends JobDefinition<unknown, infer Payload, unknown, infer Parents>
+    ? (context: AttemptContext<Payload, Parents>) => void | Promise<void>
     : never;
+
+/** How jobs are gathered for one call of a handler. */
+export interface BatchOptions {
+  /** The handler is called when this many jobs have joined, from 1 to 1,000. */
+  readonly size: number;
+  /** And this long after the first of them joined, at the latest. At most 10 s, and shorter than `attempt`. */
+  readonly within: Duration;
+}
+
+/** One job of a batch: its context, and a way to give it a verdict before the batch has ended. */
+export interface BatchJob<Payload = unknown, Result = unknown> extends AttemptContext<Payload> {
+  /** Gives this job its verdict now: its result, a `snooze`, or an error. Later verdicts change nothing. */
+  readonly settle: (value: Returned<Result> | Error) => void;
+}
+
+/** What the handler of a batch gets. */
+export interface BatchContext<Payload = unknown, Result = unknown> {
+  readonly jobs: readonly BatchJob<Payload, Result>[];
+  /** Aborts when every job of the batch has its verdict or was told to stop. */
+  readonly signal: AbortSignal;
+  /** Milliseconds until the last soft signal of its jobs, never negative; Infinity if one has no deadline. */
+  readonly remaining: () => number;
+}
+
+/** One element per job, or nothing, or one snooze for all. */
+// biome-ignore lint/suspicious/noConfusingVoidType: a handler without a return statement has the type void, not undefined.
+type ReturnedByBatch<Result> = readonly (Returned<Result> | Error)[] | Snooze | void;
+
+export type BatchHandler<Payload, Result> = (
+  batch: BatchContext<Payload, Result>,
+) => ReturnedByBatch<Result> | Promise<ReturnedByBatch<Result>>;
+
+export interface BatchSettings {
+  readonly size: number;
+  /** Milliseconds. */
+  readonly within: number;
+  readonly handler: BatchHandler<never, unknown>;
+}
 
 /** A definition and the function that runs its attempts. */
 export interface Processor {
@@ -67,16 +108,53 @@ export interface Processor {
   readonly handler: Handler<never, unknown>;
   /** Opens the sandboxes that run the attempts instead of `handler`; see `sandboxed`. */
   readonly sandbox?: (host: SandboxHost) => SandboxRunner;
+  /** Gathers jobs and handles many at once instead of calling `handler`; see `batchProcessor`. */
+  readonly batch?: BatchSettings;
 }
 
 /** Binds a handler to a definition. The compiler checks payload and result against it. */
-export function processor<Payload, Result>(
-  definition: JobDefinition<unknown, Payload, Result>,
-  handler: Handler<Payload, NoInfer<Result>>,
+export function processor<Payload, Result, Parents = unknown>(
+  definition: JobDefinition<unknown, Payload, Result, Parents>,
+  handler: Handler<Payload, NoInfer<Result>, NoInfer<Parents>>,
 ): Processor {
   assertDefinition(definition, "definition");
   if (typeof handler !== "function") throw refuse("invalid_option", "handler", handler, "pass a function");
   return { definition, handler: handler as Handler<never, unknown> };
+}
+
+const MOST_IN_BATCH = 1_000;
+const LONGEST_GATHERING = 10_000;
+
+/** Binds a handler that takes many jobs in one call. Each of them keeps its own deadlines, retries and verdict. */
+export function batchProcessor<Payload, Result>(
+  definition: JobDefinition<unknown, Payload, Result>,
+  batch: BatchOptions,
+  handler: BatchHandler<Payload, NoInfer<Result>>,
+): Processor {
+  assertDefinition(definition, "definition");
+  refuseUnknownKeys(batch, "batch", ["size", "within"]);
+  const { size } = batch;
+  if (!Number.isInteger(size) || size < 1 || size > MOST_IN_BATCH)
+    throw refuse("invalid_limit", "batch.size", size, `use a whole number from 1 to ${MOST_IN_BATCH}`);
+  const within = parseDuration(batch.within, "batch.within");
+  if (within > LONGEST_GATHERING)
+    throw refuse("invalid_duration", "batch.within", batch.within, "use at most 10s");
+  const attempt = definition.settings.timeouts?.attempt;
+  if (typeof attempt === "number" && attempt <= within)
+    throw refuse(
+      "invalid_duration",
+      "batch.within",
+      batch.within,
+      `use less than timeouts.attempt of "${definition.type}": the time of gathering is part of the attempt`,
+    );
+  if (typeof handler !== "function") throw refuse("invalid_option", "handler", handler, "pass a function");
+  return {
+    definition,
+    handler: () => {
+      throw new Error(`the processor of "${definition.type}" takes batches; it cannot run in a sandbox`);
+    },
+    batch: { size, within, handler: handler as BatchHandler<never, unknown> },
+  };
 }
 
 /** Wraps every attempt, outer to inner; `next()` runs the rest and rejects with a TimeoutError when time is up. */

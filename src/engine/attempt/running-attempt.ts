@@ -12,6 +12,7 @@ import type { AttemptParts } from "../context.ts";
 import { runInside } from "../runtime/ambient.ts";
 import { AttemptScope, type ScopedAttempt } from "./attempt-scope.ts";
 import { CleanupHooks } from "./cleanup-hooks.ts";
+import { BatchScope, type Gathering, Seat } from "./gathering.ts";
 import { classified, verdictOfReturn, verdictOfThrow } from "./handler-verdict.ts";
 import { runPipeline } from "./middleware.ts";
 import type { Handler, Middleware, Processor } from "./processor.ts";
@@ -32,6 +33,8 @@ export interface RunHost {
   readonly middleware: readonly Middleware[];
   /** Undefined for a processor without a sandbox. */
   runnerOf(processor: Processor): SandboxRunner | undefined;
+  /** Where the jobs of this attempt's type and queue are gathered; undefined for a processor without batches. */
+  gatheringOf(attempt: RunningAttempt): Gathering | undefined;
   /** The attempt is over, with or without a verdict: its slot is free. */
   freed(attempt: RunningAttempt): void;
   /** The handler still runs after its verdict, until `unstuck` is called. */
@@ -78,6 +81,8 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
   #rejectForced: ((reason: AbortReason) => void) | undefined;
   #sandbox: SandboxedRun | undefined;
   #cleanup: CleanupHooks | undefined;
+  /** Its place in a batch. */
+  #seat: Seat | undefined;
 
   constructor(host: Host, processor: Processor, row: JobRow, enteredAt: number) {
     this.host = host;
@@ -135,7 +140,7 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
   }
 
   run(): void {
-    const scope = new AttemptScope(this);
+    const scope = this.processor.batch ? new BatchScope(this) : new AttemptScope(this);
     try {
       const parsed = this.#parsePayload(scope);
       // The deadline may pass while an asynchronous schema runs. Then the handler is not entered.
@@ -163,7 +168,7 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
 
   #enter(scope: AttemptScope): void {
     const { middleware } = this.host;
-    const handler = this.#handler;
+    const handler = this.#handlerOf(scope);
     let returned: unknown;
     if (middleware.length > 0) {
       const forced = new Promise<never>((_, reject) => {
@@ -187,7 +192,14 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
     } else this.#returned(returned);
   }
 
-  get #handler(): Handler<never, unknown> {
+  #handlerOf(scope: AttemptScope): Handler<never, unknown> {
+    const gathering = this.processor.batch && this.host.gatheringOf(this);
+    if (gathering)
+      return () => {
+        this.#seat = new Seat(this, scope as BatchScope);
+        gathering.join(this.#seat);
+        return this.#seat.result;
+      };
     const runner = this.host.runnerOf(this.processor);
     if (!runner) return this.processor.handler;
     return () => {
@@ -376,6 +388,7 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
   protected abort(reason: AbortReason): void {
     this.#reason ??= reason;
     this.#controller?.abort(this.#reason);
+    this.#seat?.aborted(this.#reason);
     this.#cleanup?.run();
   }
 

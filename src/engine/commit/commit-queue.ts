@@ -40,13 +40,16 @@ export interface CommitQueueOptions {
 /**
  * Commits the writes of workers and their reports. A write is committed at once while the queue is idle. Writes that
  * arrive during a commit form the next batch, so under load jobs share the cost of a commit. The writes of one job stay in
- * order: only one commit runs at a time, and a batch has at most one write per job.
+ * order: only one commit runs at a time, a batch has at most one write per job, and a write that is repeated alone parks
+ * those behind it.
  */
 export class CommitQueue {
   readonly #context: EngineContext;
   readonly #options: Omit<CommitOptions, "now"> | undefined;
   readonly #onCommitted: (() => void) | undefined;
   #queue: Write[] = [];
+  /** Later writes of jobs whose first write is repeated alone. They wait for it, or they would overtake it. */
+  readonly #parked = new Map<JobId, Write[]>();
   #isBusy = false;
   #idle: (() => void)[] = [];
   #isClosed = false;
@@ -65,6 +68,10 @@ export class CommitQueue {
 
   push(write: Write): void {
     this.#queue.push(write);
+    this.#wake();
+  }
+
+  #wake(): void {
     if (this.#isBusy) return;
     this.#isBusy = true;
     this.#context.system.soon(() => void this.#drain());
@@ -138,6 +145,11 @@ export class CommitQueue {
     let index = 0;
     for (; index < this.#queue.length && writes.length < BATCH; index++) {
       const write = this.#queue[index] as Write;
+      const parked = this.#parked.get(write.id);
+      if (parked) {
+        parked.push(write);
+        continue;
+      }
       if (ids.has(write.id)) {
         later.push(write);
         continue;
@@ -185,15 +197,28 @@ export class CommitQueue {
       refusals = (await this.#isStoreWell()) ? refusals + 1 : 0;
       if (refusals >= HALVED_AFTER) {
         if (batch.units.length > 1) return this.#commitHalves(batch);
-        this.expect(this.#insist(batch));
+        this.expect(this.#insist(batch, (batch.writes[0] as Write).id));
         return;
       }
       await this.#rest(tries);
     }
   }
 
-  /** Repeats a write that the store refused alone, while other batches go on. Gives up in the end. */
-  async #insist(batch: Batch): Promise<void> {
+  /**
+   * Repeats a write that the store refused alone, while the writes of other jobs go on. Gives up in the end. Only then
+   * do later writes of its job follow.
+   */
+  async #insist(batch: Batch, id: JobId): Promise<void> {
+    this.#parked.set(id, []);
+    await this.#repeatAlone(batch);
+    const parked = this.#parked.get(id) ?? [];
+    this.#parked.delete(id);
+    if (parked.length === 0) return;
+    this.#queue = [...parked, ...this.#queue];
+    this.#wake();
+  }
+
+  async #repeatAlone(batch: Batch): Promise<void> {
     for (let tries = 0; !this.#isClosed; tries++) {
       await this.#rest(tries);
       if (await this.#tryCommit(batch, false)) return;

@@ -14,12 +14,8 @@ import {
   resumedCron,
   withRuns,
 } from "../../core/cron/cron.ts";
-import {
-  type CronInstant,
-  parseSchedule,
-  preview,
-  type ScheduleOptions,
-} from "../../core/cron/expression.ts";
+import { type CronClosed, parseSchedule, type ScheduleOptions } from "../../core/cron/expression.ts";
+import { type CronInstant, preview } from "../../core/cron/instants-of.ts";
 import { CurfewError, checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import {
   type EnqueueContext,
@@ -69,6 +65,10 @@ export interface CronView {
   readonly cron: string;
   readonly zone: string;
   readonly clockChange: Required<NonNullable<ScheduleOptions["clockChange"]>>;
+  /** The business calendar on whose working days it fires; null if it fires on all days. */
+  readonly calendar: string | null;
+  /** What becomes of instants on closed days; null without a calendar. */
+  readonly closed: CronClosed | null;
   readonly overlap: CronOverlap;
   readonly missed: CronMissed;
   readonly type: string;
@@ -164,10 +164,13 @@ export class Crons {
     refuseUnknownKeys(options, "", CRON_KEYS);
     if (ifExists !== "update" && ifExists !== "keep" && ifExists !== "refuse")
       throw refuse("invalid_option", "ifExists", ifExists, 'write "update", "keep" or "refuse"');
-    const rule = parseCron(options, this.#context.clock.now(), "");
+    const { calendars } = this.#context;
+    // This process may not have read a calendar that another one has just stored.
+    if (options.calendar !== undefined) await calendars.refresh();
+    const rule = parseCron(options, this.#context.clock.now(), "", calendars);
     const cronJob = this.#jobOf(job);
     return this.#change("put", checkCronName(name), (body, now) => {
-      if (!body) return newCron(rule, cronJob, now);
+      if (!body) return newCron(rule, cronJob, now, calendars);
       if (ifExists === "refuse")
         throw new CurfewError(
           "known_cron",
@@ -176,20 +179,25 @@ export class Crons {
             field: "name",
           },
         );
-      return ifExists === "keep" ? null : changedCron(body, rule, cronJob, now);
+      return ifExists === "keep" ? null : changedCron(body, rule, cronJob, now, calendars);
     });
   }
 
   /** Changes when and how a cron fires; its job stays. */
   async update(name: string, changes: Partial<CronOptions>): Promise<CronView> {
     refuseUnknownKeys(changes, "", CRON_KEYS);
+    const { calendars } = this.#context;
+    if (changes.calendar !== undefined) await calendars.refresh();
     return this.#change("update", checkCronName(name), (body, now) => {
       if (!body) throw unknownCron("update", name);
-      const { cron, zone, overlap, missed, clockChange } = viewOf(name, body);
+      const { cron, zone, overlap, missed, clockChange, calendar, closed } = viewOf(name, body);
       // The default `clockChange` depends on the expression, so a new expression gets new defaults.
       const old = changes.cron === undefined ? { clockChange } : {};
-      const rule = parseCron({ cron, zone, overlap, missed, ...old, ...changes }, now, "");
-      return changedCron(body, rule, body.job, now);
+      // Another calendar brings its own zone.
+      const place = changes.calendar === undefined ? { zone } : {};
+      const days = calendar !== null && closed !== null ? { calendar, closed } : {};
+      const next = { cron, ...place, overlap, missed, ...days, ...old, ...changes };
+      return changedCron(body, parseCron(next, now, "", calendars), body.job, now, calendars);
     });
   }
 
@@ -205,7 +213,7 @@ export class Crons {
   resume(name: string): Promise<CronView> {
     return this.#change("resume", checkCronName(name), (body, now) => {
       if (!body) throw unknownCron("resume", name);
-      return body.pausedAt === null ? null : resumedCron(body, now);
+      return body.pausedAt === null ? null : resumedCron(body, now, this.#context.calendars);
     });
   }
 
@@ -278,13 +286,15 @@ export class Crons {
     checkCount(count, "options.count", MOST_PREVIEWED);
     const from =
       options.from === undefined ? this.#context.clock.now() : parseInstant(options.from, "options.from");
+    const { calendars } = this.#context;
+    await calendars.refresh();
     if (typeof cron === "object" && cron !== null) {
-      refuseUnknownKeys(cron, "", ["cron", "zone", "clockChange"]);
-      return preview(parseSchedule(cron, ""), from, count);
+      refuseUnknownKeys(cron, "", ["cron", "every", "zone", "clockChange", "calendar", "closed"]);
+      return preview(parseSchedule(cron, "", calendars), from, count, calendars);
     }
     const stored = await CRONS.load(this.#context.store, checkCronName(cron));
     if (!stored) throw unknownCron("preview", cron);
-    return preview(stored.body.rule.schedule, from, count);
+    return preview(stored.body.rule.schedule, from, count, calendars);
   }
 
   /** The job in the form that any engine can make it from. Throws now for a job that could not be enqueued later. */
@@ -358,13 +368,15 @@ function refuseUnique(definition: Pick<AnyDefinition, "unique">, { unique }: Enq
 
 function viewOf(name: string, body: CronBody): CronView {
   const { rule, job, createdAt, updatedAt, pausedAt, nextAt, lastJob, runs } = body;
-  const { cron, zone, gap, overlap } = rule.schedule;
+  const { cron, zone, gap, overlap, calendar = null, closed = null } = rule.schedule;
   const { missed } = rule;
   return {
     name,
     cron,
     zone,
     clockChange: { gap, overlap },
+    calendar,
+    closed,
     overlap: rule.overlap,
     missed: typeof missed === "number" ? { all: formatDuration(missed) as `${number}ms` } : missed,
     type: job.definition.type,

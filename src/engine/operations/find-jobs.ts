@@ -1,4 +1,5 @@
 import { checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { isInternalQueue } from "../../core/job/internal-queue.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { type Job, jobView } from "../../core/job/job-view.ts";
 import { SCAN_STEP, type Scan, type ScanFilter, type ScannedJobs, type Store } from "../../ports/store.ts";
@@ -99,11 +100,17 @@ export async function findJobs(
     const scan = { filter: query.filter, after: cursor, newestFirst };
     const page = await stepOf(store, query, scan, { wanted: limit - jobs.length, rows });
     rows = page.rows;
-    jobs.push(...page.jobs);
+    jobs.push(...ownJobs(query.filter, page.jobs));
     cursor = page.cursor;
     if (cursor === null) break;
   }
   return { jobs, cursor, scanned: steps * SCAN_STEP };
+}
+
+/** Leaves out the engine's own jobs, unless the filter names their queue. */
+export function ownJobs({ queue }: ScanFilter, rows: readonly JobRow[]): readonly JobRow[] {
+  if (queue !== undefined || rows.every((row) => !isInternalQueue(row.queue))) return rows;
+  return rows.filter((row) => !isInternalQueue(row.queue));
 }
 
 /** One store step. If this file filters the rows, it reads many of them even if the caller wants few. */

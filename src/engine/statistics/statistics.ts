@@ -1,5 +1,5 @@
+import { isInternalQueue } from "../../core/job/internal-queue.ts";
 import type { JobState } from "../../core/job/job.ts";
-import { BOOKKEEPING_QUEUE } from "../../core/job/step-rules.ts";
 import { jittered } from "../../core/pace.ts";
 import { type Advice, advise } from "../../core/stats/advice.ts";
 import { startOf } from "../../core/stats/grains.ts";
@@ -197,7 +197,7 @@ class Depths {
   constructor(counts: readonly LiveCount[], { queue, type }: Range) {
     this.counts = counts.filter(
       (count) =>
-        (queue === undefined ? count.queue !== BOOKKEEPING_QUEUE : count.queue === queue) &&
+        (queue === undefined ? !isInternalQueue(count.queue) : count.queue === queue) &&
         (type === undefined || count.type === type),
     );
   }

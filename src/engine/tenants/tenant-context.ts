@@ -1,5 +1,6 @@
 import type { TenantLimits } from "../../core/tenant/tenant-limits.ts";
 import type { Unit } from "../../ports/store.ts";
+import { CalendarCache } from "../calendars/calendar-cache.ts";
 import { commitUnits } from "../commit/commit.ts";
 import { Committer } from "../commit/committer.ts";
 import type { EngineContext } from "../context.ts";
@@ -25,7 +26,8 @@ export async function tenantContext(
   const store = scopedStore(all.store, scope, gate);
   const bus = new EventBus(logger);
   const queues = new QueueSettings(store, all.queues);
-  await queues.refresh();
+  const calendars = new CalendarCache(store);
+  await Promise.all([queues.refresh(), calendars.refresh()]);
   const commit = (units: readonly Unit[]) => commitUnits({ store, clock }, units);
   const storeFailed = (error: unknown, during: string) => all.storeFailed(error, `${during} of ${tenant}`);
   return {
@@ -35,6 +37,7 @@ export async function tenantContext(
     logger,
     bus,
     queues,
+    calendars,
     settings: all.settings,
     tenant,
     admit: (jobs) => gate.enqueue(jobs),

@@ -7,7 +7,7 @@ import type { Middleware, Processor } from "../attempt/processor.ts";
 export interface WorkOptions {
   /** What runs the jobs: at least one `processor()` or `sandboxed()`, and one per type. */
   readonly processors: readonly Processor[];
-  /** Which queues, and how many attempts of each run at once. Left out: the queues of the processors' definitions, 10 each. */
+  /** Which queues, and how many attempts of each run at once. Left out: the queues of the processors' definitions, 10 each, or two batches. */
   readonly queues?: { readonly [queue: string]: { readonly concurrency: number } };
   /** Wraps every attempt, outer to inner. Default: none. */
   readonly middleware?: readonly Middleware[];
@@ -53,16 +53,21 @@ export function checkProcessors(processors: readonly Processor[]): readonly Proc
 
 /** Attempts of a queue that run at once, unless `work.queues` says otherwise. */
 const CONCURRENCY = 10;
+/** One batch runs while the next one is gathered. */
+const BATCHES = 2;
 
 export function checkQueues(
   queues: WorkOptions["queues"],
   processors: readonly Processor[],
 ): [string, number][] {
-  if (queues === undefined)
-    return [...new Set(processors.map(({ definition }) => definition.queue))].map((queue) => [
-      queue,
-      CONCURRENCY,
-    ]);
+  if (queues === undefined) {
+    const slots = new Map<string, number>();
+    for (const { definition, batch } of processors) {
+      const needed = Math.max(CONCURRENCY, BATCHES * (batch?.size ?? 0));
+      slots.set(definition.queue, Math.max(needed, slots.get(definition.queue) ?? 0));
+    }
+    return [...slots];
+  }
   const entries = Object.entries(queues);
   if (entries.length === 0)
     throw refuse(

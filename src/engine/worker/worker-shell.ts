@@ -4,6 +4,7 @@ import { jittered } from "../../core/pace.ts";
 import { type Duration, type Instant, parseDuration } from "../../core/time.ts";
 import type { SandboxRunner } from "../../ports/sandbox.ts";
 import { within } from "../../ports/system.ts";
+import type { Gathering } from "../attempt/gathering.ts";
 import type { Middleware, Processor } from "../attempt/processor.ts";
 import type { RunHost, RunningAttempt } from "../attempt/running-attempt.ts";
 import type { AttemptParts } from "../context.ts";
@@ -13,6 +14,7 @@ import type { Loop } from "../runtime/loop.ts";
 import { LoopMonitor } from "../runtime/loop-monitor.ts";
 import type { BeatPace } from "./beat-pace.ts";
 import { DeadlineWatch } from "./deadline-watch.ts";
+import { Gatherings } from "./gatherings.ts";
 import { Sandboxes } from "./sandboxes.ts";
 import { StuckHandlers } from "./stuck-handlers.ts";
 import {
@@ -97,6 +99,7 @@ export abstract class WorkerShell<
   /** Calls that `close()` waits for. */
   protected readonly unanswered = new Set<Promise<void>>();
   protected readonly stuckHandlers: StuckHandlers;
+  readonly #gatherings: Gatherings;
   readonly #loopMonitor: LoopMonitor;
   readonly #drain: number;
   readonly #endedInGap: One[] = [];
@@ -124,6 +127,7 @@ export abstract class WorkerShell<
     const maxStuck = checkMaxStuck(options.maxStuck ?? this.concurrency);
     this.stuckHandlers = new StuckHandlers(parts, maxStuck, () => this.readinessChanged());
     this.sandboxes = new Sandboxes(parts, id, this.processors.values(), this.concurrency);
+    this.#gatherings = new Gatherings(parts, this.processors.values(), this.slots);
     this.deadlines = new DeadlineWatch(parts, () => this.attempts());
     this.#loopMonitor = new LoopMonitor(
       parts.system,
@@ -221,6 +225,10 @@ export abstract class WorkerShell<
     if (bus.wants("job.unknown_type")) bus.emit(bus.detail(row, "job.unknown_type", clock.now()));
   }
 
+  gatheringOf({ processor, row }: RunningAttempt): Gathering | undefined {
+    return this.#gatherings.of(processor, row.queue);
+  }
+
   runnerOf(processor: Processor): SandboxRunner | undefined {
     return this.sandboxes.of(processor);
   }
@@ -305,6 +313,7 @@ export abstract class WorkerShell<
     // Do not wait for a running claim or fetch: a store that hangs must not delay close(). `#finish` releases its jobs.
     const stopped = Promise.all([...this.consumers.values()].map((consumer) => consumer.loop.stop()));
     this.#giveBackAll();
+    this.#gatherings.close();
     this.closing();
     const isIdle = await this.#idleWithin(drain);
     this.#drainedAt = this.parts.system.monotonic();

@@ -61,6 +61,7 @@ export function workflowJob(
     ...context.enqueue,
     wire,
     visibility,
+    isStep: true,
     ...(isStarter && { parent: { id: context.id, totalAt: context.endsAt } }),
   });
   refuseTooLate(template, context);

@@ -1,12 +1,13 @@
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
+import type { WorkflowKind } from "../../core/workflow/node.ts";
 import type { StepCounts, WorkflowFailure, WorkflowState } from "../../core/workflow/workflow-record.ts";
 import type { StoredWorkflow } from "./workflow-records.ts";
 
 export interface WorkflowSummary {
   readonly id: string;
   /** The kind of its outermost node. */
-  readonly kind: "step" | "chain" | "group" | "batch";
+  readonly kind: WorkflowKind;
   readonly name: string | null;
   readonly meta: { readonly [key: string]: Json };
   readonly state: WorkflowState;

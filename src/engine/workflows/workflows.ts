@@ -4,6 +4,7 @@ import { startOf } from "../../core/job/budgets.ts";
 import type { EnqueueContext, NewJob } from "../../core/job/envelope.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import { type AnyNode, assertNode, type StepNode, type WorkflowNode } from "../../core/workflow/node.ts";
+import { checkParents } from "../../core/workflow/parents.ts";
 import { layOut } from "../../core/workflow/plan.ts";
 import type { WorkflowRecord } from "../../core/workflow/workflow-record.ts";
 import { BATCH_LIMIT } from "../../ports/store.ts";
@@ -30,7 +31,7 @@ export interface WorkflowsHost {
   readonly cleanup: WorkflowCleanup;
 }
 
-/** Workflows: jobs in chains, groups and batches that are watched and cancelled as one. */
+/** Workflows: jobs in chains, groups, batches and graphs that are watched and cancelled as one. */
 export class Workflows {
   readonly #context: EngineContext;
   readonly #host: WorkflowsHost;
@@ -56,6 +57,7 @@ export class Workflows {
     const leaves = leavesOf(node);
     if (leaves.length > MOST_STEPS)
       throw refuse("invalid_workflow", "workflow", `${leaves.length} steps`, `use at most ${MOST_STEPS}`);
+    checkParents(node);
     const texts = await preparePayloads(leaves, this.#context.documentLimit);
     const workflow = this.#prepare(node, parsed, leaves, texts);
     const isNew = await this.#intake.store(workflow, parsed.tx);

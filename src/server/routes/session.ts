@@ -85,12 +85,10 @@ const login = route({
   },
 });
 
-const changeSchema = z
-  .strictObject({ tenant: z.string().min(1).max(64).nullable() })
-  .meta({
-    id: "SessionChange",
-    description: "The tenant that the pages of this session show; null for none.",
-  });
+const changeSchema = z.strictObject({ tenant: z.string().min(1).max(64).nullable() }).meta({
+  id: "SessionChange",
+  description: "The tenant that the pages of this session show; null for none.",
+});
 
 const change = route({
   method: "PATCH",

@@ -91,6 +91,7 @@ const manifest = route({
         rate_limiting: true,
         multi_tenancy: true,
         backpressure: true,
+        webhooks: true,
         admin_api: true,
         timeouts: ["execution", "total", "enqueue_ttl", "grace", "heartbeat"],
         soft_timeout: true,
@@ -110,6 +111,7 @@ const manifest = route({
         "backpressure",
         "rate-limiting",
         "multi-tenancy",
+        "webhooks",
       ],
     }),
 });

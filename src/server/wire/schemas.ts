@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { UUID_V7 } from "../../core/ids.ts";
+import { INTERNAL } from "../../core/job/internal-queue.ts";
 import { isInstantText, readIsoDuration } from "../../ojs/wire-durations.ts";
-import { INTERNAL } from "./internal-jobs.ts";
 import { rateLimitSchema } from "./limit.ts";
 import { uniqueSchema } from "./unique.ts";
 

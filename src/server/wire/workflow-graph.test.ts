@@ -1,54 +1,70 @@
 import { expect, it } from "vitest";
-import { arranged } from "./workflow-graph.ts";
+import { plainStep, readGraph } from "./workflow-graph.ts";
 
 const step = (id: string, ...depends_on: string[]) => ({ id, type: `t.${id}`, args: [], depends_on });
-const job = (id: string) => ({ type: `t.${id}`, args: [], step_id: id });
 
-it("makes a chain of steps that wait for each other, whatever their order", () => {
-  const chain = { type: "chain", steps: [job("a"), job("b"), job("c")] };
-  expect(arranged([step("a"), step("b", "a"), step("c", "b")])).toEqual(chain);
-  expect(arranged([step("c", "b"), step("a"), step("b", "a")])).toEqual(chain);
-});
-
-it("makes a group of steps that wait for nobody", () => {
-  expect(arranged([step("a"), step("b")])).toEqual({ type: "group", jobs: [job("a"), job("b")] });
-});
-
-it("takes one step, with or without a name", () => {
-  expect(arranged([step("a")])).toEqual({ type: "chain", steps: [job("a")] });
-  expect(arranged([{ type: "t.a", args: [] }])).toEqual({
-    type: "chain",
-    steps: [{ type: "t.a", args: [] }],
+it("reads any graph without a cycle, whatever the order of its steps", () => {
+  expect(readGraph([step("c", "a", "b"), step("a"), step("b", "a"), step("d", "a")])).toEqual({
+    names: ["c", "a", "b", "d"],
+    after: [[1, 2], [], [1], [1]],
   });
 });
 
-it("spreads out and comes together again", () => {
-  const steps = [step("a"), step("b", "a"), step("c", "a"), step("d", "b", "c")];
-  expect(arranged(steps)).toEqual({
-    type: "chain",
-    steps: [job("a"), { type: "group", jobs: [job("b"), job("c")] }, job("d")],
-  });
+it("takes one step without a name, and a name that is repeated", () => {
+  expect(readGraph([{ type: "t.a", args: [] }])).toEqual({ names: ["step"], after: [[]] });
+  expect(readGraph([step("a"), step("b", "a", "a")])).toMatchObject({ after: [[], [0]] });
 });
 
 it.each([
-  ["a step that waits for one of two", [step("a"), step("b"), step("c", "a")]],
-  ["a step that reaches over another", [step("a"), step("b", "a"), step("c", "a", "b")]],
-  ["a circle", [step("a", "b"), step("b", "a")]],
-  ["a name that nobody has", [step("a"), step("b", "x")]],
-  ["a name that two have", [step("a"), step("a")]],
-  ["two steps without a name", [{ type: "t.a" }, { type: "t.b" }]],
-])("does not guess at %s", (_name, steps) => {
-  expect(arranged(steps)).toBeNull();
+  [
+    "a cycle",
+    [step("a", "c"), step("b", "a"), step("c", "b")],
+    ["steps", 0, "depends_on", 0],
+    "a after c after b after a",
+  ],
+  [
+    "a step that waits for itself",
+    [step("a"), step("b", "a", "b")],
+    ["steps", 1, "depends_on", 1],
+    "cannot wait for itself",
+  ],
+  [
+    "a name that nobody has",
+    [step("a"), step("b", "a", "x")],
+    ["steps", 1, "depends_on", 1],
+    '"x": there is no step',
+  ],
+  ["a name that two have", [step("a"), step("a")], ["steps", 1, "id"], "the name of two steps"],
+  [
+    "two steps without a name",
+    [{ type: "t.a" }, { type: "t.b" }],
+    ["steps", 0, "id"],
+    "give each step a name",
+  ],
+  ["names that are no list", [step("a"), { id: "b", depends_on: "a" }], ["steps", 1, "depends_on"], "a list"],
+  ["a name that is no text", [step("a"), { id: "b", depends_on: [1] }], ["steps", 1, "depends_on"], "a list"],
+  [
+    "a name like a method",
+    [step("a"), step("b", "toString")],
+    ["steps", 1, "depends_on", 0],
+    "there is no step",
+  ],
+])("names the place of %s", (_name, steps, path, message) => {
+  expect(readGraph(steps)).toEqual({ path, message: expect.stringContaining(message) });
 });
 
-it("takes a long chain and a wide group without counting everything again and again", () => {
+it("keeps the client's name beside the job", () => {
+  expect(plainStep(step("a"))).toEqual({ type: "t.a", args: [], depends_on: [], step_id: "a" });
+});
+
+it("reads a long chain and a wide layer in linear time", () => {
   const chain = Array.from({ length: 10_000 }, (_, index) =>
     index === 0 ? step("0") : step(String(index), String(index - 1)),
   );
   // CPU time of this thread, so that other load does not count.
   const from = process.threadCpuUsage();
-  expect(arranged(chain)).toMatchObject({ type: "chain" });
-  const wide = [...Array.from({ length: 10_000 }, (_, index) => step(String(index))), step("x", "1")];
-  expect(arranged(wide)).toBeNull();
+  expect(readGraph(chain)).toHaveProperty("after");
+  const ring = [...chain.slice(1), step("0", "9999")];
+  expect(readGraph(ring)).toHaveProperty("message", expect.stringContaining("…"));
   expect(process.threadCpuUsage(from).user / 1_000).toBeLessThan(2_000);
 });

@@ -1,65 +1,61 @@
+import { linkSteps } from "../../core/workflow/links.ts";
+
+/** A step with a name, and the names of the steps that it waits for. */
 interface NamedStep {
   readonly id?: unknown;
   readonly depends_on?: unknown;
   readonly [field: string]: unknown;
 }
 
-type Arranged =
-  | { readonly type: "chain"; readonly steps: readonly object[] }
-  | { readonly type: "group"; readonly jobs: readonly object[] };
+export interface StepProblem {
+  readonly path: readonly (string | number)[];
+  readonly message: string;
+}
 
-/**
- * Turns steps with `depends_on` into chains and groups: each layer depends on all steps of the layer before it. Null for
- * every other graph, and for unknown names.
- */
-export function arranged(steps: readonly NamedStep[]): Arranged | null {
-  const layers = layersOf(steps);
-  if (layers === null) return null;
-  const [first] = layers;
-  if (layers.length === 1 && first && first.length > 1) return { type: "group", jobs: first.map(plain) };
+export interface StepGraph {
+  /** The names, for the graph: a single step may have none. */
+  readonly names: readonly string[];
+  readonly after: readonly (readonly number[])[];
+}
+
+const NAME_LIMIT = 255;
+
+/** Reads steps with `id` and `depends_on`: which waits for which, or the first thing that is wrong. */
+export function readGraph(steps: readonly NamedStep[]): StepGraph | StepProblem {
+  const names: string[] = [];
+  const known = new Set<string>();
+  for (const [index, { id }] of steps.entries()) {
+    const name = id == null && steps.length === 1 ? "step" : id;
+    const path = ["steps", index, "id"];
+    if (typeof name !== "string" || name === "" || name.length > NAME_LIMIT)
+      return { path, message: `give each step a name of 1 to ${NAME_LIMIT} characters, or name the type` };
+    if (known.has(name)) return { path, message: `${shown(name)} is the name of two steps; use another one` };
+    known.add(name);
+    names.push(name);
+  }
+  const lists: string[][] = [];
+  for (const [index, { depends_on }] of steps.entries()) {
+    const list = depends_on ?? [];
+    if (!Array.isArray(list) || !list.every((name) => typeof name === "string"))
+      return { path: ["steps", index, "depends_on"], message: "write a list of ids of other steps" };
+    // A name that is repeated says the same once more.
+    lists.push([...new Set<string>(list)]);
+  }
+  const links = linkSteps(names, lists);
+  if ("after" in links) return { names, after: links.after };
+  const { step, value, fix } = links.problem;
+  const said = steps[step]?.depends_on as readonly string[];
   return {
-    type: "chain",
-    steps: layers.map((layer) =>
-      layer.length === 1 ? plain(layer[0] as NamedStep) : { type: "group", jobs: layer.map(plain) },
-    ),
+    path: ["steps", step, "depends_on", Math.max(0, said.indexOf(value))],
+    message: `${shown(value)}: ${fix}`,
   };
 }
 
-/** The server gives jobs their ids, so the step's name is returned as `step_id`. */
-function plain({ id, depends_on: _before, ...job }: NamedStep): object {
-  return id === undefined ? job : { ...job, step_id: id };
+function shown(name: string): string {
+  return JSON.stringify(name.length > 60 ? `${name.slice(0, 60)}…` : name);
 }
 
-function layersOf(steps: readonly NamedStep[]): NamedStep[][] | null {
-  if (new Set(steps.map(({ id }) => id)).size < steps.length) return null;
-  const waiting = new Map<unknown, NamedStep[]>();
-  for (const step of steps) {
-    for (const id of beforeOf(step)) {
-      const others = waiting.get(id);
-      if (others) others.push(step);
-      else waiting.set(id, [step]);
-    }
-  }
-  const layers: NamedStep[][] = [];
-  let placed = 0;
-  let layer = steps.filter((step) => beforeOf(step).size === 0);
-  while (layer.length > 0) {
-    layers.push(layer);
-    placed += layer.length;
-    const ids = layer.map(({ id }) => id);
-    const next: NamedStep[] = waiting.get(ids[0]) ?? [];
-    // A step that depends on one step of a layer must depend on all of them and on no other step.
-    if (!next.every((step) => isExactly(beforeOf(step), ids))) return null;
-    layer = next;
-  }
-  // The rest has a cycle, an unknown name, or depends on a part of a layer.
-  return placed === steps.length ? layers : null;
-}
-
-function beforeOf({ depends_on }: NamedStep): ReadonlySet<unknown> {
-  return new Set(Array.isArray(depends_on) ? depends_on : []);
-}
-
-function isExactly(named: ReadonlySet<unknown>, ids: readonly unknown[]): boolean {
-  return named.size === ids.length && ids.every((id) => named.has(id));
+/** The server gives jobs their ids, so the client's name of a step is returned as `step_id`. */
+export function plainStep({ id, ...job }: NamedStep): object {
+  return id == null ? job : { ...job, step_id: id };
 }

@@ -1,6 +1,6 @@
 import type { JobRow } from "../../core/job/job.ts";
 import { progressOf } from "../../core/job/job-progress.ts";
-import { childrenOf, type PlanNode, stepsOf } from "../../core/workflow/plan.ts";
+import { childrenOf, finalsOf, type PlanNode, stepsOf } from "../../core/workflow/plan.ts";
 import { loadPlan } from "../../engine/workflows/workflow-records.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
 import type { Store } from "../../ports/store.ts";
@@ -44,6 +44,13 @@ function waitsOf(root: PlanNode): ReadonlyMap<string, readonly string[]> {
       return [node.step];
     }
     if ("chain" in node) return node.chain.reduce((ends, inner) => walk(inner, ends), before);
+    if ("graph" in node) {
+      for (const { node: inner, after } of node.graph) {
+        const ends = after.flatMap((place) => finalsOf(node.graph[place]?.node as PlanNode));
+        walk(inner, after.length === 0 ? before : ends);
+      }
+      return finalsOf(node);
+    }
     return childrenOf(node).flatMap((inner) => walk(inner, before));
   };
   walk(root, []);

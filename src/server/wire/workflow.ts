@@ -4,6 +4,7 @@ import {
   type AnyNode,
   batch,
   chain,
+  graphNode,
   group,
   type StepNode,
   type StepOptions,
@@ -17,15 +18,16 @@ import { HttpError } from "../http-error.ts";
 import { adminPageQuery } from "./admin-schemas.ts";
 import { readJob } from "./enqueue.ts";
 import { type EnqueueBody, enqueueSchema, metaObject, type OptionsBody, optionsSchema } from "./schemas.ts";
-import { arranged } from "./workflow-graph.ts";
+import { plainStep, readGraph } from "./workflow-graph.ts";
 
 const MOST_SECONDS = 315_360_000;
 /** Storing more steps would block the event loop for more than 50 ms. */
 const MOST_STEPS = 5_000;
 const KINDS = ["chain", "group", "batch"] as const;
+const ROOT_KINDS = [...KINDS, "graph"] as const;
 
 interface WorkflowFields {
-  readonly type: (typeof KINDS)[number];
+  readonly type: (typeof ROOT_KINDS)[number];
   readonly steps?: readonly (EnqueueBody | WorkflowFields)[] | null | undefined;
   readonly jobs?: readonly (EnqueueBody | WorkflowFields)[] | null | undefined;
   readonly callbacks?: CallbackFields | null | undefined;
@@ -62,7 +64,9 @@ function hasNodes({ steps, jobs }: { readonly steps?: unknown; readonly jobs?: u
 
 const arrangedSchema = z
   .looseObject({
-    type: z.enum(KINDS).meta({ description: "One after the other, or all at once." }),
+    type: z.enum(ROOT_KINDS).meta({
+      description: "One after the other, all at once, or (graph) each after the steps in its depends_on.",
+    }),
     ...nodeFields,
     id: z.string().max(64).nullish(),
     name: z.string().min(1).max(255).nullish(),
@@ -84,10 +88,10 @@ const arrangedSchema = z
   .meta({
     id: "WorkflowRequest",
     description:
-      "Jobs as one thing. A step may itself be a chain, group or batch. Without a type, steps with an id and depends_on.",
+      "Jobs as one thing. A step may itself be a chain, group or batch. Without a type it is a graph: steps with an id and depends_on.",
   });
 
-/** Some clients send no type, but steps with `depends_on`. */
+/** Steps with `depends_on` are a graph; the binding gives it no type. */
 export const workflowSchema = z.preprocess((said, context) => {
   if (stepCount(said) > MOST_STEPS) {
     const message = `use at most ${MOST_STEPS} steps in one request; openEngine takes 10,000`;
@@ -95,14 +99,12 @@ export const workflowSchema = z.preprocess((said, context) => {
     return z.NEVER;
   }
   const body = said as { readonly type?: unknown; readonly steps?: unknown } | null;
-  if (typeof body !== "object" || body === null || body.type !== undefined) return said;
+  if (typeof body !== "object" || body === null) return said;
+  if (body.type !== undefined && body.type !== "graph") return said;
   if (!Array.isArray(body.steps) || !body.steps.every(isNamedStep)) return said;
-  const { steps, ...rest } = body;
-  const made = arranged(steps);
-  if (made) return { ...rest, ...made };
-  const message =
-    "they are no chain of steps and groups; name the type, and nest chains and groups as you need";
-  context.addIssue({ code: "custom", path: ["steps"], message });
+  const read = readGraph(body.steps);
+  if ("after" in read) return { ...body, type: "graph", steps: body.steps.map(plainStep) };
+  context.addIssue({ code: "custom", path: [...read.path], message: read.message });
   return z.NEVER;
 }, arrangedSchema);
 
@@ -161,17 +163,35 @@ function namesOf(fields: object): string[] {
 function readNodes(body: WorkflowFields, around: Reading, at: string): AnyNode {
   const reading = { ...around, defaults: withDefaults(around.defaults, {}, body.options ?? {}) };
   const name = body.steps ? "steps" : "jobs";
-  const nodes = (body.steps ?? body.jobs ?? []).map((inner, index) => {
+  const said = body.steps ?? body.jobs ?? [];
+  const nodes = said.map((inner, index) => {
     const place = `${at}${name}.${index}`;
     return "args" in inner
-      ? readStep(inner as EnqueueBody, reading, place)
+      ? readStep(body.type === "graph" ? withoutLinks(inner) : (inner as EnqueueBody), reading, place)
       : readNodes(inner as WorkflowFields, reading, `${place}.`);
   }) as [AnyNode, ...AnyNode[]];
   if (body.callbacks && body.type !== "batch")
     throw invalid(`${at}callbacks`, "only a batch has callbacks: give it the type batch, or leave them out");
   if (body.type === "chain") return chain(nodes) as AnyNode;
   if (body.type === "group") return group(nodes) as AnyNode;
+  if (body.type === "graph") return readLinks(said, nodes);
   return batch(nodes, readCallbacks(body.callbacks, reading, at)) as AnyNode;
+}
+
+/** What a step waits for is in the plan of its workflow; its job does not repeat it. */
+function withoutLinks(step: object): EnqueueBody {
+  const { depends_on: _links, ...job } = step as EnqueueBody & { readonly depends_on?: unknown };
+  return job;
+}
+
+function readLinks(said: readonly object[], nodes: readonly AnyNode[]): AnyNode {
+  const named = said.map((each) => {
+    const { step_id: id, depends_on } = each as { readonly step_id?: unknown; readonly depends_on?: unknown };
+    return { id, depends_on };
+  });
+  const read = readGraph(named);
+  if (!("after" in read)) throw invalid(read.path.join("."), read.message);
+  return graphNode(read.names, nodes, read.after);
 }
 
 function readCallbacks(said: CallbackFields | null | undefined, reading: Reading, at: string) {
@@ -236,7 +256,7 @@ export function workflowFields(view: WorkflowSummary & Partial<WorkflowView>) {
 const workflow = z
   .looseObject({
     id: z.string(),
-    type: z.enum(["step", ...KINDS]),
+    type: z.enum(["step", ...ROOT_KINDS]),
     name: z.string().nullable(),
     state: z.enum(["running", "completed", "failed", "cancelled"]),
     steps_total: z.int(),

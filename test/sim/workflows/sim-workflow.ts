@@ -4,6 +4,7 @@ import type { Json } from "../../../src/core/schema.ts";
 import {
   batch,
   chain,
+  graph,
   group,
   type StepNode,
   step,
@@ -49,7 +50,12 @@ export type Spec =
   | StepSpec
   | { readonly kind: "chain"; readonly nodes: readonly Spec[] }
   | { readonly kind: "group"; readonly nodes: readonly Spec[] }
-  | { readonly kind: "batch"; readonly nodes: readonly Spec[]; readonly callbacks: Callbacks };
+  | { readonly kind: "batch"; readonly nodes: readonly Spec[]; readonly callbacks: Callbacks }
+  | {
+      readonly kind: "graph";
+      readonly nodes: readonly Spec[];
+      readonly after: readonly (readonly number[])[];
+    };
 
 const ATTEMPTS = 3;
 
@@ -89,8 +95,19 @@ export class Specs {
     const dice = this.#dice;
     if (depth === 0) return this.step();
     const nodes = Array.from({ length: 1 + dice.int(4) }, () => this.#node(dice.chance(0.6) ? 0 : depth - 1));
-    const kind = dice.pick(["chain", "chain", "group", "batch"] as const);
+    const kind = dice.pick(["chain", "chain", "group", "batch", "graph", "graph"] as const);
+    if (kind === "graph") return this.#graph(nodes);
     return kind === "batch" ? { kind, nodes, callbacks: this.#callbacks() } : { kind, nodes };
+  }
+
+  /** Each node waits for some of those before it. */
+  #graph(few: readonly Spec[]): Spec {
+    const dice = this.#dice;
+    const nodes = [...few, ...Array.from({ length: dice.int(5) }, () => this.step())];
+    const after = nodes.map((_, nth) =>
+      Array.from({ length: nth }, (_each, place) => place).filter(() => dice.chance(0.4)),
+    );
+    return { kind: "graph", nodes, after };
   }
 
   /** More than is stored in one commit. */
@@ -134,6 +151,15 @@ export function built(spec: Spec): WorkflowNode {
   const nodes = spec.nodes.map(built) as [WorkflowNode, ...WorkflowNode[]];
   if (spec.kind === "chain") return chain(nodes);
   if (spec.kind === "group") return group(nodes);
+  if (spec.kind === "graph")
+    return graph(
+      Object.fromEntries(
+        nodes.map((run, nth) => [
+          `n${nth}`,
+          { after: spec.after[nth]?.map((place) => `n${place}`) ?? [], run },
+        ]),
+      ),
+    );
   const { onSuccess, onFailure, onComplete } = spec.callbacks;
   return batch(nodes, {
     ...(onSuccess && { onSuccess: builtStep(onSuccess) }),
@@ -177,11 +203,18 @@ export function succeeded(spec: Spec, ends: Outcomes): boolean {
 export function resultIn(spec: Spec, ends: Outcomes): Json {
   if (spec.kind === "step") return ends.get(spec.n) === "completed" ? { n: spec.n } : null;
   if (spec.kind === "chain") return resultIn(spec.nodes.at(-1) as Spec, ends);
+  if (spec.kind === "graph") {
+    const lasts = spec.nodes.flatMap((node, nth) =>
+      spec.after.some((places) => places.includes(nth)) ? [] : [[`n${nth}`, resultIn(node, ends)] as const],
+    );
+    return Object.fromEntries(lasts);
+  }
   return spec.nodes.map((node) => resultIn(node, ends));
 }
 
 export function handedOnBy(spec: Spec, ends: Outcomes): Json {
   const last = spec.kind === "chain" ? (spec.nodes.at(-1) as Spec) : spec;
   if (last.kind === "chain") return handedOnBy(last, ends);
-  return last.kind === "step" ? [resultIn(last, ends)] : resultIn(last, ends);
+  const isOne = last.kind === "step" || last.kind === "graph";
+  return isOne ? [resultIn(last, ends)] : resultIn(last, ends);
 }

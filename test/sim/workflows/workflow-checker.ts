@@ -74,8 +74,10 @@ export class WorkflowChecker extends WorldChecker {
       return;
     }
     let previous = before;
-    for (const node of spec.nodes) {
-      this.#place(workflow, node, previous);
+    for (const [nth, node] of spec.nodes.entries()) {
+      const after = spec.kind === "graph" ? (spec.after[nth] ?? []) : [];
+      const parents = after.map((place) => spec.nodes[place] as Spec);
+      this.#place(workflow, node, parents.length === 0 ? previous : { kind: "group", nodes: parents });
       if (spec.kind === "chain") previous = node;
     }
     if (spec.kind !== "batch") return;
@@ -245,7 +247,7 @@ export class WorkflowChecker extends WorldChecker {
       this.report("steps are counted", `${id}: ${JSON.stringify(counts)}, not ${JSON.stringify(expected)}`);
   }
 
-  /** What comes after a failure in a chain never ran; callbacks of a batch that began ran as they should. */
+  /** What comes after a failure in a chain or graph never ran; callbacks of a batch that began ran as they should. */
   #checkNode(spec: Spec, hasTimeout: boolean, began: boolean): void {
     if (spec.kind === "step") {
       if (!began && this.ends.get(spec.n) !== "cancelled")
@@ -253,8 +255,10 @@ export class WorkflowChecker extends WorldChecker {
       return;
     }
     let isReached = began;
-    for (const node of spec.nodes) {
-      this.#checkNode(node, hasTimeout, isReached);
+    for (const [nth, node] of spec.nodes.entries()) {
+      const parents = spec.kind === "graph" ? (spec.after[nth] ?? []) : [];
+      const isNext = parents.every((place) => succeeded(spec.nodes[place] as Spec, this.ends));
+      this.#checkNode(node, hasTimeout, isReached && isNext);
       if (spec.kind === "chain") isReached &&= succeeded(node, this.ends as Outcomes);
     }
     if (spec.kind === "batch") this.#checkCallbacks(spec, hasTimeout, began);

@@ -12,6 +12,7 @@ export const KINDS = {
   chain: "chain: one after the other",
   group: "group: all at once",
   batch: "batch: all at once, then callbacks",
+  graph: "graph: each after the steps that it waits for",
 } as const;
 
 export const nameOf = ({ name, id }: Pick<Workflow, "name" | "id">): string => name ?? id;
