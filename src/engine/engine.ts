@@ -97,7 +97,7 @@ export class Engine extends JobCalls implements AsyncDisposable {
   /** Jobs that failed for good and were kept (SEMANTICS 4.5). */
   readonly deadLetters: DeadLetters;
   readonly sagaRecords: SagaRecords;
-  /** Tenants: their limits and use, and the list of them (SEMANTICS 17). */
+  /** Tenants: their limits and use, and the list of them (SEMANTICS 13). */
   readonly tenants: Tenants<Engine>;
   readonly #context: EngineContext;
   readonly #intake: Intake;

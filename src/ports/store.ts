@@ -6,11 +6,12 @@ import type { Fence, JobDocuments, JobId, JobImage, JobRow, JobState, Rank } fro
 import type { ScanFilter } from "../core/job/job-filter.ts";
 import type { KeyLimit, KeyUse } from "../core/limit/limit.ts";
 import type { Json } from "../core/schema.ts";
-import { tenantOf, tenantPrefix } from "../core/tenant/tenant-name.ts";
 import type { Instant } from "../core/time.ts";
 import type { NewTimeout, Owner, TimeoutId } from "../core/timeout/timeout.ts";
+import type { RecordKey } from "./stored-names.ts";
 import type { Revoked, TimeoutStore, Which } from "./timeouts.ts";
 
+export { limitRecordKey, pauseKey, queueMark, START_KIND, startKey, startsOf } from "./stored-names.ts";
 export type { HeldSlots, ScanFilter };
 
 /**
@@ -200,7 +201,7 @@ export interface Swept {
   readonly nextWakeAt: Instant | null;
 }
 
-export type RecordKey = readonly [kind: string, key: string];
+export type { RecordKey } from "./stored-names.ts";
 
 /** A versioned document that may have a time to wake up: workers, pauses, queues, sagas, crons, limits. */
 export interface RecordRow {
@@ -218,41 +219,6 @@ export interface RecordStore {
   load(keys: readonly RecordKey[]): Promise<(RecordRow | null)[]>;
   /** Records of a kind in the order of their keys, after a cursor. Null: after all names of tenants (`TENANT_MARK`). */
   list(kind: string, after: string | null, limit: number): Promise<RecordRow[]>;
-}
-
-/**
- * The record that pauses a queue while it exists. Every claim reads it, so a pause takes effect when it is committed.
- */
-export function pauseKey(queue: string): RecordKey {
-  return ["pause", queue];
-}
-
-/** The record that overrides the limit that jobs of this key name (a `LimitOverride`). `admit` and `spend` read it. */
-export function limitRecordKey(limitKey: string): RecordKey {
-  return ["limit", limitKey];
-}
-
-/** The kind of the records that remember the starts under a limit. Each wakes when its start no longer counts. */
-export const START_KIND = "start";
-
-export function startKey(limitKey: string, by: string): RecordKey {
-  return [START_KIND, `${startsOf(limitKey).from}${by}`];
-}
-
-/**
- * The range of the keys of a limit's starts. The length comes first, so that no limit key is the prefix of another.
- */
-export function startsOf(limitKey: string): { readonly from: string; readonly to: string } {
-  const name = `${limitKey.length} ${limitKey}`;
-  return { from: `${name} `, to: `${name}!` };
-}
-
-/** The limit key of a job that names none and was claimed under the limit of its queue. */
-export function queueMark(queue: string): string {
-  const tenant = tenantOf(queue);
-  if (tenant === undefined) return `queue ${queue}`;
-  const prefix = tenantPrefix(tenant);
-  return `${prefix}queue ${queue.slice(prefix.length)}`;
 }
 
 export interface Unit {

@@ -125,14 +125,6 @@ export function createGuard(options: GuardOptions, { system, now, base = "/" }: 
     authorize(identity, right);
     return identity;
   };
-  const within = (request: RequestHead, identity: Identity): Identity => {
-    const asked = request.headers.get("x-ojs-tenant") ?? identity.chosen ?? null;
-    if (asked === null && identity.tenants === undefined) return identity;
-    // The page of a login must be shown before somebody has chosen.
-    const mayWait = identity.by === "session" && asked === null;
-    const tenant = mayWait ? firstOf(identity.tenants) : chooseTenant(identity, asked);
-    return tenant === undefined ? identity : { ...identity, tenant };
-  };
   const isAllowed = (origin: string | null): origin is string => origin !== null && origins.has(origin);
   return {
     open(request) {
@@ -171,6 +163,16 @@ export function createGuard(options: GuardOptions, { system, now, base = "/" }: 
     isOpen: keyring === undefined,
     sessions,
   };
+}
+
+/** The caller within its tenant: of the header, of its session, or of its key. */
+function within(request: RequestHead, identity: Identity): Identity {
+  const asked = request.headers.get("x-ojs-tenant") ?? identity.chosen ?? null;
+  if (asked === null && identity.tenants === undefined) return identity;
+  // The page of a login must be shown before somebody has chosen.
+  const mayWait = identity.by === "session" && asked === null;
+  const tenant = mayWait ? firstOf(identity.tenants) : chooseTenant(identity, asked);
+  return tenant === undefined ? identity : { ...identity, tenant };
 }
 
 function firstOf(tenants: Identity["tenants"]): string | undefined {

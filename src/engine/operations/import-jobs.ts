@@ -111,7 +111,7 @@ export async function importLines(
   return results;
 }
 
-/** A job belongs to the tenant that imports it, whoever exported it. */
+/** A job belongs to the tenant that imports it, also if another one exported it. */
 function ownLine(parsed: ParsedLine, tenant: string | null): ParsedLine {
   if (tenant === null) return parsed;
   const { options } = parsed.row;

@@ -212,35 +212,12 @@ async function nextOwnDueAt(
 }
 
 function scopedInspector(inspect: Inspector, scope: TenantScope): Inspector {
-  const { tenant, prefix, eventCursors } = scope;
-  /** The journal leaves out events of others. Their cursors stay, so that it can go on after them. */
-  const hidden = (page: EventPage): EventPage => ({
-    ...page,
-    cursors: page.cursors.map((cursor) => eventCursors.hide(cursor)),
-    cursor: page.cursor === null ? null : eventCursors.hide(page.cursor),
-  });
-  const scan = ({ filter, after, newestFirst }: Scan): Scan => ({
-    filter: {
-      ...filter,
-      tenant,
-      ...(filter.queue !== undefined && { queue: scope.name(filter.queue) }),
-    },
-    after: after === null ? null : scope.cursor(after),
-    ...(newestFirst !== undefined && { newestFirst }),
-  });
-  const line = (one: Line): Line =>
-    "queue" in one ? { queue: scope.name(one.queue) } : { limitKey: scope.name(one.limitKey) };
+  const { tenant, prefix } = scope;
   const from = (after: string | null) => (after === null ? prefix : scope.name(after));
-  const onward = (cursor: string | null) => (cursor === null ? null : scope.cursor(cursor));
   return {
-    async page(asked, limit) {
-      const { jobs, cursor } = await inspect.page(scan(asked), limit);
-      return { jobs: jobs.map((row) => scope.row(row)), cursor: onward(cursor) };
-    },
-    async count(asked) {
-      const { count, cursor } = await inspect.count(scan(asked));
-      return { count, cursor: onward(cursor) };
-    },
+    ...scopedScans(inspect, scope),
+    ...scopedLines(inspect, scope),
+    ...scopedEvents(inspect, scope),
     async depths(queue) {
       const depths = await inspect.depths(queue === undefined ? undefined : scope.name(queue), tenant);
       return new Map([...depths].map(([name, depth]) => [scope.unname(name), depth]));
@@ -270,22 +247,71 @@ function scopedInspector(inspect: Inspector, scope: TenantScope): Inspector {
       return counts.map((count) => ({ ...count, queue: scope.unname(count.queue) }));
     },
     used: (_tenant, most) => inspect.used(tenant, most),
+    logLines: (id, after, limit) => inspect.logLines(scope.id(id), after, limit),
+  };
+}
+
+function scopedScans(inspect: Inspector, scope: TenantScope): Pick<Inspector, "page" | "count"> {
+  const { tenant } = scope;
+  const scan = ({ filter, after, newestFirst }: Scan): Scan => ({
+    filter: {
+      ...filter,
+      tenant,
+      ...(filter.queue !== undefined && { queue: scope.name(filter.queue) }),
+    },
+    after: after === null ? null : scope.cursor(after),
+    ...(newestFirst !== undefined && { newestFirst }),
+  });
+  const onward = (cursor: string | null) => (cursor === null ? null : scope.cursor(cursor));
+  return {
+    async page(asked, limit) {
+      const { jobs, cursor } = await inspect.page(scan(asked), limit);
+      return { jobs: jobs.map((row) => scope.row(row)), cursor: onward(cursor) };
+    },
+    async count(asked) {
+      const { count, cursor } = await inspect.count(scan(asked));
+      return { count, cursor: onward(cursor) };
+    },
+  };
+}
+
+function scopedLines(
+  inspect: Inspector,
+  scope: TenantScope,
+): Pick<Inspector, "ahead" | "slots" | "readyQueues" | "oldestReady"> {
+  const { tenant, prefix } = scope;
+  const line = (one: Line): Line =>
+    "queue" in one ? { queue: scope.name(one.queue) } : { limitKey: scope.name(one.limitKey) };
+  return {
     ahead: (one, before, most) => inspect.ahead(line(one), { ...before, id: scope.id(before.id) }, most),
     async slots(one, most) {
       const { jobs, ...use } = await inspect.slots(line(one), most);
       return { ...use, jobs: jobs.map((row) => scope.row(row)) };
     },
     async readyQueues(after, limit) {
-      const names = await inspect.readyQueues(from(after), limit);
+      const names = await inspect.readyQueues(after === null ? prefix : scope.name(after), limit);
       return names.filter((name) => scope.owns(name)).map((name) => scope.unname(name));
     },
     async oldestReady(limit) {
       const jobs = await inspect.oldestReady(limit, tenant);
       return jobs.map((job) => ({ ...job, id: scope.id(job.id), queue: scope.unname(job.queue) }));
     },
+  };
+}
+
+/** The journal leaves out events of others. Their cursors stay, so that it can go on after them. */
+function scopedEvents(
+  inspect: Inspector,
+  { eventCursors }: TenantScope,
+): Pick<Inspector, "events" | "latestEvents"> {
+  const hidden = (page: EventPage): EventPage => ({
+    ...page,
+    cursors: page.cursors.map((cursor) => eventCursors.hide(cursor)),
+    cursor: page.cursor === null ? null : eventCursors.hide(page.cursor),
+  });
+  return {
     events: async (after, limit) =>
       hidden(await inspect.events(after === null ? null : eventCursors.show(after), limit)),
     latestEvents: async (limit) => hidden(await inspect.latestEvents(limit)),
-    logLines: (id, after, limit) => inspect.logLines(scope.id(id), after, limit),
   };
 }

@@ -19,6 +19,7 @@ import {
   type Store,
   type SweepRequest,
   type Swept,
+  type TenantUse,
 } from "../../ports/store.ts";
 import { boundedQueues } from "../admissions.ts";
 import { checkBatch, checkJobs, checkLimit, checkUnits } from "../check-batch.ts";
@@ -196,9 +197,7 @@ function createInspector({ jobs, records, events }: Tables, assertOpen: () => vo
     async used(tenant, most) {
       assertOpen();
       checkLimit(most);
-      const { active, ...waiting } = sumDepths(jobs.depths(undefined, tenant).values());
-      const count = waiting.available + waiting.pending + waiting.scheduled + waiting.retryable;
-      return { active: Math.min(active, most), waiting: Math.min(count, most) };
+      return tenantUse(jobs, tenant, most);
     },
     ...createLines(jobs, records, assertOpen),
     async latestEvents(limit) {
@@ -217,6 +216,12 @@ function createInspector({ jobs, records, events }: Tables, assertOpen: () => vo
       return jobs.lines(id, after, limit);
     },
   };
+}
+
+function tenantUse(jobs: JobTable, tenant: string, most: number): TenantUse {
+  const { active, ...waiting } = sumDepths(jobs.depths(undefined, tenant).values());
+  const count = waiting.available + waiting.pending + waiting.scheduled + waiting.retryable;
+  return { active: Math.min(active, most), waiting: Math.min(count, most) };
 }
 
 function limitRow(jobs: JobTable, records: RecordTable, limitKey: string): LimitRow {

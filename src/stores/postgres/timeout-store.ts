@@ -2,10 +2,11 @@ import { namesOf } from "../../core/tenant/tenant-name.ts";
 import type { Instant } from "../../core/time.ts";
 import { checkTimeout, sagaText, type TimeoutRow } from "../../core/timeout/timeout.ts";
 import { BATCH_LIMIT } from "../../ports/store.ts";
-import type { DueRequest, TimeoutStore } from "../../ports/timeouts.ts";
+import type { CalendarRequest, DueRequest, TimeoutStore } from "../../ports/timeouts.ts";
 import { checkBatch, checkLimit } from "../check-batch.ts";
 import { checkExtended, checkMoves, checkReleased } from "../check-instants.ts";
 import { claimLimit } from "../claim-request.ts";
+import type { SqlRow } from "../sql/row-codec.ts";
 import { byDue, decodeTimeout } from "../sql/timeout-codec.ts";
 import { numberArray, textArray } from "./array-literal.ts";
 import { type ConnectionGroup, withRepeats } from "./connection.ts";
@@ -135,19 +136,9 @@ function createOperations(
       const found = new Map(rows.map(decodeTimeout).map((row) => [row.id, row]));
       return ids.map((id) => found.get(id) ?? null);
     },
-    async calendar({ tenant, destination, from, before, after, limit }) {
-      checkLimit(limit);
-      // Ids are not empty, so (from, "") comes before everything that is due at `from`.
-      const range = [after?.dueAt ?? from, after?.id ?? "", before, limit];
-      if (tenant !== undefined)
-        return (await connections.inspect.run(TENANT_CALENDAR, [...range, tenant, destination ?? null])).map(
-          decodeTimeout,
-        );
-      const rows =
-        destination === undefined
-          ? await connections.inspect.run(CALENDAR, range)
-          : await connections.inspect.run(CALENDAR_OF, [...range, destination]);
-      return rows.map(decodeTimeout);
+    async calendar(request) {
+      checkLimit(request.limit);
+      return (await readCalendar(connections.inspect, request)).map(decodeTimeout);
     },
     async list({ tenant, destination, saga, isDead, hasWallClock }, after, limit) {
       checkLimit(limit);
@@ -176,6 +167,17 @@ function createOperations(
       return { pending, due, leased, dead };
     },
   };
+}
+
+function readCalendar(
+  runner: Runner,
+  { tenant, destination, from, before, after, limit }: CalendarRequest,
+): Promise<SqlRow[]> {
+  // Ids are not empty, so (from, "") comes before everything that is due at `from`.
+  const range = [after?.dueAt ?? from, after?.id ?? "", before, limit];
+  if (tenant !== undefined) return runner.run(TENANT_CALENDAR, [...range, tenant, destination ?? null]);
+  if (destination === undefined) return runner.run(CALENDAR, range);
+  return runner.run(CALENDAR_OF, [...range, destination]);
 }
 
 async function claimDue(

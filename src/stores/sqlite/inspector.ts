@@ -69,17 +69,7 @@ export function createInspector(connection: Connection): Inspector {
       const path = pathOf(scan);
       return connection.read((session) => countJobs(session, path));
     },
-    async live(tenant) {
-      const counts = new Map<string, LiveCount>();
-      const ours = prefixOf(tenant);
-      const [rangeEnd, count] =
-        tenant === undefined ? [RANGE_END, COUNT_LIVE] : [TENANT_RANGE_END, COUNT_LIVE_OF];
-      await scanTable(connection, rangeEnd, ours, (session, from, to) => {
-        for (const row of session.all(count, [...ours, from, to])) addCount(counts, row);
-        return true;
-      });
-      return [...counts.values()];
-    },
+    live: (tenant) => liveOf(connection, tenant),
     async used(tenant, most) {
       checkLimit(most);
       const values = [...prefixOf(tenant), most];
@@ -134,6 +124,18 @@ export function createInspector(connection: Connection): Inspector {
       return rows.map(([seq, body]) => ({ seq: seq as number, line: JSON.parse(body as string) as Json }));
     },
   };
+}
+
+async function liveOf(connection: Connection, tenant: string | undefined): Promise<LiveCount[]> {
+  const counts = new Map<string, LiveCount>();
+  const ours = prefixOf(tenant);
+  const [rangeEnd, count] =
+    tenant === undefined ? [RANGE_END, COUNT_LIVE] : [TENANT_RANGE_END, COUNT_LIVE_OF];
+  await scanTable(connection, rangeEnd, ours, (session, from, to) => {
+    for (const row of session.all(count, [...ours, from, to])) addCount(counts, row);
+    return true;
+  });
+  return [...counts.values()];
 }
 
 async function uniqueKeysOf(connection: Connection, ids: readonly JobId[]): Promise<(string | null)[]> {
