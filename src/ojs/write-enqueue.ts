@@ -9,6 +9,7 @@ import {
   type JobDefinition,
 } from "../core/job/job-definition.ts";
 import { parseSettings } from "../core/job/policy.ts";
+import { joinRedact, parseRedact, redactTexts } from "../core/job/redaction.ts";
 import { parseUnique, type UniqueRule } from "../core/job/unique-key.ts";
 import { toJsonText } from "../core/schema.ts";
 import { parseDuration, parseInstant } from "../core/time.ts";
@@ -54,6 +55,10 @@ export function enqueueFields<Input>(
     throw refuse("invalid_option", "options.detach", said.detach, "write true or false");
   const unique = uniqueRule(said, definition);
   const { queue = definition.queue, priority = definition.priority } = said;
+  const redact = joinRedact(
+    definition.redact,
+    said.redact === undefined ? [] : parseRedact(said.redact, "options.redact"),
+  );
   return {
     type: definition.type,
     queue: checkQueue(queue, "options.queue"),
@@ -62,6 +67,7 @@ export function enqueueFields<Input>(
     ...(said.meta !== undefined && { meta: metaFields(said.meta) }),
     ...settingsFields(merged(definition.settings, parseSettings(said, "options"))),
     ...(parent !== undefined && !said.detach && { parent_id: parent }),
+    ...(redact.length > 0 && { redact: redactTexts(redact) }),
     ...(unique && { unique: uniqueFields(unique, unique.pace) }),
   };
 }

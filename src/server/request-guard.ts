@@ -107,10 +107,7 @@ export function createGuard(options: GuardOptions, { system, now, base = "/" }: 
     const session = sessions.find(request);
     if (!session && !options.authorize) return authenticate(keyring, key);
     refuseForgery(request);
-    if (session) {
-      const { tenant } = session;
-      return { ...session.identity, by: "session", ...(tenant !== null && { chosen: tenant }) };
-    }
+    if (session) return { ...session.identity, by: "session", chosen: session.tenant ?? undefined };
     return askHost(options.authorize as NonNullable<GuardOptions["authorize"]>, request, incoming);
   };
   const limited = (identity: Identity, right: Right, call: Call | undefined): Identity => {

@@ -89,6 +89,7 @@ const BODIES: readonly (readonly [RegExp, (things: Things) => object])[] = [
   [/directive$/, () => ({ directive: "quiet" })],
   [/\/cron$/, () => ({ name: "d", cron: "0 9 * * *", type: "a.b", args: [] })],
   [/crons?\/:name$/, () => ({ enabled: false })],
+  [/\/copy$/, () => ({ type: "a.b", args: [] })],
   [/\/calendars\/:name$/, () => CALENDAR],
   [/\/when$/, () => ({ when: { calendar: "c", working_days: 1, at: "17:00" } })],
   [/\/webhooks\/subscriptions$/, () => ({ url: "https://example.com/other", events: ["job.failed"] })],

@@ -45,11 +45,12 @@ export class WebhookDelivery {
   readonly #counters = new WebhookCounters();
   readonly #processor: Processor;
   #waitingWork: ((options: WorkOptions) => unknown) | undefined;
+  #start: (() => unknown) | undefined;
 
   constructor(context: EngineContext, host: FollowerHost, setup: WebhookSetup) {
     this.#context = context;
     this.#setup = setup;
-    this.#follower = new WebhookFollower(context, host);
+    this.#follower = new WebhookFollower(context, host, () => this.#work());
     this.#endpoints = new Endpoints(context);
     const { sender } = setup;
     const parts = { endpoints: this.#endpoints, sender, counters: this.#counters };
@@ -70,11 +71,17 @@ export class WebhookDelivery {
     if (work) this.start(work);
   }
 
+  /** The worker is started with the first subscription: without one, its beats would be for nothing. */
   start(work: (options: WorkOptions) => unknown): void {
     const { concurrency = CONCURRENCY } = this.#setup;
-    work({ processors: [this.#processor], queues: { [WEBHOOK_QUEUE]: { concurrency } } });
+    this.#start = () => work({ processors: [this.#processor], queues: { [WEBHOOK_QUEUE]: { concurrency } } });
     this.#follower.loop.start();
     this.#endpoints.loop.start();
+  }
+
+  #work(): void {
+    this.#start?.();
+    this.#start = undefined;
   }
 
   /** Events may have been committed. */
