@@ -131,7 +131,8 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])("tenants on %s", (
       expect((await b.timeouts.calendar()).timeouts).toEqual([]);
       expect((await engine.timeouts.calendar()).timeouts).toEqual([]);
       expect([(await a.timeouts.count()).pending, (await b.timeouts.count()).pending]).toEqual([1, 0]);
-      await a.timeouts.reschedule(due, "1ms");
+      // Long enough to be answered before it is due.
+      await a.timeouts.reschedule(due, "500ms");
       await expect.poll(async () => (await idsOf(a, { queue: "due" })).length, { timeout: 10_000 }).toBe(1);
     }));
 });
