@@ -16,6 +16,7 @@ import type { EngineContext } from "./context.ts";
 import { CRONS } from "./crons/cron-jobs.ts";
 import { CronScheduler } from "./crons/cron-scheduler.ts";
 import { Crons } from "./crons/crons.ts";
+import type { CurfewApi, ResultOf } from "./curfew-api.ts";
 import { Dispatcher, LEASE } from "./dispatch/dispatcher.ts";
 import { EngineTimeouts } from "./dispatch/engine-timeouts.ts";
 import { JOB_DESTINATION, JobDestination } from "./dispatch/job-destination.ts";
@@ -71,7 +72,7 @@ const DRAIN = 25_000;
 type TenantOptions = Pick<EngineOptions, "events" | "role" | "zoneData" | "webhooks">;
 
 /** What a user opens: it enqueues jobs, runs workers, and acts on due rows. */
-export class Engine extends JobCalls implements AsyncDisposable {
+export class Engine extends JobCalls implements CurfewApi {
   /** Stores, delivers and revokes timeouts (SEMANTICS 6). */
   readonly timeouts: EngineTimeouts;
   /** Settings, pauses and depths of queues. */
@@ -96,6 +97,7 @@ export class Engine extends JobCalls implements AsyncDisposable {
   readonly bulk: Bulk;
   /** Jobs that failed for good and were kept (SEMANTICS 4.5). */
   readonly deadLetters: DeadLetters;
+  /** Sagas of any type, without their definitions. */
   readonly sagaRecords: SagaRecords;
   /** Tenants: their limits and use, and the list of them (SEMANTICS 13). */
   readonly tenants: Tenants<Engine>;
@@ -182,7 +184,7 @@ export class Engine extends JobCalls implements AsyncDisposable {
     this.maintenance = new Maintenance(this.#context, { assertOpen, readyAll: () => this.#readyAll() });
     this.limits = new Limits(this.#context, assertOpen);
     this.#sagas = new Sagas(this.#context, notice);
-    this.sagaRecords = new SagaRecords(this.#context.store);
+    this.sagaRecords = new SagaRecords(this.#context.store, this.#sagas);
     this.bulk = new Bulk(this.#context);
     this.deadLetters = new DeadLetters(this.#context, this.bulk);
     this.#statistics = new Statistics(this.#context);

@@ -4,7 +4,7 @@ import { ROLES, type Role } from "../../src/server/roles.ts";
 import { isAudited, type Route } from "../../src/server/route.ts";
 import { ROUTES, STREAM_ROUTES } from "../../src/server/routes/all.ts";
 import { fakeSender } from "../engine/webhook-stage.ts";
-import { bodyOf, make as makeThings, pathOf, type Things } from "./route-matrix.ts";
+import { bodyOf, make as makeThings, pathOf, type Things, waits } from "./route-matrix.ts";
 import { openStage, type Stage } from "./stage.ts";
 
 /** Every route is called by every role, with ids that exist and bodies that are valid. */
@@ -40,12 +40,31 @@ const MISSED_ACTIONS = [
   "DELETE /ojs/v1/admin/workers/:id 409",
   "DELETE /ojs/v1/queues/:queue 409",
   "POST /ojs/v1/admin/jobs/:id/run 409",
+  "POST /ojs/v1/admin/sagas/:type/:id/compensate 404",
   "POST /ojs/v1/admin/timeouts/:id/requeue 404",
   "POST /ojs/v1/admin/timeouts/:id/reschedule 404",
   "POST /ojs/v1/admin/timeouts/:id/revoke 404",
+  "POST /ojs/v1/calls/jobs.activate 409",
+  "POST /ojs/v1/calls/jobs.reschedule 409",
+  "POST /ojs/v1/calls/jobs.runNow 409",
+  "POST /ojs/v1/calls/timeouts.extend 409",
+  "POST /ojs/v1/calls/timeouts.reschedule 404",
+  "POST /ojs/v1/calls/timeouts.revive 404",
+  "POST /ojs/v1/calls/timeouts.revoke 404",
   "POST /ojs/v1/jobs/:id/activate 409",
   "POST /ojs/v1/webhooks/deliveries/:id/redeliver 404",
   "POST /ojs/v1/webhooks/deliveries/:id/retry 404",
+];
+
+/** The line is not valid, nothing is there to revive, revoke or end, and no maintenance is on: nothing is written. */
+const NO_CHANGE = [
+  "/calls/jobs.import",
+  "/calls/timeouts.requeue",
+  "/calls/timeouts.revoke",
+  "/calls/sagas.revoke",
+  "/calls/sagas.end",
+  "/calls/sagas.compensate",
+  "/calls/maintenance.end",
 ];
 
 /** Everything that a forbidden call could have changed. */
@@ -103,13 +122,19 @@ describe("all routes × all roles, called for real", () => {
 
 describe("a call with the right", () => {
   const allowed = (role: Role, isRead: boolean) =>
-    routes.filter(({ right, method }) => ROLES[role].includes(right) && (method === "GET") === isRead);
+    routes.filter((route) => {
+      const { right, method } = route;
+      return (
+        ROLES[role].includes(right) && (method === "GET" || right === "read") === isRead && !waits(route)
+      );
+    });
   const send = (stage: Stage, route: Route, things: Things, role: Role) =>
     stage.call(route.method, `http://127.0.0.1${pathOf(route, things)}`, bodyOf(route, things), as(role));
 
-  it("reads", async () => {
+  it("reads, and a reading call changes nothing", async () => {
     await using stage = await openWithKeys();
     const things = await make(stage);
+    const before = await picture(stage);
     const missed = new Set<string>();
     for (const role of roles)
       for (const route of allowed(role, true)) {
@@ -118,6 +143,7 @@ describe("a call with the right", () => {
         if (status >= 300) missed.add(`${route.path} ${status}`);
       }
     expect([...missed].sort()).toEqual(MISSED_READS);
+    expect(await picture(stage)).toBe(before);
   });
 
   it("acts, and an operator's action is in the audit under the name of its key", async () => {
@@ -132,7 +158,7 @@ describe("a call with the right", () => {
         const name = `${role} ${route.method} ${route.path}`;
         expect([name, [401, 403, 500].includes(status)]).toEqual([name, false]);
         if (status >= 300) missed.add(`${route.method} ${route.path} ${status}`);
-        else if (isAudited(route)) {
+        else if (isAudited(route) && !NO_CHANGE.some((path) => route.path.endsWith(path))) {
           const { items } = (await stage.call("GET", "/admin/audit?limit=5", undefined, ADMIN)).body;
           expect([name, items[0]?.actor]).toEqual([name, role]);
           audited += 1;

@@ -59,7 +59,12 @@ describe("who may call what", () => {
   it("the read-only role can change nothing but its own session", () => {
     const changing = ROUTES.filter(
       ({ method, right, path }) =>
-        method !== "GET" && (right === "read" || right === "open") && path !== "/ojs/v1/session",
+        method !== "GET" &&
+        (right === "read" || right === "open") &&
+        path !== "/ojs/v1/session" &&
+        // They have arguments, so they are sent with POST though they read; see "a reading call changes nothing".
+        !path.startsWith("/ojs/v1/calls/") &&
+        path !== "/ojs/v1/admin/when",
     );
     expect(changing.map(({ method, path }) => `${method} ${path}`)).toEqual([]);
   });

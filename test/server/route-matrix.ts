@@ -1,4 +1,6 @@
+import type { CallName } from "../../src/ojs/calls.ts";
 import type { Route } from "../../src/server/route.ts";
+import { CALL_ARGS } from "./call-args.ts";
 import type { Stage } from "./stage.ts";
 
 /* Calls of every route, with ids that exist and bodies that are valid. */
@@ -106,5 +108,11 @@ const BODIES: readonly (readonly [RegExp, (things: Things) => object])[] = [
 
 export function bodyOf(route: Route, things: Things): object | undefined {
   if (!route.body) return undefined;
+  const [, call] = /\/calls\/(.+)$/.exec(route.path) ?? [];
+  if (call) return { args: CALL_ARGS[call as CallName](things) };
   return BODIES.find(([pattern]) => pattern.test(route.path))?.[1](things) ?? {};
 }
+
+/** They wait, and virtual time stands still here; one-interface.test.ts calls them. */
+const WAITING = ["jobs.result", "workflows.result", "sagas.reply", "journal.wait"];
+export const waits = ({ path }: Route) => WAITING.some((name) => path.endsWith(`/calls/${name}`));
