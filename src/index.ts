@@ -27,6 +27,7 @@ export {
   snooze,
   TimeoutError,
 } from "./core/job/reasons.ts";
+export type { RedactPath } from "./core/job/redaction.ts";
 export { constant, delays, exponential, linear, polynomial, type RetryOptions } from "./core/job/retry.ts";
 export type { UniqueOptions } from "./core/job/unique-key.ts";
 export type { WhyCode } from "./core/job/why/codes.ts";

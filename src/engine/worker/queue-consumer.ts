@@ -135,9 +135,7 @@ export class QueueConsumer {
     if (this.#averageRun === undefined || this.#averageRun > AHEAD) return 0;
     // The queue has a limit over all workers, and a prefetched job would take a slot of it from another worker.
     if (this.#queueLimit !== undefined) return 0;
-    const ahead = this.#host.parts.queues.isFair(this.queue)
-      ? Math.min(AHEAD, this.#averageClaim)
-      : AHEAD;
+    const ahead = this.#host.parts.queues.isFair(this.queue) ? Math.min(AHEAD, this.#averageClaim) : AHEAD;
     return Math.min(MOST_AHEAD, Math.floor((this.concurrency * ahead) / Math.max(this.#averageRun, 0.01)));
   }
 
