@@ -9,12 +9,13 @@ import type { KeyLimit, KeyUse } from "../core/limit/limit.ts";
 import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import type { NewTimeout, Owner, TimeoutId } from "../core/timeout/timeout.ts";
+import type { FairLine, Line, ShareRow } from "./lines.ts";
 import type { SearchIndex } from "./search.ts";
 import type { RecordKey } from "./stored-names.ts";
 import type { Revoked, TimeoutStore, Which } from "./timeouts.ts";
 
 export { limitRecordKey, pauseKey, queueMark, START_KIND, startKey, startsOf } from "./stored-names.ts";
-export type { HeldSlots, ScanFilter };
+export type { FairLine, HeldSlots, Line, ScanFilter, ShareRow };
 
 /**
  * The storage that an engine needs. A store claims, commits and lists. It contains no rule about jobs: it only
@@ -351,24 +352,6 @@ export interface LimitRow extends KeyUse {
   readonly waiting: number;
   /** When the oldest remembered start no longer counts. */
   readonly nextAt: Instant | null;
-}
-
-/** The line of a waiting job: the available jobs of a queue, or the jobs that wait for a limit. */
-export type Line = { readonly queue: string } | { readonly limitKey: string };
-
-/** The available jobs of one fair key and priority. */
-export interface FairLine {
-  readonly queue: string;
-  readonly fairKey: string;
-}
-
-/** What waits of one fair key in one priority. */
-export interface ShareRow {
-  readonly key: string;
-  /** The rank of its best job, which says its priority and when it became due. */
-  readonly rank: Rank;
-  /** Available jobs. The count stops at a bound. */
-  readonly waiting: number;
 }
 
 /** The most jobs that `slots` names as holders. */

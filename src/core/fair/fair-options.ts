@@ -91,7 +91,7 @@ export function checkFairKey(key: unknown, field: string): string {
 }
 
 /** The key that a fair queue gives a job whose enqueue and definition name none. A value that is no key counts as none. */
-export function keyByQueue(
+function keyByQueue(
   { by }: Pick<QueueFairness, "by">,
   { type, meta }: { readonly type: string; readonly meta: { readonly [key: string]: Json } | undefined },
 ): string {
@@ -99,6 +99,17 @@ export function keyByQueue(
   const value = by === "type" ? type : metaValue(meta, by.slice("meta.".length));
   if (typeof value === "number") return String(value);
   return typeof value === "string" ? value.slice(0, KEY_LIMIT) : NO_FAIR_KEY;
+}
+
+/** The most specific source that names a key. A fair queue gives each job one. */
+export function fairSource(
+  said: { readonly fairKey?: string; readonly meta?: { readonly [key: string]: Json } },
+  { type, fair }: { readonly type: string; readonly fair: FairKeySource | undefined },
+  queue: QueueFairness | undefined,
+): { readonly fair?: FairKeySource } {
+  if (said.fairKey !== undefined) return { fair: checkFairKey(said.fairKey, "options.fairKey") };
+  if (fair !== undefined) return { fair };
+  return queue ? { fair: keyByQueue(queue, { type, meta: said.meta }) } : {};
 }
 
 function metaValue(meta: { readonly [key: string]: Json } | undefined, name: string): Json | undefined {

@@ -1,14 +1,9 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
 import type { NewEvent } from "../event/new-event.ts";
-import {
-  checkFairKey,
-  type FairKeySource,
-  fairKeyFrom,
-  keyByQueue,
-  type QueueFairness,
-} from "../fair/fair-options.ts";
+import { type FairKeySource, fairKeyFrom, fairSource } from "../fair/fair-options.ts";
 import { UUID } from "../ids.ts";
-import { checkLimitKey, type KeyedLimit, type LimitOptions, parseLimit } from "../limit/limit.ts";
+import { type KeyedLimit, type LimitOptions, limitKeyFrom, parseLimit } from "../limit/limit.ts";
+import type { StoredQueue } from "../limit/queue-settings.ts";
 import { keysOf } from "../option-keys.ts";
 import type { Path } from "../redact.ts";
 import { type Json, toJsonText, validate } from "../schema.ts";
@@ -109,11 +104,6 @@ export interface NewJob {
   readonly records?: NewEvent;
 }
 
-/** What the settings of a queue say about jobs that are enqueued into it. */
-export interface QueueSource extends PolicySettings {
-  readonly fair?: QueueFairness;
-}
-
 /** What the engine adds to a call: the time, an id, the less specific sources, and the job that enqueues. */
 export interface EnqueueContext {
   readonly now: Instant;
@@ -122,7 +112,7 @@ export interface EnqueueContext {
   readonly nextId: () => JobId;
   /** Makes unique keys of any length short. It is passed in because core imports nothing from Node. */
   readonly hash: (text: string) => string;
-  readonly queueSettings?: (queue: string) => QueueSource | undefined;
+  readonly queueSettings?: (queue: string) => StoredQueue | undefined;
   readonly engineSettings?: PolicySettings | undefined;
   readonly parent?: { readonly id: JobId; readonly totalAt: Instant | null } | undefined;
   /** The tenant of the job, written as `meta.tenant_id`. */
@@ -309,21 +299,10 @@ function newTemplate<Input>(
     unique,
     hash: context.hash,
     ...(keyed && { key: keyed.key }),
-    ...fairKeyOf(said, definition, context.queueSettings?.(queue)?.fair),
+    ...fairSource(said, definition, context.queueSettings?.(queue)?.fair),
     // Its limit must not admit it before it is activated.
     ...(keyed && context.isPending && { needs: 1 }),
   };
-}
-
-/** The most specific source that names a key. A fair queue gives each job one. */
-function fairKeyOf(
-  { fairKey, meta }: EnqueueOptions,
-  { type, fair }: Pick<JobDefinition, "type" | "fair">,
-  queue: QueueFairness | undefined,
-): { readonly fair?: FairKeySource } {
-  if (fairKey !== undefined) return { fair: checkFairKey(fairKey, "options.fairKey") };
-  if (fair !== undefined) return { fair };
-  return queue ? { fair: keyByQueue(queue, { type, meta }) } : {};
 }
 
 function limitOf(defined: KeyedLimit | undefined, { limit }: EnqueueOptions): KeyedLimit | undefined {
@@ -487,12 +466,8 @@ export function stampAny(
   const input = isRead ? JSON.parse(payload) : given;
   const job = fair === undefined ? stamped : { ...stamped, fairKey: fairKeyFrom(fair, input) };
   if (key === undefined) return job;
-  const limitKey = typeof key === "string" ? key : keyFrom(key, input);
+  const limitKey = typeof key === "string" ? key : limitKeyFrom(key, input);
   return needs === undefined ? { ...job, limitKey } : { ...job, limitKey, needs };
-}
-
-function keyFrom(key: (payload: never) => string, payload: unknown): string {
-  return checkLimitKey(key(payload as never), "limit.key(payload)");
 }
 
 function recordedJob(template: JobTemplate, payload: string, nextId: () => JobId): NewJob {

@@ -1,6 +1,5 @@
 import { weightsOf } from "../../core/fair/fair-options.ts";
 import { type Turn, type Turns, turnAfter } from "../../core/fair/turns.ts";
-import type { QueueSource } from "../../core/job/envelope.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import type { QueueDepth, StoredQueue } from "../../core/limit/queue-settings.ts";
 import type { Instant } from "../../core/time.ts";
@@ -37,7 +36,7 @@ export class QueueSettings {
     return maintenanceIn(this.#maintenance, now) !== null || this.#all?.isClosed(now) === true;
   }
 
-  policyOf(queue: string): QueueSource | undefined {
+  policyOf(queue: string): StoredQueue | undefined {
     return this.#known.get(queue)?.body;
   }
 
