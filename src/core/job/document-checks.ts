@@ -179,6 +179,7 @@ const options = object({
   "awaited?": yes,
   "meta?": asObject,
   "wire?": asObject,
+  "redact?": list(list(text, 100), 100),
 });
 
 const cause = object({ type: text, "code?": text, message: text, "stack?": text });

@@ -3,6 +3,7 @@ import type { NewEvent } from "../event/new-event.ts";
 import { UUID } from "../ids.ts";
 import { checkLimitKey, type KeyedLimit, type LimitOptions, parseLimit } from "../limit/limit.ts";
 import { keysOf } from "../option-keys.ts";
+import type { Path } from "../redact.ts";
 import { type Json, toJsonText, validate } from "../schema.ts";
 import { checkInstant, type Duration, type Instant, type InstantInput } from "../time.ts";
 import type { Transaction } from "../transaction.ts";
@@ -25,6 +26,7 @@ import {
   type SettingsBySource,
   saysAnything,
 } from "./policy.ts";
+import { joinRedact, parseRedact, pathsWithin, type RedactPath } from "./redaction.ts";
 import {
   isWhileAlive,
   parseUnique,
@@ -52,6 +54,8 @@ export interface EnqueueOptions extends PolicyOptions {
   readonly limit?: LimitOptions | "none";
   /** Which jobs count as the same, instead of what the definition says; false for none. */
   readonly unique?: UniqueOptions | false;
+  /** What people must not see of this job, besides what its definition says. */
+  readonly redact?: readonly RedactPath[];
   /** Do not inherit the deadline of the job that enqueues this one (SEMANTICS 4.7). */
   readonly detach?: boolean;
   /**
@@ -128,6 +132,7 @@ export const ENQUEUE_KEYS = keysOf<EnqueueOptions>({
   meta: true,
   unique: true,
   detach: true,
+  redact: true,
   limit: true,
   timeouts: true,
   retry: true,
@@ -261,7 +266,13 @@ function newTemplate<Input>(
       // The sweep looks at a job behind a limit at once, in case the process that enqueues it dies before it admits it.
       keyed && state === "pending" && !context.isPending ? { ...wake, wakeAt: now } : wake,
     ),
-    options: withLimit(storedOptions(said, enqueueSettings, settings, budgets.stored, context), keyed),
+    options: withRest(
+      storedOptions(said, enqueueSettings, settings, budgets.stored, context),
+      keyed,
+      said.redact === undefined
+        ? definition.redact
+        : joinRedact(definition.redact, parseRedact(said.redact, "options.redact")),
+    ),
     sharedFields: context.sharedFieldsOf?.(
       state === "scheduled" ? "job.scheduled" : "job.enqueued",
       definition.type,
@@ -280,8 +291,13 @@ function limitOf(defined: KeyedLimit | undefined, { limit }: EnqueueOptions): Ke
   return limit === "none" ? undefined : parseLimit(limit, "options.limit");
 }
 
-function withLimit(options: JobOptions | null, keyed: KeyedLimit | undefined): JobOptions | null {
-  return keyed ? { ...options, limit: keyed.limit } : options;
+function withRest(
+  options: JobOptions | null,
+  keyed: KeyedLimit | undefined,
+  redact: readonly Path[],
+): JobOptions | null {
+  if (!keyed && redact.length === 0) return options;
+  return { ...options, ...(keyed && { limit: keyed.limit }), ...(redact.length > 0 && { redact }) };
 }
 
 /** Jobs with and without a period or states do not see each other, so one definition must not mix them. */
@@ -386,7 +402,13 @@ export function preparePayload<Input>(
   const value = payload === undefined ? null : payload;
   if (!definition.payload) return toJsonText(value, "payload", limit);
   // The worker sees null for a payload that was left out, so the schema must accept null.
-  const checked = validate(definition.payload, value, "payload", "invalid_payload");
+  const checked = validate(
+    definition.payload,
+    value,
+    "payload",
+    "invalid_payload",
+    pathsWithin(definition.redact, "payload"),
+  );
   if (checked instanceof Promise) return checked.then(() => toJsonText(value, "payload", limit));
   return toJsonText(value, "payload", limit);
 }

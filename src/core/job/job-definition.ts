@@ -1,9 +1,11 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
 import { type KeyedLimit, type LimitOptions, parseLimit } from "../limit/limit.ts";
 import { keysOf } from "../option-keys.ts";
+import type { Path } from "../redact.ts";
 import { type InputOf, isSchema, type Json, type OutputOf, type Schema } from "../schema.ts";
 import type { PolicySettings } from "./job.ts";
 import { type PolicyOptions, parseSettings } from "./policy.ts";
+import { joinRedact, markedPaths, parseRedact, type RedactPath } from "./redaction.ts";
 import { parseUnique, type UniqueOptions, type UniqueRule } from "./unique-key.ts";
 
 /** What producer and worker share: the name of a job, its typed payload and result, and its timeouts. */
@@ -17,6 +19,8 @@ export interface JobDefinition<Input = unknown, Payload = Input, Result = unknow
   /** The limit that its jobs run under. */
   readonly limit: KeyedLimit | undefined;
   readonly unique: UniqueRule | undefined;
+  /** What people must not see: the paths of `redact` and the marks of the schemas. */
+  readonly redact: readonly Path[];
   /** The types of the jobs whose results it gets as a step of a workflow; one text stands for any number of them. */
   readonly parents: string | readonly string[] | undefined;
   readonly [DEFINITION]: true;
@@ -65,6 +69,8 @@ export interface DefinitionOptions<
   readonly limit?: LimitOptions<string | ((payload: InputBy<P>) => string)>;
   /** Refuses a second job while the first one counts; see `UniqueOptions`. */
   readonly unique?: UniqueOptions;
+  /** What lists, dashboards, logs and errors must not show, such as `["payload.card.number"]`; see `RedactPath`. */
+  readonly redact?: readonly RedactPath[];
   /**
    * The definitions of the steps before it in its workflows, which type `parentResults` of its handler: a list, or one
    * definition if any number of steps of that type may come before it. A workflow with other steps is refused.
@@ -87,6 +93,7 @@ const KEYS = keysOf<DefinitionOptions<undefined, undefined>>({
   unique: true,
   parents: true,
   limit: true,
+  redact: true,
   timeouts: true,
   retry: true,
   retention: true,
@@ -122,9 +129,19 @@ export function defineJob<
     settings: parseSettings(options, ""),
     limit: options.limit === undefined ? undefined : parseLimit(options.limit, "limit"),
     unique: options.unique === undefined ? undefined : parseUnique(options.unique, "unique"),
+    redact: redactOf(options),
     parents: parentTypes(options.parents),
     [DEFINITION]: true as const,
   });
+}
+
+function redactOf({
+  redact,
+  payload,
+  result,
+}: Pick<DefinitionOptions<Schema | undefined, Schema | undefined>, "redact" | "payload" | "result">) {
+  const marked = [...markedPaths(payload, "payload", "payload"), ...markedPaths(result, "result", "result")];
+  return joinRedact(redact === undefined ? [] : parseRedact(redact, "redact"), marked);
 }
 
 function parentTypes(parents: Parents): JobDefinition["parents"] {

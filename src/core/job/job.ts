@@ -218,6 +218,8 @@ export interface JobOptions {
   /** A caller waits for the result, so it is kept for a minute even if retention is 0. */
   readonly awaited?: true;
   readonly meta?: { readonly [key: string]: Json };
+  /** What people must not see of its documents; workers get all of it. */
+  readonly redact?: readonly (readonly string[])[];
   /** Fields of a wire protocol that the core does not know and must return unchanged. */
   readonly wire?: { readonly [key: string]: Json };
   /** Its position in its workflow, while the workflow needs it. */

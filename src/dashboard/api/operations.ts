@@ -8,7 +8,6 @@ import type {
   Doctor,
   Events,
   Health,
-  History,
   Job,
   Limit,
   Maintenance,
@@ -21,6 +20,7 @@ import type {
   Workers,
   Workflow,
 } from "./wire.ts";
+import type { History } from "./wire-history.ts";
 
 /** What pages ask about everything but single jobs, and do to it. Lists are read a page at a time. */
 

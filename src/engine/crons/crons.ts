@@ -27,7 +27,9 @@ import {
 import type { JobId } from "../../core/job/job.ts";
 import { type AnyDefinition, assertDefinition, type JobDefinition } from "../../core/job/job-definition.ts";
 import { portableDefinition, portableOptions } from "../../core/job/portable.ts";
+import { parseRedact } from "../../core/job/redaction.ts";
 import { keysOf } from "../../core/option-keys.ts";
+import type { Path } from "../../core/redact.ts";
 import type { Json } from "../../core/schema.ts";
 import { formatDuration, type Instant, type InstantInput, parseInstant } from "../../core/time.ts";
 import { BATCH_LIMIT, type Effect } from "../../ports/store.ts";
@@ -42,7 +44,7 @@ import { announceRuns, CRONS, type CronHost, cronEvents, cronJob, cronWakeAt } f
 /** What the jobs of a cron override in their definition. */
 export type CronJobOptions = Pick<
   EnqueueOptions,
-  "queue" | "priority" | "meta" | "limit" | "timeouts" | "retry" | "retention"
+  "queue" | "priority" | "meta" | "limit" | "timeouts" | "retry" | "retention" | "redact"
 > & {
   /** Required if the definition has `unique`: `overlap` keeps the jobs of a cron apart. */
   readonly unique?: false;
@@ -74,6 +76,8 @@ export interface CronView {
   readonly type: string;
   readonly queue: string;
   readonly payload: Json;
+  /** What people must not see of its jobs. */
+  readonly redact: readonly Path[];
   /** What its jobs override in their definition. */
   readonly options: CronJobOptions;
   /** Fields of a wire protocol, stored as they were sent. */
@@ -107,6 +111,7 @@ const JOB_KEYS = keysOf<CronJobOptions>({
   retry: true,
   retention: true,
   unique: true,
+  redact: true,
 });
 const MOST_PREVIEWED = 1_000;
 
@@ -382,6 +387,7 @@ function viewOf(name: string, body: CronBody): CronView {
     type: job.definition.type,
     queue: job.options.queue ?? (job.definition.queue as string),
     payload: JSON.parse(job.payload) as Json,
+    redact: parseRedact([...(job.definition.redact ?? []), ...(job.options.redact ?? [])], "redact"),
     options: job.options as CronJobOptions,
     wire: job.wire ?? {},
     isPaused: pausedAt !== null,

@@ -4,6 +4,7 @@ import type { LifecycleEvent } from "../../core/job/decision.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
 import { isInternalQueue } from "../../core/job/internal-queue.ts";
 import type { JobDocuments, JobRow } from "../../core/job/job.ts";
+import { visibleText } from "../../core/job/redaction.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Unit } from "../../ports/store.ts";
@@ -93,7 +94,8 @@ export class EventRecorder {
     if (isInternalQueue(row.queue)) return deliveryEvents(row, events, at);
     const recorded: NewEvent[] = [];
     if (before) for (const event of before) recorded.push(this.#job(row, event, row.startedAt ?? at));
-    for (const event of events) recorded.push(this.#job(row, event, at, documents?.result));
+    for (const event of events)
+      recorded.push(this.#job(row, event, at, visibleResult(row, documents?.result)));
     return recorded;
   }
 
@@ -211,4 +213,9 @@ export class EventRecorder {
       }
     }
   }
+}
+
+/** Events are for people too. */
+function visibleResult({ options }: JobRow, result: string | null | undefined): string | null | undefined {
+  return options?.redact && result ? visibleText(result, options.redact, "result") : result;
 }

@@ -87,21 +87,23 @@ const enqueue = route({
     409: "The id is known, or another job has its unique key",
     422: "The retry policy cannot be kept",
   },
-  async run({ body }, context) {
-    const now = context.engine.now();
-    const job = prepare(body, now, context);
-    if (job.payload.length > LARGE_PAYLOAD) await turn();
-    const [made] = await context.service.enqueue([job], now);
-    const { row, duplicate: isKnown, existing, isRejected } = made as RemoteEnqueued;
-    if (isRejected) throw notUnique(row, existing);
-    if (existing !== undefined) return jobReply(200, row);
-    if (isKnown) throw duplicate(row.id);
-    return reply(201, `{"job":${jobText(row)}}`, {
-      Location: `/ojs/v1/jobs/${row.id}`,
-      ...pressureHeaders(row.queue, context),
-    });
-  },
+  run: ({ body }, context) => enqueueJob(body, context),
 });
+
+export async function enqueueJob(body: EnqueueBody, context: RouteContext): Promise<Reply> {
+  const now = context.engine.now();
+  const job = prepare(body, now, context);
+  if (job.payload.length > LARGE_PAYLOAD) await turn();
+  const [made] = await context.service.enqueue([job], now);
+  const { row, duplicate: isKnown, existing, isRejected } = made as RemoteEnqueued;
+  if (isRejected) throw notUnique(row, existing);
+  if (existing !== undefined) return jobReply(200, row);
+  if (isKnown) throw duplicate(row.id);
+  return reply(201, `{"job":${jobText(row)}}`, {
+    Location: `/ojs/v1/jobs/${row.id}`,
+    ...pressureHeaders(row.queue, context),
+  });
+}
 
 const enqueueBatch = route({
   method: "POST",

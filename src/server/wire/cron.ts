@@ -1,6 +1,8 @@
 import { z } from "zod";
 import type { CronMissed, CronOptions, CronOverlap } from "../../core/cron/cron.ts";
 import type { JobRow } from "../../core/job/job.ts";
+import { pathsWithin, redactTexts } from "../../core/job/redaction.ts";
+import { redactValue } from "../../core/redact.ts";
 import type { Instant } from "../../core/time.ts";
 import type { CronView, RemoteCronJob } from "../../engine/crons/crons.ts";
 import { readIsoDuration } from "../../ojs/wire-durations.ts";
@@ -139,10 +141,16 @@ function readFlat({ type, args, meta, queue, options }: CronBody): EnqueueBody {
 }
 
 export function cronFields(view: CronView) {
-  const { name, cron, zone, overlap, type, queue, payload, isPaused, nextAt, runs, wire } = view;
+  const { name, cron, zone, overlap, type, queue, isPaused, nextAt, runs, wire, redact } = view;
+  const payload = redactValue(view.payload, pathsWithin(redact, "payload"));
   const last = runs.find((run) => run.job !== undefined);
   const isSpread = (wire as { spread?: boolean }).spread === true;
-  const job = { type, args: isSpread ? payload : [payload], options: { queue } };
+  const job = {
+    type,
+    args: isSpread ? payload : [payload],
+    options: { queue },
+    ...(redact.length > 0 && { redacted: redactTexts(redact) }),
+  };
   return {
     id: name,
     name,

@@ -126,6 +126,16 @@ const optionFields = {
   tags: optional(z.array(z.string().max(255)).max(100)),
   unique: optional(uniqueSchema),
   rate_limit: optional(rateLimitSchema),
+  redact: optional(
+    z
+      .array(
+        z.union([z.string().min(1).max(500), z.array(z.union([z.string().min(1), z.int().min(0)])).max(20)]),
+      )
+      .max(50),
+  ).meta({
+    description:
+      'What people must not see of the job: paths such as "payload.card.number", "payload.items.*.token", "result", "checkpoint.key", "meta.token". Workers get everything.',
+  }),
 };
 
 /** The body was parsed as JSON, so every value is JSON. */
@@ -155,6 +165,9 @@ export const enqueueSchema = z
       description: "The running job that enqueues this one: what is left of its total is an upper bound.",
     }),
     meta: optional(metaObject),
+    curfew: optional(z.looseObject({})).meta({
+      description: "Options of curfew's own client in the words of its library, such as limit and unique.",
+    }),
     options: optional(
       optionsSchema.meta({ description: "The same fields may stand at the top level; these go first." }),
     ),

@@ -1,6 +1,9 @@
 import { z } from "zod";
+import { visibleText } from "../../core/job/redaction.ts";
+import type { Path } from "../../core/redact.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
+import { JOB_DESTINATION } from "../../engine/dispatch/job-destination.ts";
 import type { Timeout } from "../../engine/dispatch/timeout-view.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
 import { pagination } from "./admin-replies.ts";
@@ -13,7 +16,7 @@ const timeoutFieldSchemas = {
   due_at: instant,
   key: z.string().nullable(),
   saga: z
-    .looseObject({ type: z.string(), id: z.string(), kind: z.enum(["timeout", "message"]) })
+    .looseObject({ type: z.string(), id: z.string(), kind: z.enum(["timeout", "message", "undo"]) })
     .nullable()
     .meta({
       description: "The saga that it belongs to. A message is stored as a timeout that is due at once.",
@@ -45,16 +48,17 @@ function atText(at: Instant | null): string | null {
 /** The key kind of a saga's messages. */
 const MAIL = "mail";
 
-function sagaFields(saga: Timeout["saga"]) {
+function sagaFields({ saga, headers }: Timeout) {
   if (saga === null || (saga[0] !== "saga" && saga[0] !== MAIL) || !saga[1].startsWith("[")) return null;
   const [type, id] = JSON.parse(saga[1]) as [string, string];
-  return { type, id, kind: saga[0] === MAIL ? "message" : "timeout" };
+  const kind = saga[0] === MAIL ? "message" : "undo" in headers ? "undo" : "timeout";
+  return { type, id, kind };
 }
 
 /** A timeout in a list: without its payload and headers, which may be large. */
 export function timeoutFields(one: Timeout) {
-  const { message = null, timeout: name = message } = one.headers;
-  const saga = sagaFields(one.saga);
+  const { message = null, undo = message, timeout: name = undo } = one.headers;
+  const saga = sagaFields(one);
   return {
     id: one.id,
     destination: one.destination,
@@ -71,7 +75,21 @@ export function timeoutFields(one: Timeout) {
 }
 
 export function timeoutDetail(one: Timeout) {
-  return { ...timeoutFields(one), payload: one.payload, headers: headerFields(one.headers) };
+  return { ...timeoutFields(one), payload: visiblePayload(one), headers: headerFields(one.headers) };
+}
+
+/** A delayed job is stored whole. Its payload is a text in it. */
+export function visiblePayload({
+  destination,
+  payload,
+}: Pick<Timeout, "destination" | "payload">): Timeout["payload"] {
+  if (destination !== JOB_DESTINATION || typeof payload !== "object" || payload === null) return payload;
+  const job = payload as {
+    readonly payload?: unknown;
+    readonly options?: { readonly redact?: readonly Path[] };
+  };
+  if (typeof job.payload !== "string" || !job.options?.redact) return payload;
+  return { ...payload, payload: visibleText(job.payload, job.options.redact, "payload") };
 }
 
 function headerFields(headers: Timeout["headers"]): { readonly [name: string]: Json } {
