@@ -2,6 +2,7 @@ import { Query } from "mingo";
 import type {
   MongoClientLike,
   MongoCollection,
+  MongoCursor,
   MongoFilter,
 } from "../../src/stores/mongodb/mongodb-driver.ts";
 
@@ -22,10 +23,6 @@ export interface FakeData {
  * errors of the driver. Every call is one step, so it shows nothing about races.
  */
 export function fakeCollection(data: FakeData): MongoCollection {
-  const test = (filter: MongoFilter) => {
-    const query = new Query(filter as never);
-    return (document: Document) => query.test(document as never);
-  };
   const duplicate = (extra: object = {}) =>
     Object.assign(new Error("E11000 duplicate key"), { code: 11_000, ...extra });
   const breaks = (document: Document, other?: Document) =>
@@ -67,26 +64,7 @@ export function fakeCollection(data: FakeData): MongoCollection {
       else if (upsert) data.documents.push(structuredClone(document) as Document);
       return old ?? null;
     },
-    find(filter) {
-      let order: Readonly<Record<string, 1>> = {};
-      let most = Number.POSITIVE_INFINITY;
-      const cursor = {
-        sort: (wanted: Readonly<Record<string, 1>>) => {
-          order = wanted;
-          return cursor;
-        },
-        limit: (count: number) => {
-          most = count;
-          return cursor;
-        },
-        async toArray() {
-          const found = data.documents.filter(test(filter));
-          found.sort((a, b) => Object.keys(order).reduce((sum, name) => sum || compare(a[name], b[name]), 0));
-          return structuredClone(found.slice(0, most));
-        },
-      };
-      return cursor;
-    },
+    find: (filter) => cursorOn(data, test(filter)),
     async updateOne(filter, wanted) {
       const found = data.documents.find(test(filter));
       if (found) change(found, wanted as Record<string, Document>);
@@ -107,6 +85,33 @@ export function fakeCollection(data: FakeData): MongoCollection {
     countDocuments: async (filter) => data.documents.filter(test(filter)).length,
     writeConcern: undefined,
   };
+}
+
+/** Whether documents match a filter, as mingo reads it. */
+function test(filter: MongoFilter): (document: Document) => boolean {
+  const query = new Query(filter as never);
+  return (document) => query.test(document as never);
+}
+
+function cursorOn(data: FakeData, isWanted: (document: Document) => boolean): MongoCursor {
+  let order: Readonly<Record<string, 1>> = {};
+  let most = Number.POSITIVE_INFINITY;
+  const cursor = {
+    sort: (wanted: Readonly<Record<string, 1>>) => {
+      order = wanted;
+      return cursor;
+    },
+    limit: (count: number) => {
+      most = count;
+      return cursor;
+    },
+    async toArray() {
+      const found = data.documents.filter(isWanted);
+      found.sort((a, b) => Object.keys(order).reduce((sum, name) => sum || compare(a[name], b[name]), 0));
+      return structuredClone(found.slice(0, most));
+    },
+  };
+  return cursor;
 }
 
 /** As the server compares: texts by their UTF-8 bytes. */
