@@ -1,5 +1,5 @@
 import { createServer, type Socket } from "node:net";
-import { type Document, deserialize, serialize } from "bson";
+import { BSON, type Document } from "mongodb";
 import pg from "pg";
 
 /*
@@ -7,6 +7,7 @@ import pg from "pg";
  * (OP_MSG, and OP_QUERY for the first hello) and calls the extension's functions.
  */
 
+const { deserialize, serialize } = BSON;
 const OP_MSG = 2013;
 const OP_QUERY = 2004;
 const OP_REPLY = 1;

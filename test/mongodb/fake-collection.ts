@@ -22,7 +22,7 @@ export interface FakeData {
  * A collection in memory for the shape of what the store asks: filters by mingo, unique and partial indexes, and the
  * errors of the driver. Every call is one step, so it shows nothing about races.
  */
-export function fakeCollection(data: FakeData): MongoCollection {
+function fakeCollection(data: FakeData): MongoCollection {
   const duplicate = (extra: object = {}) =>
     Object.assign(new Error("E11000 duplicate key"), { code: 11_000, ...extra });
   const breaks = (document: Document, other?: Document) =>
