@@ -15,6 +15,7 @@ import {
   EventBus,
 } from "../engine/events/event-bus.ts";
 import { type ExtendOptions, parseExtension } from "../engine/operations/operate-job.ts";
+import { openSealing } from "../engine/runtime/aes-sealing.ts";
 import { EngineClock } from "../engine/runtime/engine-clock.ts";
 import { type CounterSnapshot, Counters } from "../engine/statistics/counters.ts";
 import { QueueWarnings } from "../engine/worker/warn-of-queues.ts";
@@ -22,8 +23,10 @@ import type { WorkOptions } from "../engine/worker/work-options.ts";
 import { jobPath, PATHS } from "../ojs/paths.ts";
 import { type JobSnapshot, object, readSnapshot } from "../ojs/read-job.ts";
 import { readWhy } from "../ojs/read-why.ts";
+import type { WireEnqueue } from "../ojs/wire-types.ts";
 import { checkId, enqueueFields, enqueueText } from "../ojs/write-enqueue.ts";
 import { type CheckedOptions, type ClientOptions, checkOptions } from "./client-options.ts";
+import { openedJson, openedSnapshot } from "./opened-job.ts";
 import { type HandleHost, RemoteJobHandle } from "./remote-job-handle.ts";
 import { RemoteWorker } from "./remote-worker.ts";
 import { type Reply, type Request, refusalOf, refused, Transport } from "./transport.ts";
@@ -53,7 +56,7 @@ export class Client implements AsyncDisposable {
   #closing: Promise<void> | undefined;
 
   constructor(options: CheckedOptions) {
-    const { system, logger, documentLimit } = options;
+    const { system, logger, documentLimit, encryption } = options;
     this.#transport = new Transport(options);
     this.#warnings = new QueueWarnings(system, logger, () => this.#workers);
     this.#clock = EngineClock.unread(system);
@@ -63,6 +66,7 @@ export class Client implements AsyncDisposable {
       system,
       logger,
       documentLimit,
+      ...(encryption && { sealing: openSealing(encryption, system, documentLimit) }),
       clock: this.#clock,
       bus: new EventBus(logger),
       counters: new Counters(),
@@ -71,6 +75,7 @@ export class Client implements AsyncDisposable {
     this.#host = {
       system,
       load: (id, wait) => this.#load(id, wait),
+      resultOf: ({ id, result }) => openedJson(this.#parts.sealing, result, id, "result"),
       cancel: (id) => this.cancel(id),
       extend: (id, limits) => this.extend(id, limits),
       why: (id) => this.why(id),
@@ -104,7 +109,7 @@ export class Client implements AsyncDisposable {
     const fields = enqueueFields(definition, options, parent?.id);
     const id = options?.id === undefined ? this.#nextId() : checkId(options.id);
     const text = await preparePayload(definition, payload, this.#parts.documentLimit);
-    const body = enqueueText(fields, id, text);
+    const body = enqueueText(this.#sealable(fields), id, this.#sealed(text, id));
     const reply = await this.#transport.ask({ method: "POST", path: PATHS.jobs, what: "enqueue", body });
     const isKnown = this.#isKnown(reply, "enqueue");
     // Another call came at the same time, and its job stands for this one too.
@@ -132,7 +137,10 @@ export class Client implements AsyncDisposable {
     }
     const jobs = texts.map((text) => ({ id: this.#nextId(), text }));
     const ids: JobId[] = [];
-    for (const batch of batchesOf(jobs.map(({ id, text }) => enqueueText(fields, id, text)))) {
+    const sealable = this.#sealable(fields);
+    for (const batch of batchesOf(
+      jobs.map(({ id, text }) => enqueueText(sealable, id, this.#sealed(text, id))),
+    )) {
       const body = `{"jobs":[${batch.join(",")}]}`;
       const reply = await this.#transport.ask({
         method: "POST",
@@ -150,6 +158,19 @@ export class Client implements AsyncDisposable {
       const stored = ids[index] ?? id;
       return new RemoteJobHandle<Result>(this.#host, stored, stored !== id);
     });
+  }
+
+  #sealed(text: string, id: JobId): string {
+    return this.#parts.sealing?.seal(text, id, "payload") ?? text;
+  }
+
+  /** The server cannot see what is in an encrypted payload, so it cannot compare it. */
+  #sealable(fields: WireEnqueue): WireEnqueue {
+    const { unique } = fields;
+    const isByPayload = unique?.args_paths !== undefined || unique?.keys.includes("args");
+    if (!this.#parts.sealing || !isByPayload) return fields;
+    const fix = "the server cannot compare encrypted payloads: use unique.key, or enqueue with openEngine";
+    throw refuse("not_over_http", "options.unique.payload", "encrypted", fix);
   }
 
   /** Whether the id is known. Throws for every other refusal. */
@@ -218,7 +239,9 @@ export class Client implements AsyncDisposable {
 
   #snapshot({ what }: Request, reply: Reply): JobSnapshot {
     if (reply.status >= 300) throw refused(what, reply);
-    return readSnapshot(object(reply.body, "reply").job);
+    const job = readSnapshot(object(reply.body, "reply").job);
+    const { sealing } = this.#parts;
+    return sealing ? openedSnapshot(sealing, job) : job;
   }
 
   /** Starts a worker in this process. It fetches jobs from the server. */

@@ -15,6 +15,8 @@ export interface HandleHost {
   readonly system: System;
   /** `wait`: how long the server may wait for the job's end before it replies. */
   load(id: JobId, wait?: number): Promise<JobSnapshot | null>;
+  /** The result of an ended job, decrypted. Throws if it cannot be. */
+  resultOf(job: JobSnapshot): unknown;
   cancel(id: JobId): Promise<JobSnapshot>;
   extend(id: JobId, options: ExtendOptions): Promise<JobSnapshot>;
   why(id: JobId): Promise<Why>;
@@ -77,8 +79,13 @@ export class RemoteJobHandle<Result = unknown> {
                 `result: job ${this.id} not found; it never existed, or it ended and its retention is over`,
               ),
             );
-          else if (job.state === "completed") resolve(job.result as Result);
-          else reject(new JobFailedError(job));
+          else if (job.state === "completed") {
+            try {
+              resolve(this.#host.resultOf(job) as Result);
+            } catch (error) {
+              reject(error);
+            }
+          } else reject(new JobFailedError(job));
         },
         reject,
       );

@@ -204,6 +204,7 @@ export class Enqueuer {
       anchor: clock.anchor(),
       nextId,
       hash: sha256,
+      sealing: this.#context.sealing,
       queueSettings: (queue) => queues.policyOf(queue),
       engineSettings: settings,
       documentLimit,
