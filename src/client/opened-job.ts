@@ -1,27 +1,32 @@
-import type { JobId } from "../core/job/job.ts";
+import type { Job } from "../core/job/job-view.ts";
 import { isSealed, opened, type SealedField, type Sealing } from "../core/job/sealed.ts";
 import type { Json } from "../core/schema.ts";
-import type { JobSnapshot } from "../ojs/read-job.ts";
 
 /** A document of a reply, decrypted if it is encrypted. Throws if it cannot be opened. */
-export function openedJson(
+export function openedJson<Value>(
   sealing: Sealing | undefined,
-  value: unknown,
-  id: JobId,
+  value: Value,
+  id: string,
   field: SealedField,
-): unknown {
+): Value {
   const text = typeof value === "object" && value !== null ? JSON.stringify(value) : null;
-  return isSealed(text) ? (JSON.parse(opened(sealing, text, { id }, field)) as Json) : value;
+  return isSealed(text) ? (JSON.parse(opened(sealing, text, { id }, field)) as Json as Value) : value;
 }
 
 /** A job with its documents decrypted. What cannot be opened stays as it is. */
-export function openedSnapshot(sealing: Sealing, job: JobSnapshot): JobSnapshot {
-  const open = (value: unknown, field: SealedField) => {
+export function openedJob<Result>(sealing: Sealing | undefined, job: Job<Result>): Job<Result> {
+  if (!sealing) return job;
+  const open = <Value>(value: Value, field: SealedField): Value => {
     try {
       return openedJson(sealing, value, job.id, field);
     } catch {
       return value;
     }
   };
-  return { ...job, payload: open(job.payload, "payload"), result: open(job.result, "result") } as JobSnapshot;
+  const { payload, result, checkpoint } = job;
+  return Object.assign(Object.create(Object.getPrototypeOf(job)), job, {
+    payload: open(payload, "payload"),
+    result: open(result, "result"),
+    checkpoint: open(checkpoint, "checkpoint"),
+  });
 }

@@ -69,6 +69,7 @@ export const EXAMPLES: Readonly<Record<string, object>> = {
 export const TAGS: Readonly<Record<string, string>> = {
   system: "Health, readiness, metrics and the description of the server",
   session: "Sessions of browsers",
+  calls: "Methods of the library under their own names, for curfew's own client",
   jobs: "Enqueue jobs, look at them, wait for them and end them",
   workers: "Fetch jobs, report on them and stay alive",
   progress: "Progress, checkpoints and logs of running jobs",

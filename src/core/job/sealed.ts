@@ -91,3 +91,12 @@ export function openedRow<Row extends JobRow>(sealing: Sealing | undefined, row:
     }),
   };
 }
+
+/** Results of many jobs, with each that is sealed opened: the result of a workflow. */
+export function openedDeep(sealing: Sealing | undefined, value: Json): Json {
+  if (!sealing || typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map((one) => openedDeep(sealing, one));
+  const text = JSON.stringify(value);
+  if (isSealed(text)) return JSON.parse(sealing.open(text, "result")) as Json;
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, openedDeep(sealing, one)]));
+}

@@ -85,13 +85,6 @@ export class JobHandle<Result = unknown> {
     return this.#view(await this.#rows().prioritise(this.id, priority, by));
   }
 
-  /** A promise, because a result that cannot be decrypted rejects. */
-  async #resultOf(row: JobRow): Promise<Result> {
-    const { result } = row;
-    if (result === null) return undefined as Result;
-    return JSON.parse(opened(this.#context.sealing, result, row, "result")) as Result;
-  }
-
   #view<Result>(row: JobRow): Job<Result> {
     return jobView<Result>(openedRow(this.#context.sealing, row));
   }
@@ -175,6 +168,15 @@ export class JobHandle<Result = unknown> {
    * if the job is not in the store, and with `result_timeout` after `within`; the job itself goes on.
    */
   async result(options: { readonly within?: Duration; readonly signal?: AbortSignal } = {}): Promise<Result> {
+    const text = await this.storedResult(options);
+    if (text === null) return undefined as Result;
+    return JSON.parse(opened(this.#context.sealing, text, this, "result")) as Result;
+  }
+
+  /** The JSON text of the result as the store has it, encrypted or not; null for none. For servers, which have no keys. */
+  async storedResult(
+    options: { readonly within?: Duration; readonly signal?: AbortSignal } = {},
+  ): Promise<string | null> {
     refuseUnknownKeys(options, "result", ["within", "signal"]);
     const within = options.within === undefined ? undefined : parseDuration(options.within, "result.within");
     return new Promise((resolve, reject) => {
@@ -196,7 +198,7 @@ export class JobHandle<Result = unknown> {
               `result: job ${this.id} is not in the store: it ended and its retention is over ("0s" deletes it at once), or the id is wrong; set a longer retention, or call result() before it ends`,
             ),
           );
-        else if (row.state === "completed") resolve(this.#resultOf(row));
+        else if (row.state === "completed") resolve(row.result);
         else reject(new JobFailedError(row));
       });
       const giveUp = (error: unknown) => {

@@ -15,6 +15,8 @@ import type { WorkflowCleanup } from "./workflow-cleanup.ts";
 import { WorkflowFailedError } from "./workflow-failed-error.ts";
 import { loadPlan, RESULTS, WORKFLOWS } from "./workflow-records.ts";
 import { summaryOf, type WorkflowSummary, type WorkflowView } from "./workflow-view.ts";
+import { openedDeep, openedRow } from "../../core/job/sealed.ts";
+import type { Json } from "../../core/schema.ts";
 
 const POLL = 1_000;
 
@@ -50,7 +52,9 @@ export class WorkflowHandle<Result = unknown> {
 
   /** The jobs of its steps in the order in which they were written; null for a job that is not in the store. */
   async steps(page: StepsPage = {}): Promise<(Job | null)[]> {
-    return (await stepRows(this.#context.store, this.id, page)).map((row) => row && jobView(row));
+    return (await stepRows(this.#context.store, this.id, page)).map(
+      (row) => row && jobView(openedRow(this.#context.sealing, row)),
+    );
   }
 
   /** Cancels its running steps and its waiting ones. Refused if it has ended. */
@@ -112,7 +116,8 @@ export class WorkflowHandle<Result = unknown> {
     for (;;) {
       options.signal?.throwIfAborted();
       const record = await this.#load("result");
-      if (record.state !== "running") return this.#resultOf(record);
+      if (record.state !== "running")
+        return openedDeep(this.#context.sealing, (await this.#resultOf(record)) as Json) as Result;
       if (this.#context.waiters.isClosed)
         throw new CurfewError(
           "closed",

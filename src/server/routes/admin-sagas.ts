@@ -59,7 +59,7 @@ const compensate = route({
   async run({ params, identity }, { engine }) {
     const { type = "", id = "" } = params;
     const known = isName(type) && isName(id);
-    const answer = known ? await engine.sagaRecords.compensate(type, id, byKey(identity)) : null;
+    const answer = known ? await engine.sagaRecords.handle(type, id).compensate(byKey(identity)) : null;
     if (answer === null) throw notFound("saga", `${type} ${id}`);
     return json(200, { type, id, answer });
   },
