@@ -30,6 +30,8 @@ interface Things {
   readonly webhook: string;
 }
 
+const CALENDAR = { zone: "Europe/Berlin", week: { mon: "09:00-17:00" } };
+
 /** `worker` fetches the running job: only the key that fetched a job may report on it. */
 async function make(stage: Stage, worker: Role = "admin"): Promise<Things> {
   const own = ROLES[worker].includes("work") ? worker : "admin";
@@ -55,6 +57,7 @@ async function make(stage: Stage, worker: Role = "admin"): Promise<Things> {
   const steps = [{ type: "a.b", args: [] }];
   const workflow = (await send("POST", "/workflows", { type: "chain", steps, options: { queue: "wf" } })).id;
   await send("PUT", "/rate-limits/k/override", { concurrency: 3 });
+  await send("PUT", "/admin/calendars/c", CALENDAR);
   const hook = { url: "https://example.com/hook", events: ["job.failed"] };
   const webhook = (await send("POST", "/webhooks/subscriptions", hook)).id;
   return { waiting, running, dead, workflow, webhook };
@@ -80,6 +83,9 @@ function pathOf({ path, right }: Route, { waiting, running, dead, workflow, webh
 }
 
 const BODIES: readonly (readonly [RegExp, (things: Things) => object])[] = [
+  [/calendars\/:name$/, () => CALENDAR],
+  [/admin\/when$/, () => ({ when: { calendar: "c", working_days: 2 } })],
+  [/\/copy$/, () => ({ type: "a.b", args: [] })],
   [/\/bulk\//, ({ waiting }) => ({ job_ids: [waiting], confirm: true })],
   [/\/dead-letter(\/retry)?$/, () => ({ filter: {}, confirm: true })],
   [/\/jobs\/batch$/, () => ({ jobs: [{ type: "a.b", args: [] }] })],
