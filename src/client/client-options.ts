@@ -2,13 +2,13 @@ import { CurfewError, refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { keysOf } from "../core/option-keys.ts";
 import { DOCUMENT_LIMIT } from "../core/schema.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
+import type { EncryptionOptions } from "../engine/runtime/aes-sealing.ts";
 import { consoleLogger } from "../engine/runtime/console-logger.ts";
 import { realSystem } from "../engine/runtime/real-system.ts";
 import { BASE } from "../ojs/paths.ts";
 import { guardedLogger, type Logger } from "../ports/log.ts";
 import type { System } from "../ports/system.ts";
 import type { Fetch, ServerWarning } from "./transport.ts";
-import type { EncryptionOptions } from "../engine/runtime/aes-sealing.ts";
 
 export interface ClientOptions {
   /** The address of the server, such as `"https://jobs.example.com"`, with the path where it is mounted. */

@@ -39,8 +39,8 @@ import type { ImportedLine, ImportOptions } from "../engine/operations/import-jo
 import type { JobQuery } from "../engine/operations/job-query.ts";
 import type { ExtendOptions, RetryByHandOptions } from "../engine/operations/operate-job.ts";
 import { type JobRequestOptions, requestJob } from "../engine/operations/request-job.ts";
-import { type CloseOnSignalsOptions, closeOnSignals } from "../engine/runtime/close-on-signals.ts";
 import { openSealing } from "../engine/runtime/aes-sealing.ts";
+import { type CloseOnSignalsOptions, closeOnSignals } from "../engine/runtime/close-on-signals.ts";
 import { EngineClock } from "../engine/runtime/engine-clock.ts";
 import type { SagaView } from "../engine/sagas/saga-handle.ts";
 import type { MessageOptions } from "../engine/sagas/sagas.ts";
@@ -116,7 +116,14 @@ export class Client implements CurfewApi {
     this.#clock = EngineClock.unread(system);
     // The machine's clock is good enough for ids.
     const nextId = createIdSource(() => system.wall(), system.fill);
-    this.#caller = new Caller({ system, transport: this.#transport, timeout, documentLimit, nextId, sealing });
+    this.#caller = new Caller({
+      system,
+      transport: this.#transport,
+      timeout,
+      documentLimit,
+      nextId,
+      sealing,
+    });
     this.#enqueuer = new RemoteEnqueuer(this.#caller, this.#transport);
     this.#parts = {
       system,

@@ -10,7 +10,7 @@ const pay = defineJob({
   retry: { attempts: 2, backoff: { kind: "constant", first: 100, max: 100, jitter: false } as never },
 });
 
-it("clients and remote workers encrypt and decrypt, and the server never sees it (11)", async () => {
+it("clients and remote workers encrypt and decrypt, and the server never sees it (13)", async () => {
   const encryption = { keys: { k1: new Uint8Array(32).fill(7) }, current: "k1" };
   const { client, engine, wire, work, advance, load } = await openClientStage({}, { encryption });
   const seen: unknown[] = [];
@@ -36,7 +36,9 @@ it("clients and remote workers encrypt and decrypt, and the server never sees it
   expect(JSON.stringify(wire.calls)).not.toContain(SECRET);
   // An engine without the key shows what is stored, and says which key it lacks.
   expect((await engine.job(job.id).load())?.payload).toMatchObject({ "$curfew.sealed": "k1" });
-  await expect(engine.job(job.id, pay).result({ within: "1s" })).rejects.toMatchObject({ code: "key_missing" });
+  await expect(engine.job(job.id, pay).result({ within: "1s" })).rejects.toMatchObject({
+    code: "key_missing",
+  });
   const unique = { payload: ["iban"], debounce: { quiet: "1s" } } as const;
   await expect(client.enqueue(pay, { iban: SECRET }, { unique })).rejects.toThrow("options.unique.payload");
 });

@@ -59,7 +59,8 @@ const BEDS: Record<string, () => Promise<Bed>> = {
         "select format('%I.%I', schemaname, tablename) as name from pg_tables where schemaname not in ('pg_catalog', 'information_schema')",
       );
       let all = "";
-      for (const { name } of rows) all += JSON.stringify((await client.query(`select t::text from ${name} t`)).rows);
+      for (const { name } of rows)
+        all += JSON.stringify((await client.query(`select t::text from ${name} t`)).rows);
       await client.end();
       return all;
     };
@@ -73,7 +74,7 @@ async function openWith(url: string, encryption?: EncryptionOptions) {
   return engine;
 }
 
-describe.each(Object.entries(BEDS))("11 encryption at rest, %s", (_name, open) => {
+describe.each(Object.entries(BEDS))("13 encryption at rest, %s", (_name, open) => {
   it("nothing of payload, result, checkpoint and progress is in the database, and handlers get it all", async () => {
     const { url, dump } = await open();
     const engine = await openWith(url, { keys: { k1: key() }, current: "k1" });
@@ -132,11 +133,13 @@ describe.each(Object.entries(BEDS))("11 encryption at rest, %s", (_name, open) =
     await both.job(job.id).runNow();
     expect(await both.job(job.id, charge).result({ within: "20s" })).toEqual({ pan: SECRET });
     expect((await blind.job(job.id).load())?.result).toEqual({ pan: SECRET });
-    await expect(first.job(job.id, charge).result({ within: "20s" })).rejects.toMatchObject({ code: "key_missing" });
+    await expect(first.job(job.id, charge).result({ within: "20s" })).rejects.toMatchObject({
+      code: "key_missing",
+    });
   });
 });
 
-describe("11 what is bound to a document", () => {
+describe("13 what is bound to a document", () => {
   it("a payload that somebody moved to another job, or changed, does not open", async () => {
     const { url } = await (BEDS.SQLite as () => Promise<Bed>)();
     const engine = await openWith(url, { keys: { k: key() }, current: "k" });
@@ -148,23 +151,32 @@ describe("11 what is bound to a document", () => {
     ];
     const database = new DatabaseSync(url.slice("sqlite:".length));
     const table = database
-      .prepare("select name from sqlite_master where type = 'table' and sql like '%payload%' and sql like '%queue%'")
+      .prepare(
+        "select name from sqlite_master where type = 'table' and sql like '%payload%' and sql like '%queue%'",
+      )
       .get() as { name: string };
     const payloadOf = (id: string) =>
-      (database.prepare(`select payload from ${table.name} where id = ?`).get(id) as { payload: string }).payload;
+      (database.prepare(`select payload from ${table.name} where id = ?`).get(id) as { payload: string })
+        .payload;
     const write = (id: string, payload: string) =>
       database.prepare(`update ${table.name} set payload = ? where id = ?`).run(payload, id);
     // The whole document of another job; its text under this job's id; and one changed byte.
     const [ofA, ofB, ofC] = [a, b, c].map(({ id }) => payloadOf(id)) as [string, string, string];
     write(a.id, ofB);
     write(b.id, ofA.replace(a.id, b.id));
-    write(c.id, ofC.replace(/"data":"(.)/, (_all, first) => `"data":"${first === "A" ? "B" : "A"}`));
+    write(
+      c.id,
+      ofC.replace(/"data":"(.)/, (_all, first) => `"data":"${first === "A" ? "B" : "A"}`),
+    );
     database.close();
     let entered = 0;
     engine.work({ processors: [processor(charge, ({ payload }) => (entered++, payload))] });
     for (const { id } of [a, b, c]) {
       await engine.job(id).runNow();
-      const error = await engine.job(id, charge).result({ within: "20s" }).catch((thrown) => thrown);
+      const error = await engine
+        .job(id, charge)
+        .result({ within: "20s" })
+        .catch((thrown) => thrown);
       expect(error.message).toMatch(/somebody moved it|does not open/);
       expect(error.message).not.toContain("pan");
     }
@@ -195,7 +207,9 @@ describe("11 what is bound to a document", () => {
         processor(second, ({ parentResults }) => parentResults as never),
       ],
     });
-    const flow = await engine.workflows.start(chain([step(charge, { pan: SECRET }), step(second, { pan: SECRET })]));
+    const flow = await engine.workflows.start(
+      chain([step(charge, { pan: SECRET }), step(second, { pan: SECRET })]),
+    );
     await flow.result({ within: "20s" });
     const steps = await flow.steps();
     expect(steps.at(-1)?.type).toBe("second");
@@ -216,9 +230,11 @@ describe("11 what is bound to a document", () => {
       [{ keys: { a: key() }, current: "a", iv: 1 }, "iv"],
     ];
     for (const [encryption, field] of wrong) {
-      const error = await openEngine({ store: "memory:", logger: silentLogger, encryption: encryption as never }).catch(
-        (thrown) => thrown,
-      );
+      const error = await openEngine({
+        store: "memory:",
+        logger: silentLogger,
+        encryption: encryption as never,
+      }).catch((thrown) => thrown);
       expect(error.message).toContain(field);
       expect(error.message).not.toContain(bytes.toString("base64"));
       expect(error.message).not.toContain("not-a-key");

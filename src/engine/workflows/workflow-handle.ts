@@ -2,6 +2,8 @@ import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { CurfewError, checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { type Job, jobView } from "../../core/job/job-view.ts";
+import { openedDeep, openedRow } from "../../core/job/sealed.ts";
+import type { Json } from "../../core/schema.ts";
 import { type Duration, formatDuration, type Instant, parseDuration } from "../../core/time.ts";
 import { stepsOf } from "../../core/workflow/plan.ts";
 import type { WorkflowRecord } from "../../core/workflow/workflow-record.ts";
@@ -15,8 +17,6 @@ import type { WorkflowCleanup } from "./workflow-cleanup.ts";
 import { WorkflowFailedError } from "./workflow-failed-error.ts";
 import { loadPlan, RESULTS, WORKFLOWS } from "./workflow-records.ts";
 import { summaryOf, type WorkflowSummary, type WorkflowView } from "./workflow-view.ts";
-import { openedDeep, openedRow } from "../../core/job/sealed.ts";
-import type { Json } from "../../core/schema.ts";
 
 const POLL = 1_000;
 

@@ -5,6 +5,7 @@ import type { JobRow } from "../../core/job/job.ts";
 import { type Job, jobView } from "../../core/job/job-view.ts";
 import { pathsWithin, visibleRow } from "../../core/job/redaction.ts";
 import { redactValue } from "../../core/redact.ts";
+import type { Json } from "../../core/schema.ts";
 import type { DeadLetterQuery } from "../../engine/operations/dead-letters.ts";
 import type { ExportPageOptions } from "../../engine/operations/export-jobs.ts";
 import type { PageOptions, RowPage } from "../../engine/operations/find-jobs.ts";
@@ -29,7 +30,6 @@ import {
   options,
   wait,
 } from "./call.ts";
-import type { Json } from "../../core/schema.ts";
 
 const page = options<PageOptions>().optional();
 
