@@ -170,7 +170,11 @@ describe("13 what is bound to a document", () => {
     );
     database.close();
     let entered = 0;
-    engine.work({ processors: [processor(charge, ({ payload }) => (entered++, payload))] });
+    const handler = ({ payload }: { readonly payload: { pan: string } }) => {
+      entered += 1;
+      return payload;
+    };
+    engine.work({ processors: [processor(charge, handler)] });
     for (const { id } of [a, b, c]) {
       await engine.job(id).runNow();
       const error = await engine
@@ -216,6 +220,23 @@ describe("13 what is bound to a document", () => {
     const last = await engine.job(steps.at(-1)?.id as string).load();
     expect(last?.result).toEqual([{ pan: SECRET }]);
     expect(await dump()).not.toContain(SECRET);
+  });
+
+  it("a document that is too large when it is encrypted is refused, and fails its attempt", async () => {
+    const { url } = await (BEDS.SQLite as () => Promise<Bed>)();
+    const engine = await openEngine({
+      store: url,
+      logger: silentLogger,
+      documentLimit: 1_000,
+      encryption: { keys: { k: key() }, current: "k" },
+    });
+    closers.push(() => engine.close({ drain: "0s" }));
+    const large = { pan: "x".repeat(900) };
+    await expect(engine.enqueue(charge, large)).rejects.toThrow("payload");
+    engine.work({ processors: [processor(charge, () => large)] });
+    const job = await engine.enqueue(charge, { pan: "small" });
+    const error = await job.result({ within: "20s" }).catch((thrown) => thrown);
+    expect(error.message).toContain("characters when it is encrypted");
   });
 
   it("refuses keys that are none, and shows none of their bytes", async () => {

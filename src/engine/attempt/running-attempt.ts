@@ -243,11 +243,13 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
     try {
       const event = verdictOfReturn(value, this.processor.definition, this.parts, this.#isTimedOut);
       if (event instanceof Promise)
-        event.then(
-          (later) => this.#isOver || this.#settle(later),
-          (error) => this.#isOver || this.#fail(error),
-        );
-      else this.#settle(event);
+        event
+          .then((later) => this.#withSealedResult(later))
+          .then(
+            (later) => this.#isOver || this.#settle(later),
+            (error) => this.#isOver || this.#fail(error),
+          );
+      else this.#settle(this.#withSealedResult(event));
     } catch (error) {
       this.#fail(error);
     }
@@ -282,7 +284,7 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
   /** Gives the one verdict. Nothing that the handler does later changes it. */
   #settle(verdict: Verdict): void {
     try {
-      if (!this.#isLost) this.submit(this.#withSealedResult(verdict));
+      if (!this.#isLost) this.submit(verdict);
     } catch (error) {
       this.parts.logger.error(
         { job: this.row.id, verdict: verdict.type, error },
@@ -457,15 +459,12 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
   checkpoint(state: Json): Promise<void> {
     const { refusal } = this;
     if (refusal) this.#ignored();
-    const durable = refusal ? Promise.reject(refusal) : this.#saveCheckpoint(state);
+    const save = async () => this.notes.checkpoint(this.#sealed(state, "checkpoint"));
+    const durable = refusal ? Promise.reject(refusal) : save();
     // A handler may ignore this promise. Its rejection must not crash the process.
     durable.catch(() => {});
     this.beat();
     return durable;
-  }
-
-  async #saveCheckpoint(state: Json): Promise<void> {
-    await this.notes.checkpoint(this.#sealed(state, "checkpoint"));
   }
 
   log(message: string, fields: { readonly [key: string]: Json } | undefined): void {
