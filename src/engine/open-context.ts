@@ -51,6 +51,7 @@ export async function openSharedContext(options: EngineOptions): Promise<SharedC
     queues,
     calendars,
     settings,
+    tenant: null,
     counters: new Counters(),
     waiters: new Waiters(),
     committer: new Committer(commit),

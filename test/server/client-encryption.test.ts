@@ -10,7 +10,7 @@ const pay = defineJob({
   retry: { attempts: 2, backoff: { kind: "constant", first: 100, max: 100, jitter: false } as never },
 });
 
-it("clients and remote workers encrypt and decrypt, and the server never sees it (13)", async () => {
+it("clients and remote workers encrypt and decrypt, and the server never sees it (14)", async () => {
   const encryption = { keys: { k1: new Uint8Array(32).fill(7) }, current: "k1" };
   const { client, engine, wire, work, advance, load } = await openClientStage({}, { encryption });
   const seen: unknown[] = [];

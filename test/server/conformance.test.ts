@@ -38,6 +38,7 @@ const SUITES = [
   "ext-dead-letter",
   "ext-backpressure",
   "ext-rate-limiting",
+  "ext-multi-tenancy",
   "ext-webhooks",
   "level-4-advanced",
 ];

@@ -74,7 +74,7 @@ async function openWith(url: string, encryption?: EncryptionOptions) {
   return engine;
 }
 
-describe.each(Object.entries(BEDS))("13 encryption at rest, %s", (_name, open) => {
+describe.each(Object.entries(BEDS))("14 encryption at rest, %s", (_name, open) => {
   it("nothing of payload, result, checkpoint and progress is in the database, and handlers get it all", async () => {
     const { url, dump } = await open();
     const engine = await openWith(url, { keys: { k1: key() }, current: "k1" });
@@ -139,7 +139,7 @@ describe.each(Object.entries(BEDS))("13 encryption at rest, %s", (_name, open) =
   });
 });
 
-describe("13 what is bound to a document", () => {
+describe("14 what is bound to a document", () => {
   it("a payload that somebody moved to another job, or changed, does not open", async () => {
     const { url } = await (BEDS.SQLite as () => Promise<Bed>)();
     const engine = await openWith(url, { keys: { k: key() }, current: "k" });

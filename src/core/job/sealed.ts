@@ -2,7 +2,7 @@ import { CurfewError } from "../errors.ts";
 import type { Json } from "../schema.ts";
 import type { JobId, JobRow } from "./job.ts";
 
-/** The documents of a job that are encrypted (SEMANTICS 13). */
+/** The documents of a job that are encrypted (SEMANTICS 14). */
 export type SealedField = "payload" | "result" | "checkpoint" | "progress";
 
 /** Encrypts documents and opens them. Injected, because core imports nothing from Node. */

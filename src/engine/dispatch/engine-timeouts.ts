@@ -140,6 +140,7 @@ export class EngineTimeouts extends Timeouts {
       sealing: this.#context.sealing,
       queueSettings: (queue) => queues.policyOf(queue),
       engineSettings: settings,
+      tenant: this.#context.tenant ?? undefined,
       documentLimit,
     };
   }

@@ -135,6 +135,7 @@ export class Enqueuer {
   ): Promise<JobHandle<unknown>[]> {
     const { nextId, random } = this.#context;
     const jobs = payloads.map(({ text, given }) => stampAny(template, text, nextId, given));
+    if (this.#context.admit) await this.#context.admit(jobs);
     let answers: Enqueued[];
     if (tx === undefined) {
       answers = await this.#unique.enqueue(
@@ -142,7 +143,7 @@ export class Enqueuer {
       );
     } else {
       refuseOutsideTx(rule);
-      answers = rule.pace ? await this.#storePaced(jobs, rule, tx) : await this.#store(jobs, tx);
+      answers = rule.pace ? await this.#storePaced(jobs, rule, tx) : await this.#storeAdmitted(jobs, tx);
     }
     return jobs.map((job, index) => {
       const answer = answers[index] as Enqueued;
@@ -163,6 +164,11 @@ export class Enqueuer {
 
   /** A caller's transaction may be rolled back, so its jobs share no store call and are not announced. */
   #store(stamped: readonly NewJob[], tx: unknown): Promise<Enqueued[]> {
+    const waiting = this.#context.admit?.(stamped);
+    return waiting ? waiting.then(() => this.#storeAdmitted(stamped, tx)) : this.#storeAdmitted(stamped, tx);
+  }
+
+  #storeAdmitted(stamped: readonly NewJob[], tx: unknown): Promise<Enqueued[]> {
     const { store, random } = this.#context;
     const jobs = stamped.every(({ hasNewId }) => hasNewId)
       ? stamped
@@ -207,6 +213,7 @@ export class Enqueuer {
       sealing: this.#context.sealing,
       queueSettings: (queue) => queues.policyOf(queue),
       engineSettings: settings,
+      tenant: this.#context.tenant ?? undefined,
       documentLimit,
       sharedFieldsOf: recorder.sharedFieldsOf,
       ...(parent && { parent: { id: parent.id, totalAt: parent.totalAt } }),
