@@ -2,6 +2,7 @@ import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { CurfewError, checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { type Job, jobView } from "../../core/job/job-view.ts";
+import { openedDeep, openedRow } from "../../core/job/sealed.ts";
 import type { Json } from "../../core/schema.ts";
 import { type Duration, formatDuration, type Instant, parseDuration } from "../../core/time.ts";
 import { stepsOf } from "../../core/workflow/plan.ts";
@@ -51,7 +52,9 @@ export class WorkflowHandle<Result = unknown> {
 
   /** The jobs of its steps in the order in which they were written; null for a job that is not in the store. */
   async steps(page: StepsPage = {}): Promise<(Job | null)[]> {
-    return (await stepRows(this.#context.store, this.id, page)).map((row) => row && jobView(row));
+    return (await stepRows(this.#context.store, this.id, page)).map(
+      (row) => row && jobView(openedRow(this.#context.sealing, row)),
+    );
   }
 
   /** Cancels its running steps and its waiting ones. Refused if it has ended. */
@@ -106,10 +109,11 @@ export class WorkflowHandle<Result = unknown> {
    * `result_timeout` after `within`; the workflow itself goes on.
    */
   async result(options: WaitOptions = {}): Promise<Result> {
-    return (await this.#stored(options)).value as Result;
+    const { value } = await this.#stored(options);
+    return openedDeep(this.#context.sealing, value) as Result;
   }
 
-  /** The result as people may see it: servers send this one. */
+  /** The result as people may see it: servers send this one. What is encrypted stays so. */
   async visibleResult(options: WaitOptions = {}): Promise<Json> {
     const { value, visible } = await this.#stored(options);
     return visible === undefined ? value : visible;
