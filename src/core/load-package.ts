@@ -9,6 +9,7 @@ export const OPTIONAL_PACKAGES = {
   "@opentelemetry/api": "^1.9.0",
   "better-sqlite3": "^13.0.0",
   hono: "^4.10.0",
+  mongodb: "^7.0.0",
   pg: "^8.16.0",
   zod: "^4.1.0",
 } as const;
