@@ -30,6 +30,7 @@ import {
   saysAnything,
 } from "./policy.ts";
 import { joinRedact, parseRedact, pathsWithin, type RedactPath } from "./redaction.ts";
+import type { Sealing } from "./sealed.ts";
 import {
   isWhileAlive,
   parseUnique,
@@ -112,6 +113,8 @@ export interface EnqueueContext {
   readonly nextId: () => JobId;
   /** Makes unique keys of any length short. It is passed in because core imports nothing from Node. */
   readonly hash: (text: string) => string;
+  /** Encrypts the payload of each job, and hashes its unique key with a secret. Left out: neither. */
+  readonly sealing?: Pick<Sealing, "seal" | "hash"> | undefined;
   readonly queueSettings?: (queue: string) => StoredQueue | undefined;
   readonly engineSettings?: PolicySettings | undefined;
   readonly parent?: { readonly id: JobId; readonly totalAt: Instant | null } | undefined;
@@ -170,6 +173,7 @@ export interface JobTemplate {
   readonly sharedFields: Json | undefined;
   readonly unique: UniqueRule | undefined;
   readonly hash: EnqueueContext["hash"];
+  readonly sealing: EnqueueContext["sealing"];
 }
 
 /** The last template of each definition that was used without options, and the sources it was resolved from. */
@@ -221,7 +225,8 @@ export function prepareJob<Input>(
     last.queueSettings === queueSettings &&
     last.engineSettings === engineSettings &&
     last.tenant === context.tenant &&
-    last.sharedFieldsOf === sharedFieldsOf;
+    last.sharedFieldsOf === sharedFieldsOf &&
+    last.template.sealing === context.sealing;
   if (isSame) return last.template;
   const template = newTemplate(definition, {}, context);
   lastTemplates.set(definition, {
@@ -297,7 +302,8 @@ function newTemplate<Input>(
       queue,
     ),
     unique,
-    hash: context.hash,
+    hash: context.sealing?.hash ?? context.hash,
+    sealing: context.sealing,
     ...(keyed && { key: keyed.key }),
     ...fairSource(said, definition, context.queueSettings?.(queue)?.fair),
     // Its limit must not admit it before it is activated.
@@ -471,15 +477,16 @@ export function stampAny(
 }
 
 function recordedJob(template: JobTemplate, payload: string, nextId: () => JobId): NewJob {
+  const id = template.id ?? nextId();
   const job: NewJob = {
-    id: template.id ?? nextId(),
+    id,
     hasNewId: template.id === undefined,
     queue: template.queue,
     type: template.type,
     priority: template.priority,
     createdAt: template.createdAt,
     image: template.image,
-    payload,
+    payload: template.sealing ? template.sealing.seal(payload, id, "payload") : payload,
     options: template.options,
   };
   const recorded =
