@@ -114,6 +114,12 @@ const ENTRIES: readonly Entry[] = [
     load: async () => (await import("./commands/limits.ts")).register,
   },
   {
+    name: "schemas",
+    summary: "publish, list and check schemas of jobs",
+    group: LOOK,
+    load: async () => (await import("./commands/schemas.ts")).register,
+  },
+  {
     name: "audit",
     summary: "list what operators did",
     group: LOOK,

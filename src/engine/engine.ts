@@ -5,7 +5,7 @@ import { CurfewError, refuse } from "../core/errors.ts";
 import type { EnqueueOptions, NewJob } from "../core/job/envelope.ts";
 import type { Explanation } from "../core/job/explain.ts";
 import type { JobId } from "../core/job/job.ts";
-import type { JobDefinition } from "../core/job/job-definition.ts";
+import type { JobDefinition, ResultOfJob } from "../core/job/job-definition.ts";
 import type { Job } from "../core/job/job-view.ts";
 import type { Why } from "../core/job/why/reason.ts";
 import type { AnySaga, MessageTarget, SchemaMap } from "../core/saga/saga.ts";
@@ -52,6 +52,7 @@ import type { SagaHandle, SagaView } from "./sagas/saga-handle.ts";
 import { SagaRecords } from "./sagas/saga-records.ts";
 import { resolveZones } from "./sagas/saga-zones.ts";
 import { type MessageOptions, type SagaHost, Sagas } from "./sagas/sagas.ts";
+import { Schemas } from "./schemas/schemas.ts";
 import type { CounterSnapshot } from "./statistics/counters.ts";
 import { Statistics, type Stats } from "./statistics/statistics.ts";
 import type { AdviseQuery, StatsQuery } from "./statistics/stats-query.ts";
@@ -69,8 +70,6 @@ import { Workflows } from "./workflows/workflows.ts";
 
 const DRAIN = 25_000;
 
-type ResultOf<Definition> = Definition extends JobDefinition<unknown, unknown, infer Result> ? Result : never;
-
 /** What a user opens: it enqueues jobs, runs workers, and acts on due rows. */
 export class Engine implements AsyncDisposable {
   /** Stores, delivers and revokes timeouts (SEMANTICS 6). */
@@ -81,6 +80,8 @@ export class Engine implements AsyncDisposable {
   readonly maintenance: Maintenance;
   /** Limit keys: their use, and what operators set for them. */
   readonly limits: Limits;
+  /** What the arguments of jobs must look like, by type and version. */
+  readonly schemas: Schemas;
   /** The recorded events of all jobs, if `events` is on. */
   readonly journal: EventJournal;
   /** What named operators did: see `as`. */
@@ -161,6 +162,7 @@ export class Engine implements AsyncDisposable {
     this.queues = new Queues(this.#context, assertOpen);
     this.maintenance = new Maintenance(this.#context, { assertOpen, readyAll: () => this.#readyAll() });
     this.limits = new Limits(this.#context, assertOpen);
+    this.schemas = new Schemas(this.#context, assertOpen);
     this.#sagas = new Sagas(this.#context, notice);
     this.sagaRecords = new SagaRecords(this.#context.store);
     this.bulk = new Bulk(this.#context);
@@ -260,7 +262,7 @@ export class Engine implements AsyncDisposable {
   job<Definition extends JobDefinition<unknown, unknown, unknown>>(
     id: JobId,
     _definition?: Definition,
-  ): JobHandle<ResultOf<Definition>> {
+  ): JobHandle<ResultOfJob<Definition>> {
     return new JobHandle(this.#context, id);
   }
 
@@ -471,10 +473,8 @@ export class Engine implements AsyncDisposable {
       this.#dispatcher.stop(parseDrain(options) ?? DRAIN),
       ...workers.map((worker) => worker.close(options)),
     ]);
-    const budget = new CloseBudget(
-      system,
-      Math.max(begun, ...workers.map(({ drainedAt }) => drainedAt ?? begun)),
-    );
+    const drained = workers.map(({ drainedAt }) => drainedAt ?? begun);
+    const budget = new CloseBudget(system, Math.max(begun, ...drained));
     const stopped = Promise.all([
       this.#unique.flushed().then(() => this.#intake.flushed()),
       this.#sagas.flushed(),

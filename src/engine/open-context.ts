@@ -14,6 +14,7 @@ import { QueueSettings } from "./queues/queue-settings-cache.ts";
 import { EngineClock } from "./runtime/engine-clock.ts";
 import { guardedTracing } from "./runtime/guarded-tracing.ts";
 import { Waiters } from "./runtime/waiters.ts";
+import { SchemaCache } from "./schemas/schema-cache.ts";
 import { Counters } from "./statistics/counters.ts";
 
 /** The context without the functions that only the engine itself can provide. */
@@ -30,7 +31,8 @@ export async function openSharedContext(options: EngineOptions): Promise<SharedC
   const clock = await EngineClock.open(system, store, options.role === "producer" ? "when-used" : "always");
   const bus = new EventBus(logger);
   const queues = new QueueSettings(store);
-  await queues.refresh();
+  const schemas = new SchemaCache(store);
+  await Promise.all([queues.refresh(), schemas.refresh()]);
   const storeFailed = (error: unknown, during: string) => {
     logger.error({ error, during }, "the store failed");
     bus.emit({ name: "store.error", at: clock.now(), during, error });
@@ -46,6 +48,7 @@ export async function openSharedContext(options: EngineOptions): Promise<SharedC
     logger,
     bus,
     queues,
+    schemas,
     settings,
     counters: new Counters(),
     waiters: new Waiters(),

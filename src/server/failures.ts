@@ -15,6 +15,7 @@ const GONE = {
   cron: "Check the name; GET /ojs/v1/cron lists all crons",
   "rate limit": "Check the key; a limit is known while it has live jobs or an override",
   timeout: "Check the id; a timeout is gone once it is handled, revoked or replaced",
+  schema: "Check the type and the version; GET /ojs/v1/admin/schemas lists all types with schemas",
   saga: "Check the type and the id; a completed saga is deleted when its retention is over",
   worker: "Check the id; a worker is forgotten after a minute without a heartbeat",
 };
@@ -49,6 +50,9 @@ const STATUS: Partial<Record<ErrorCode, readonly [status: number, code: string]>
   invalid_state: [409, "conflict"],
   invalid_retry: [422, "schema_validation"],
   known_cron: [409, "duplicate"],
+  known_schema: [409, "duplicate"],
+  incompatible_schema: [409, "incompatible_schema"],
+  schema_mismatch: [422, "schema_validation"],
   not_json: [400, "invalid_payload"],
   too_large: [413, "payload_too_large"],
   queue_full: [429, "QUEUE_FULL"],
@@ -96,6 +100,7 @@ export function asHttpError(thrown: unknown): HttpError {
       return new HttpError(status, code, message, {
         retryable: status === 503 || status === 429,
         ...(status === 422 && { type: "validation_error" }),
+        ...(thrown.field !== undefined && { details: { field: thrown.field } }),
         ...(status === 503 && { headers: { "Retry-After": "1" } }),
       });
     }

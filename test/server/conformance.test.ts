@@ -38,6 +38,8 @@ const SUITES = [
   "ext-dead-letter",
   "ext-backpressure",
   "ext-rate-limiting",
+  "ext-schema-registry",
+  "ext-job-versioning",
   "level-4-advanced",
 ];
 

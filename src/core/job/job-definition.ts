@@ -35,7 +35,7 @@ export type InputOfJob<Definition> =
 /** The definitions of the steps before a step, in their order; or one definition for any number of them. */
 export type Parents = AnyDefinition | readonly AnyDefinition[] | undefined;
 
-type ResultOfJob<Definition> = Definition extends {
+export type ResultOfJob<Definition> = Definition extends {
   readonly result: Schema<unknown, infer Result> | undefined;
 }
   ? Result
@@ -145,8 +145,12 @@ export function unchecked<Value>(): Schema<Value, Value> {
   return { "~standard": { version: 1, vendor: "curfew", validate: (value) => ({ value: value as Value }) } };
 }
 
+export function isDefinition(value: unknown): value is AnyDefinition {
+  return typeof value === "object" && value !== null && DEFINITION in value;
+}
+
 export function assertDefinition(value: unknown, field: string): asserts value is AnyDefinition {
-  if (typeof value !== "object" || value === null || !(DEFINITION in value)) {
+  if (!isDefinition(value)) {
     throw refuse("invalid_definition", field, value, "pass what defineJob() returned");
   }
 }

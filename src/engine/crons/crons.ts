@@ -166,6 +166,9 @@ export class Crons {
       throw refuse("invalid_option", "ifExists", ifExists, 'write "update", "keep" or "refuse"');
     const rule = parseCron(options, this.#context.clock.now(), "");
     const cronJob = this.#jobOf(job);
+    await this.#context.schemas.check([
+      { type: job.definition.type, payload: job.payload, options: job.wire && { wire: job.wire } },
+    ]);
     return this.#change("put", checkCronName(name), (body, now) => {
       if (!body) return newCron(rule, cronJob, now);
       if (ifExists === "refuse")

@@ -136,6 +136,8 @@ export class Enqueuer {
     const { nextId, random } = this.#context;
     const jobs = payloads.map(({ text, given }) => stampAny(template, text, nextId, given));
     let answers: Enqueued[];
+    const checking = tx === undefined ? this.#context.schemas.check(jobs) : undefined;
+    if (checking) await checking;
     if (tx === undefined) {
       answers = await this.#unique.enqueue(
         jobs.map((job) => ({ job: job.hasNewId ? job : foundOr(job, random), rule })),
@@ -154,6 +156,11 @@ export class Enqueuer {
 
   /** A caller's transaction may be rolled back, so its jobs share no store call and are not announced. */
   #store(stamped: readonly NewJob[], tx: unknown): Promise<Enqueued[]> {
+    const checking = this.#context.schemas.check(stamped);
+    return checking ? checking.then(() => this.#storeChecked(stamped, tx)) : this.#storeChecked(stamped, tx);
+  }
+
+  #storeChecked(stamped: readonly NewJob[], tx: unknown): Promise<Enqueued[]> {
     const { store, random } = this.#context;
     const jobs = stamped.every(({ hasNewId }) => hasNewId)
       ? stamped

@@ -163,6 +163,8 @@ export class Service {
       }
       return job;
     });
+    const checking = this.#context.schemas.check(made);
+    if (checking) await checking;
     const answers = await this.#host.store(made, rules);
     if (rules) return this.#uniqueAnswers(made, answers, rules);
     return made.map((job, index) => ({ row: newRow(job), duplicate: answers[index] !== "created" }));

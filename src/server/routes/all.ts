@@ -15,6 +15,7 @@ import { deadLetterRoutes } from "./dead-letter.ts";
 import { eventStreamRoutes } from "./event-stream.ts";
 import { eventRoutes } from "./events.ts";
 import { firedTimeoutRoutes } from "./fired-timeouts.ts";
+import { jobSchemaRoutes } from "./job-schemas.ts";
 import { jobRoutes } from "./jobs.ts";
 import { noteRoutes } from "./notes.ts";
 import { progressStreamRoutes } from "./progress-stream.ts";
@@ -62,6 +63,7 @@ export const ROUTES: readonly Route[] = [
   ...adminQueueRoutes,
   ...rateLimitRoutes,
   ...uniqueJobRoutes,
+  ...jobSchemaRoutes,
   ...adminSystemRoutes,
   ...adminTransferRoutes,
   ...whyRoutes,

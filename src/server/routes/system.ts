@@ -105,6 +105,8 @@ const manifest = route({
         "dead-letter",
         "backpressure",
         "rate-limiting",
+        "schema-registry",
+        "job-versioning",
       ],
     }),
 });
