@@ -9,6 +9,7 @@ import {
   type JobDefinition,
 } from "../core/job/job-definition.ts";
 import { parseSettings } from "../core/job/policy.ts";
+import { versionField } from "../core/registry/registered-schema.ts";
 import { toJsonText } from "../core/schema.ts";
 import { parseDuration, parseInstant } from "../core/time.ts";
 import { instantText } from "./wire-fields.ts";
@@ -57,6 +58,7 @@ export function enqueueFields<Input>(
     type: definition.type,
     queue: checkQueue(queue, "options.queue"),
     ...(checkPriority(priority, "options.priority") !== 0 && { priority }),
+    ...(definition.version !== undefined && { version: versionField(definition.version) }),
     ...startFields(said),
     ...(said.meta !== undefined && { meta: metaFields(said.meta) }),
     ...settingsFields(merged(definition.settings, parseSettings(said, "options"))),

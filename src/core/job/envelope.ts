@@ -3,6 +3,7 @@ import type { NewEvent } from "../event/new-event.ts";
 import { UUID } from "../ids.ts";
 import { checkLimitKey, type KeyedLimit, type LimitOptions, parseLimit } from "../limit/limit.ts";
 import { keysOf } from "../option-keys.ts";
+import { versionField } from "../registry/registered-schema.ts";
 import { type Json, toJsonText, validate } from "../schema.ts";
 import { checkInstant, type Duration, type Instant, type InstantInput } from "../time.ts";
 import type { Transaction } from "../transaction.ts";
@@ -220,8 +221,9 @@ function hasBudgets({ image }: JobTemplate): boolean {
 function newTemplate<Input>(
   definition: JobDefinition<Input, unknown, unknown>,
   said: EnqueueOptions,
-  context: EnqueueContext,
+  around: EnqueueContext,
 ): JobTemplate {
+  const context = around.wire === undefined ? withVersion(definition, around) : around;
   refuseUnknownKeys(said, "options", ENQUEUE_KEYS);
   if (said.detach !== undefined && typeof said.detach !== "boolean") {
     throw refuse("invalid_option", "options.detach", said.detach, "write true or false");
@@ -332,6 +334,13 @@ function storedOptions(
     }),
   };
   return isEmpty(stored) ? null : stored;
+}
+
+/** A job carries the version of its definition, under the name that the wire has for it. */
+function withVersion({ version }: Pick<JobDefinition, "version">, context: EnqueueContext): EnqueueContext {
+  return version === undefined
+    ? context
+    : { ...context, wire: { fields: { version: versionField(version) } } };
 }
 
 function plainOptions(

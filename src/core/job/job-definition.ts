@@ -1,6 +1,7 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
 import { type KeyedLimit, type LimitOptions, parseLimit } from "../limit/limit.ts";
 import { keysOf } from "../option-keys.ts";
+import { checkVersion, MOST_VERSIONS } from "../registry/registered-schema.ts";
 import { type InputOf, isSchema, type Json, type OutputOf, type Schema } from "../schema.ts";
 import type { PolicySettings } from "./job.ts";
 import { type PolicyOptions, parseSettings } from "./policy.ts";
@@ -19,6 +20,10 @@ export interface JobDefinition<Input = unknown, Payload = Input, Result = unknow
   readonly unique: UniqueRule | undefined;
   /** The types of the jobs whose results it gets as a step of a workflow; one text stands for any number of them. */
   readonly parents: string | readonly string[] | undefined;
+  /** The version of the schema that its jobs carry. */
+  readonly version: string | undefined;
+  /** The versions that its processors run; undefined for all. */
+  readonly versions: readonly string[] | undefined;
   readonly [DEFINITION]: true;
   readonly [PARENTS]?: Parents;
 }
@@ -70,6 +75,10 @@ export interface DefinitionOptions<
    * definition if any number of steps of that type may come before it. A workflow with other steps is refused.
    */
   readonly parents?: T;
+  /** The version that its jobs carry, such as 2 or "1.4.0"; see `engine.schemas`. */
+  readonly version?: number | string;
+  /** The versions that its processors run. Jobs of other versions wait for another worker. Default: all. */
+  readonly versions?: readonly (number | string)[];
 }
 
 type InputBy<P> = P extends Schema ? InputOf<P> : Json | undefined;
@@ -86,6 +95,8 @@ const KEYS = keysOf<DefinitionOptions<undefined, undefined>>({
   priority: true,
   unique: true,
   parents: true,
+  version: true,
+  versions: true,
   limit: true,
   timeouts: true,
   retry: true,
@@ -123,8 +134,21 @@ export function defineJob<
     limit: options.limit === undefined ? undefined : parseLimit(options.limit, "limit"),
     unique: options.unique === undefined ? undefined : parseUnique(options.unique, "unique"),
     parents: parentTypes(options.parents),
+    version: options.version === undefined ? undefined : checkVersion(options.version),
+    versions: options.versions === undefined ? undefined : checkVersions(options.versions),
     [DEFINITION]: true as const,
   });
+}
+
+function checkVersions(versions: readonly unknown[]): readonly string[] {
+  if (!Array.isArray(versions) || versions.length === 0 || versions.length > MOST_VERSIONS)
+    throw refuse(
+      "invalid_option",
+      "versions",
+      versions,
+      `list 1 to ${MOST_VERSIONS} versions, or leave it out for all`,
+    );
+  return Object.freeze(versions.map((version, index) => checkVersion(version, `versions[${index}]`)));
 }
 
 function parentTypes(parents: Parents): JobDefinition["parents"] {

@@ -89,7 +89,10 @@ class Comparison {
   #compare(from: Json, to: Json, at: string): void {
     const [a, b] = [resolved(from, this.#from), resolved(to, this.#to)];
     if (b === true || (b !== false && Object.keys(b).length === 0) || a === false) return;
-    if (b === false) return this.#says(at, "nothing is allowed here any more");
+    if (b === false) {
+      this.#says(at, "nothing is allowed here any more");
+      return;
+    }
     const part = a === true ? {} : a;
     this.#types(part, b, at);
     this.#values(part, b, at);
@@ -103,7 +106,10 @@ class Comparison {
     const allowed = typesOf(b);
     if (allowed === null) return;
     const taken = typesOf(a) ?? valuesOf(a)?.map(typeOfValue) ?? null;
-    if (taken === null) return this.#says(at, `only ${[...allowed].join(" or ")} is allowed now`);
+    if (taken === null) {
+      this.#says(at, `only ${[...allowed].join(" or ")} is allowed now`);
+      return;
+    }
     const lost = taken.filter(
       (type) => !allowed.includes(type) && !(type === "integer" && allowed.includes("number")),
     );
@@ -114,7 +120,10 @@ class Comparison {
     const allowed = valuesOf(b)?.map((value) => canonicalJson(value));
     if (!allowed) return;
     const taken = valuesOf(a)?.map((value) => canonicalJson(value));
-    if (!taken) return this.#says(at, `only ${allowed.length} values are allowed now`);
+    if (!taken) {
+      this.#says(at, `only ${allowed.length} values are allowed now`);
+      return;
+    }
     const lost = taken.filter((value) => !allowed.includes(value));
     if (lost.length > 0) this.#says(at, `the value ${lost[0]} is not allowed any more`);
   }

@@ -122,7 +122,10 @@ class Walk {
     const at = `${path}.${name}`;
     if (REFUSED.has(name))
       this.#refuse(at, value, "leave it out: refer to parts by their place, such as #/$defs/address");
-    if (name === "$ref") return this.#reference(value, at, refs, depth);
+    if (name === "$ref") {
+      this.#reference(value, at, refs, depth);
+      return;
+    }
     if (name === "pattern") this.#pattern(value, at);
     if (name === "uniqueItems" && value === true)
       this.#unique((schema as { maxItems?: unknown }).maxItems, at);

@@ -51,6 +51,11 @@ export function versionOf(value: unknown): string | undefined {
   return typeof text === "string" && VERSION.test(text) ? text : undefined;
 }
 
+/** Whole numbers are numbers on the wire; the others are texts. */
+export function versionField(version: string): number | string {
+  return version.includes(".") ? version : Number(version);
+}
+
 export function compareVersions(a: string, b: string): number {
   const [left, right] = [a.split(".").map(Number), b.split(".").map(Number)];
   for (let index = 0; index < 3; index++) {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { COMPATIBILITIES } from "../../core/registry/compatibility.ts";
-import { VALIDATIONS } from "../../core/registry/registered-schema.ts";
+import { VALIDATIONS, versionField } from "../../core/registry/registered-schema.ts";
 import type { SchemaSummary, SchemaView } from "../../engine/schemas/schemas.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
 import { pagination } from "./admin-replies.ts";
@@ -16,11 +16,9 @@ const rules = {
     description: "Which jobs are checked: those that name a version or a uri, or all of the type.",
   }),
 };
-const schema = z
-  .looseObject({})
-  .meta({
-    description: "A JSON Schema (2020-12) of `args`, of up to 65,536 characters, without remote references.",
-  });
+const schema = z.looseObject({}).meta({
+  description: "A JSON Schema (2020-12) of `args`, of up to 65,536 characters, without remote references.",
+});
 
 export const putSchemaBody = z
   .looseObject({ schema, ...rules, uri: z.string().max(500).nullish() })
@@ -73,11 +71,6 @@ export const schemaCheckReply = z
     reasons: z.array(z.string()),
   })
   .meta({ id: "SchemaCheck" });
-
-/** Whole numbers as the suite sends them; the others are texts. */
-function versionField(text: string): number | string {
-  return /^\d+$/.test(text) ? Number(text) : text;
-}
 
 export function schemaFields({
   type,
