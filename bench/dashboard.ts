@@ -102,15 +102,27 @@ const ROUTES: readonly (readonly [what: string, path: string])[] = [
   ["dead letters", "/admin/dead-letter/stats"],
 ];
 
+/** The same searches with the index, and some that only it can do within one request. */
+const INDEXED: readonly (readonly [what: string, path: string])[] = [
+  ["index: found early", `${LIST}&search=neighbour`],
+  ["index: none in all jobs", `${LIST}&search=no-such-customer`],
+  ["index: one of all jobs, old", `${LIST}&search=customer-77777%22`],
+  ["index: one of all jobs, with state and type", `${LIST}&search=customer-77777%22&state=available`],
+  ["index: some hundred of all jobs", `${LIST}&search=customer-777`],
+];
+
 interface Row {
   readonly what: string;
   readonly [figure: string]: string;
 }
 
 async function timeRoutes(url: string): Promise<Row[]> {
+  return timeAll(url, [...ROUTES, ["jobs, the 20th page", await pageOf(url, 20)]]);
+}
+
+async function timeAll(url: string, routes: typeof ROUTES): Promise<Row[]> {
   const rows: Row[] = [];
-  for (const [what, path] of [...ROUTES, ["jobs, the 20th page", await pageOf(url, 20)] as const])
-    rows.push({ what, ...(await timeOf(`${url}/ojs/v1${path}`)) });
+  for (const [what, path] of routes) rows.push({ what, ...(await timeOf(`${url}/ojs/v1${path}`)) });
   return rows;
 }
 
@@ -183,6 +195,34 @@ async function loadWith(server: ChildProcess, url: string, { tabs, reads }: Tabs
   };
 }
 
+/** What an enqueue costs without the index and with it, how long it takes to build, and what a search takes then. */
+async function timeIndex(store: string, url: string): Promise<void> {
+  const engine = await openEngine({ store, logger: silentLogger });
+  const probe = defineJob({ type: "bench.probe", queue: "probe" });
+  const enqueue = async () => {
+    const from = performance.now();
+    for (let nth = 0; nth < 20; nth++)
+      await engine.enqueueMany(
+        probe,
+        Array.from({ length: 1_000 }, (_, index) => ({
+          customer: `probe-${nth}-${index}`,
+          note: "leave it",
+        })),
+      );
+    return ((performance.now() - from) / 20_000) * 1_000;
+  };
+  const without = await enqueue();
+  const from = performance.now();
+  await engine.store.search?.build(() => {});
+  const seconds = (performance.now() - from) / 1_000;
+  const withIndex = await enqueue();
+  await engine.close();
+  console.log(
+    `the index was built in ${seconds.toFixed(0)} s; an enqueue in a batch of 1,000 takes ${without.toFixed(0)} µs without it, ${withIndex.toFixed(0)} µs with it`,
+  );
+  console.table(await timeAll(url, INDEXED));
+}
+
 async function measure(name: string, store: string): Promise<void> {
   const startedAt = performance.now();
   const engine = await openEngine({ store, logger: silentLogger });
@@ -195,6 +235,12 @@ async function measure(name: string, store: string): Promise<void> {
   const server = fork(join(import.meta.dirname, "dashboard-server.ts"), [store]);
   const [{ url }] = (await once(server, "message")) as [{ url: string }];
   console.table(await timeRoutes(url));
+  await timeIndex(store, url);
+  if (SECONDS === 0) {
+    server.send("close");
+    await once(server, "exit");
+    return;
+  }
   server.send({ rate: RATE });
   const rows: Row[] = [];
   for (const load of LOADS) rows.push(await loadWith(server, url, load));

@@ -3,8 +3,11 @@
  * part of one of these types is reached through it, as in `Engine["crons"]` or `CronOptions["missed"]`.
  */
 export type { AuditEntry, By } from "./core/audit/audit-entry.ts";
+export type { CalendarDay, HolidayProvider } from "./core/calendar/business-calendar.ts";
+export type { BusinessTimeInput } from "./core/calendar/business-time.ts";
+export { type IcsOptions, icsHolidays } from "./core/calendar/ics.ts";
 export type { CronOptions, CronRun } from "./core/cron/cron.ts";
-export type { CronInstant } from "./core/cron/expression.ts";
+export type { CronInstant } from "./core/cron/instants-of.ts";
 export { CurfewError, type ErrorCode } from "./core/errors.ts";
 export type { JournalEvent } from "./core/event/journal-event.ts";
 export type { SavedCheckpoint } from "./core/job/checkpoint.ts";
@@ -38,6 +41,7 @@ export type { Advice } from "./core/stats/advice.ts";
 export type { Duration, Instant, InstantInput } from "./core/time.ts";
 export { explainWhen, type When, type WhenExplanation } from "./core/timeout/when.ts";
 export type { Transaction, TransactionClient } from "./core/transaction.ts";
+export type { WebhookOptions } from "./core/webhook/subscription.ts";
 export {
   type BatchNode,
   batch,
@@ -66,6 +70,7 @@ export {
   type Processor,
   processor,
 } from "./engine/attempt/processor.ts";
+export type { CalendarView, StoredCalendarInput } from "./engine/calendars/calendars.ts";
 export type { CronInput, CronView } from "./engine/crons/crons.ts";
 export type { ServedDestination, TimeoutHandler, TimeoutMetrics } from "./engine/dispatch/engine-timeouts.ts";
 export type { RevokedState } from "./engine/dispatch/operate-timeout.ts";
@@ -108,6 +113,15 @@ export type { CounterSnapshot } from "./engine/statistics/counters.ts";
 export { LATENESS_BOUNDS } from "./engine/statistics/counters.ts";
 export type { Stats } from "./engine/statistics/statistics.ts";
 export type { StatsQuery } from "./engine/statistics/stats-query.ts";
+export type { DeliveriesOptions, DeliveryPage, DeliveryView } from "./engine/webhooks/delivery-log.ts";
+export type {
+  CreatedWebhook,
+  NewWebhook,
+  RotateOptions,
+  Webhooks,
+  WebhookTest,
+  WebhookView,
+} from "./engine/webhooks/webhooks.ts";
 export type { WorkForOptions, WorkForSummary } from "./engine/worker/work-for.ts";
 export type { WorkerStatus, WorkOptions } from "./engine/worker/work-options.ts";
 export type { Worker } from "./engine/worker/worker.ts";
@@ -123,6 +137,7 @@ export {
   openPostgresStore,
   openSqliteStore,
   restoreSqlite,
+  type WebhookServing,
 } from "./open.ts";
 export { type Logger, silentLogger } from "./ports/log.ts";
 export type { SandboxedProcessor } from "./ports/sandbox.ts";

@@ -1,14 +1,17 @@
 import { hostname } from "node:os";
-import { type CurfewError, refuse, refuseUnknownKeys } from "./core/errors.ts";
+import { type CurfewError, checkCount, refuse, refuseUnknownKeys } from "./core/errors.ts";
 import type { PolicyOptions } from "./core/job/policy.ts";
 import { refuseOldNode } from "./core/node-version.ts";
 import { keysOf } from "./core/option-keys.ts";
 import { backoff } from "./core/pace.ts";
 import { type Duration, parseDuration } from "./core/time.ts";
+import { parseAllowList } from "./core/webhook/endpoint.ts";
 import type { Engine } from "./engine/engine.ts";
 import { consoleLogger } from "./engine/runtime/console-logger.ts";
 import { realSystem } from "./engine/runtime/real-system.ts";
+import type { WebhookSetup } from "./engine/webhooks/webhook-delivery.ts";
 import type { Logger } from "./ports/log.ts";
+import { packageVersion } from "./ports/package-file.ts";
 import type { Store } from "./ports/store.ts";
 import { rest, type System } from "./ports/system.ts";
 import type { Tracing } from "./ports/trace.ts";
@@ -46,6 +49,11 @@ export interface OpenOptions extends PolicyOptions {
    * statement while nobody calls it, and may be behind a pooler of transactions. Default: it does all.
    */
   readonly role?: "producer";
+  /**
+   * Delivers webhooks in this process: `true`, or what may be called beside public addresses. Default: it manages
+   * subscriptions, and leaves deliveries to processes that have this option, such as `curfew serve`.
+   */
+  readonly webhooks?: boolean | WebhookServing;
   /** How long recorded events are stored. Default 1 day. */
   readonly keepEvents?: Duration;
   /** How long audit entries are stored. Default 90 days. */
@@ -57,6 +65,20 @@ export interface OpenOptions extends PolicyOptions {
   readonly timeoutLease?: Duration;
 }
 
+/** How webhooks are delivered in this process. */
+export interface WebhookServing {
+  /**
+   * Hosts such as `"hooks.internal"` and `"*.example.internal"`, and address ranges such as `"10.1.0.0/16"`, that
+   * endpoints may have, with any port and without TLS. Default: none, so only public addresses over https are called.
+   */
+  readonly allow?: readonly string[];
+  /** Calls that run at once in this process, from 1 to 1,000. Default 64. */
+  readonly concurrency?: number;
+  /** Gives the addresses of a host. Default: the resolver of the operating system. */
+  readonly resolve?: (host: string) => Promise<readonly string[]>;
+}
+
+const WEBHOOK_KEYS = keysOf<WebhookServing>({ allow: true, concurrency: true, resolve: true });
 const KEYS = keysOf<OpenOptions>({
   store: true,
   logger: true,
@@ -69,11 +91,13 @@ const KEYS = keysOf<OpenOptions>({
   keepAudit: true,
   timeoutLease: true,
   role: true,
+  webhooks: true,
   timeouts: true,
   retry: true,
   retention: true,
 });
 const SQLITE_KEYS = ["path", "database", "system"];
+const MOST_CALLS = 1_000;
 export const OPEN_WITHIN = 30_000;
 const BACKOFF = { first: 100, factor: 2, most: 2_000 };
 
@@ -82,7 +106,17 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
   refuseUnknownKeys(options, "options", KEYS);
   refuseOldNode(process.versions.node);
   const own = { zoneData: process.versions.tz, host: hostname() };
-  const { store: address, openWithin, system = onThisMachine(), logger = consoleLogger(), ...rest } = options;
+  const {
+    store: address,
+    openWithin,
+    webhooks: serving,
+    system = onThisMachine(),
+    logger = consoleLogger(),
+    ...given
+  } = options;
+  const webhooks =
+    serving === undefined || serving === false ? undefined : await webhookSetup(serving, system);
+  const rest = { ...given, ...(webhooks && { webhooks }) };
   if (typeof address !== "string") {
     if (typeof address !== "object" || address === null) throw unknownStore(address);
     const { Engine } = await engineModule();
@@ -101,6 +135,17 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
     }
   };
   return retryUnreachable(open, within, system, logger);
+}
+
+/** Loaded only if this process delivers webhooks. */
+async function webhookSetup(serving: true | WebhookServing, system: System): Promise<WebhookSetup> {
+  const { allow = [], concurrency, resolve } = serving === true ? {} : serving;
+  if (serving !== true) refuseUnknownKeys(serving, "webhooks", WEBHOOK_KEYS);
+  const allowed = parseAllowList(allow, "webhooks.allow");
+  if (concurrency !== undefined) checkCount(concurrency, "webhooks.concurrency", MOST_CALLS);
+  const { httpSender } = await import("./webhooks/http-sender.ts");
+  const sender = httpSender({ system, allowed, resolve, version: packageVersion() });
+  return { sender, ...(concurrency !== undefined && { concurrency }) };
 }
 
 /** Loaded when an engine opens, so that a program that only defines jobs, such as a sandbox, starts faster. */

@@ -8,6 +8,8 @@ import {
   planMigrations,
   retryUnreachable,
 } from "../open.ts";
+import type { Logger } from "../ports/log.ts";
+import type { Store } from "../ports/store.ts";
 import { createLogOutput, type LogOutputOptions } from "./output/log.ts";
 import { createOutput } from "./output/output.ts";
 import { dim } from "./output/paint.ts";
@@ -17,6 +19,7 @@ export interface MigrateOptions extends LogOutputOptions {
   readonly store: string;
   readonly schema?: string;
   readonly plan?: boolean;
+  readonly searchIndex?: "on" | "off";
 }
 
 /** Applies pending migrations. For setups in which the role of the workers may not alter tables. */
@@ -24,6 +27,7 @@ export async function migrate({
   store: address,
   schema,
   plan: _plan,
+  searchIndex,
   ...rest
 }: MigrateOptions): Promise<void> {
   const output = createLogOutput(rest);
@@ -34,9 +38,34 @@ export async function migrate({
       ? openStore(address, system)
       : openPostgresStore({ connection: address, schema, system });
   const store = await retryUnreachable(open, OPEN_WITHIN, system, output.logger);
-  await store.close();
   const place = placeOf(address, schema);
+  try {
+    if (searchIndex !== undefined) await setSearchIndex(store, searchIndex, output.logger);
+  } finally {
+    await store.close();
+  }
   output.say(`${place} is up to date`, { store: place }, "the store is up to date");
+}
+
+/** Lines about the progress of a build come once per this many jobs. */
+const SAID_EVERY = 50_000;
+
+/** Builds or removes the index of texts in payloads. Processes that work on the store go on meanwhile. */
+async function setSearchIndex(store: Store, state: "on" | "off", logger: Logger): Promise<void> {
+  if (!store.search)
+    throw refuse("invalid_option", "--search-index", state, "this store has no index: leave it out");
+  if (state === "off") {
+    await store.search.drop();
+    logger.info({}, "the search index is removed");
+    return;
+  }
+  let said = 0;
+  await store.search.build((jobs) => {
+    if (jobs - said < SAID_EVERY) return;
+    said = jobs;
+    logger.info({ jobs }, "building the search index");
+  });
+  logger.info({}, "the search index is built; new jobs are added as they come");
 }
 
 function checkSchemaOption(address: string, schema: string | undefined): void {

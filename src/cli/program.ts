@@ -66,6 +66,12 @@ const ENTRIES: readonly Entry[] = [
     load: async () => (await import("./commands/cron.ts")).register,
   },
   {
+    name: "calendars",
+    summary: "list, store and delete business calendars",
+    group: LOOK,
+    load: async () => (await import("./commands/calendars.ts")).register,
+  },
+  {
     name: "workflows",
     summary: "list and show workflows",
     group: LOOK,
@@ -118,6 +124,12 @@ const ENTRIES: readonly Entry[] = [
     summary: "publish, list and check schemas of jobs",
     group: LOOK,
     load: async () => (await import("./commands/schemas.ts")).register,
+  },
+  {
+    name: "webhooks",
+    summary: "list, add, test and remove webhooks; see and repeat their deliveries",
+    group: LOOK,
+    load: async () => (await import("./commands/webhooks.ts")).register,
   },
   {
     name: "audit",

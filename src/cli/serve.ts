@@ -24,6 +24,8 @@ export interface ServeOptions {
   readonly demo?: boolean;
   readonly cors?: readonly string[];
   readonly rate?: number;
+  readonly webhooks?: boolean;
+  readonly webhooksAllow?: readonly string[];
   readonly drain: string;
   readonly conformance?: boolean;
   readonly traces?: boolean;
@@ -47,6 +49,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     store: options.store,
     logger: output.logger,
     ...(options.traces && { tracing: openTelemetry() }),
+    ...(options.webhooks !== false && { webhooks: { allow: options.webhooksAllow ?? [] } }),
   });
   const drain = options.drain as Duration;
   let listening: Listening | undefined;

@@ -107,6 +107,11 @@ export class Client implements AsyncDisposable {
     const body = enqueueText(fields, id, text);
     const reply = await this.#transport.ask({ method: "POST", path: PATHS.jobs, what: "enqueue", body });
     const isKnown = this.#isKnown(reply, "enqueue");
+    // Another call came at the same time, and its job stands for this one too.
+    if (reply.status === 200) {
+      const job = readSnapshot(object(reply.body, "reply").job);
+      return new RemoteJobHandle(this.#host, job.id, true);
+    }
     // A generated id is known only if an earlier try arrived and its answer was lost.
     return new RemoteJobHandle(this.#host, id, isKnown && options?.id !== undefined);
   }
@@ -126,6 +131,7 @@ export class Client implements AsyncDisposable {
       texts.push(typeof text === "string" ? text : await text);
     }
     const jobs = texts.map((text) => ({ id: this.#nextId(), text }));
+    const ids: JobId[] = [];
     for (const batch of batchesOf(jobs.map(({ id, text }) => enqueueText(fields, id, text)))) {
       const body = `{"jobs":[${batch.join(",")}]}`;
       const reply = await this.#transport.ask({
@@ -135,9 +141,15 @@ export class Client implements AsyncDisposable {
         body,
       });
       // A batch is stored as a whole, so a known id means that an earlier try stored it.
-      this.#isKnown(reply, "enqueueMany");
+      const isKnown = this.#isKnown(reply, "enqueueMany");
+      const own = jobs.slice(ids.length, ids.length + batch.length).map(({ id }) => id);
+      // Of debounced jobs of one key only the last is stored, and the server names it for all.
+      ids.push(...(fields.unique && !isKnown ? idsIn(reply, own) : own));
     }
-    return jobs.map(({ id }) => new RemoteJobHandle<Result>(this.#host, id));
+    return jobs.map(({ id }, index) => {
+      const stored = ids[index] ?? id;
+      return new RemoteJobHandle<Result>(this.#host, stored, stored !== id);
+    });
   }
 
   /** Whether the id is known. Throws for every other refusal. */
@@ -281,4 +293,11 @@ function* batchesOf(texts: readonly string[]): Iterable<string[]> {
     size += text.length;
   }
   if (batch.length > 0) yield batch;
+}
+
+/** The ids of the jobs in a reply; `own` if it does not have them. */
+function idsIn(reply: Reply, own: readonly JobId[]): readonly JobId[] {
+  const { jobs } = object(reply.body, "reply");
+  if (!Array.isArray(jobs) || jobs.length !== own.length) return own;
+  return jobs.map((job) => readSnapshot(job).id);
 }

@@ -1,4 +1,5 @@
 import { CurfewError, refuse, show } from "./errors.ts";
+import { type Path, redactValue, scrubText, secretsIn } from "./redact.ts";
 import { tagOf } from "./user-values.ts";
 
 /** Values that survive JSON unchanged. */
@@ -39,19 +40,28 @@ export function isSchema(value: unknown): value is Schema {
 /** The codes for a value that does not fit its schema. */
 type Misfit = "invalid_payload" | "invalid_result" | "invalid_saga_state";
 
+const NOTHING: readonly Path[] = [];
+
 /** Validates synchronously if the schema is synchronous: the hot path must not pay for an await. */
 export function validate<Output>(
   schema: Schema<never, Output> | Schema<unknown, Output>,
   value: unknown,
   field: string,
   code: Misfit,
+  redact: readonly Path[] = NOTHING,
 ): Output | Promise<Output> {
   const result = schema["~standard"].validate(value);
-  if (result instanceof Promise) return result.then((settled) => unwrap(settled, value, field, code));
-  return unwrap(result, value, field, code);
+  if (result instanceof Promise) return result.then((settled) => unwrap(settled, value, field, code, redact));
+  return unwrap(result, value, field, code, redact);
 }
 
-function unwrap<Output>(result: SchemaResult<Output>, value: unknown, field: string, code: Misfit): Output {
+function unwrap<Output>(
+  result: SchemaResult<Output>,
+  value: unknown,
+  field: string,
+  code: Misfit,
+  redact: readonly Path[],
+): Output {
   if (!result.issues) return result.value;
   const issue = result.issues[0];
   const path = (issue?.path ?? []).map((part) => String(typeof part === "object" ? part.key : part));
@@ -59,9 +69,23 @@ function unwrap<Output>(result: SchemaResult<Output>, value: unknown, field: str
   const more = result.issues.length > 1 ? ` (and ${result.issues.length - 1} more)` : "";
   throw new CurfewError(
     code,
-    `${where}: ${show(valueAt(value, path))} does not fit the schema; ${issue?.message ?? "it is invalid"}${more}`,
+    `${where}: ${show(valueAt(redactValue(value, redact), path))} does not fit the schema; ${messageOf(issue, value, path, redact)}${more}`,
     { field: where },
   );
+}
+
+/** A message may quote the value, so nothing is said about a redacted one. */
+function messageOf(
+  issue: SchemaIssue | undefined,
+  value: unknown,
+  path: readonly string[],
+  redact: readonly Path[],
+): string {
+  const isHidden = redact.some((hidden) =>
+    hidden.every((name, index) => index < path.length && (name === "*" || name === path[index])),
+  );
+  if (isHidden) return "it is redacted, so the reason is not shown";
+  return scrubText(issue?.message ?? "it is invalid", secretsIn(value, redact));
 }
 
 function valueAt(value: unknown, path: readonly string[]): unknown {

@@ -6,6 +6,7 @@ import type { Logger } from "../ports/log.ts";
 import type { Outcome, Store, Unit } from "../ports/store.ts";
 import type { System } from "../ports/system.ts";
 import type { Tracing } from "../ports/trace.ts";
+import type { CalendarCache } from "./calendars/calendar-cache.ts";
 import type { EventBus } from "./events/event-bus.ts";
 import type { EventRecorder } from "./events/event-recorder.ts";
 import type { QueueSettings } from "./queues/queue-settings-cache.ts";
@@ -44,6 +45,8 @@ export interface EngineContext extends AttemptParts {
   readonly queues: QueueSettings;
   /** The registered schemas of jobs. */
   readonly schemas: SchemaCache;
+  /** The business calendars. */
+  readonly calendars: CalendarCache;
   /** Makes the events that are committed together with their change. */
   readonly recorder: EventRecorder;
   readonly waiters: Waiters;

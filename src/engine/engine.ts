@@ -13,6 +13,8 @@ import type { InputOf, Json, Schema } from "../core/schema.ts";
 import type { Advice } from "../core/stats/advice.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
 import type { Hint, Store } from "../ports/store.ts";
+import { Calendars } from "./calendars/calendars.ts";
+import { closeParts } from "./close-parts.ts";
 import type { EngineContext } from "./context.ts";
 import { CRONS } from "./crons/cron-jobs.ts";
 import { CronScheduler } from "./crons/cron-scheduler.ts";
@@ -45,7 +47,6 @@ import { Limits } from "./queues/key-limits.ts";
 import { Maintenance } from "./queues/maintenance.ts";
 import { Queues } from "./queues/queues.ts";
 import { Service } from "./remote/service.ts";
-import { CLOSE_LIMIT, CLOSE_MARKS, CloseBudget } from "./runtime/close-budget.ts";
 import { type CloseOnSignalsOptions, closeOnSignals } from "./runtime/close-on-signals.ts";
 import type { MessageHandle } from "./sagas/message-handle.ts";
 import type { SagaHandle, SagaView } from "./sagas/saga-handle.ts";
@@ -59,6 +60,8 @@ import type { AdviseQuery, StatsQuery } from "./statistics/stats-query.ts";
 import { forgettingHandlers, type RecordHandlers, startHandlers } from "./sweep/due-records.ts";
 import { SweepLoop } from "./sweep/sweep-loop.ts";
 import { Upkeep } from "./upkeep.ts";
+import { openWebhooks, type WebhookDelivery } from "./webhooks/webhook-delivery.ts";
+import type { Webhooks } from "./webhooks/webhooks.ts";
 import { QueueWarnings } from "./worker/warn-of-queues.ts";
 import { type WorkForOptions, type WorkForSummary, workFor } from "./worker/work-for.ts";
 import { parseDrain, type WorkOptions } from "./worker/work-options.ts";
@@ -88,8 +91,12 @@ export class Engine implements AsyncDisposable {
   readonly audit: AuditLog;
   /** Jobs that depend on each other, started and cancelled as one. */
   readonly workflows: Workflows;
+  /** Business calendars: working days, holidays and hours, for timeouts and crons. */
+  readonly calendars: Calendars;
   /** Jobs that are enqueued at the instants of a cron expression. */
   readonly crons: Crons;
+  /** Subscriptions of events to endpoints over HTTP, and their deliveries (SEMANTICS 11). */
+  readonly webhooks: Webhooks;
   /** Actions on many jobs at once: cancel, retry, delete, prioritise. */
   readonly bulk: Bulk;
   /** Jobs that failed for good and were kept (SEMANTICS 4.5). */
@@ -105,6 +112,7 @@ export class Engine implements AsyncDisposable {
   readonly #upkeep: Upkeep;
   readonly #statistics: Statistics;
   readonly #dispatcher: Dispatcher;
+  readonly #delivery: WebhookDelivery | undefined;
   readonly #sagas: Sagas;
   readonly #workers = new Set<Worker>();
   readonly #warnings: QueueWarnings;
@@ -112,7 +120,7 @@ export class Engine implements AsyncDisposable {
   #listening: AsyncDisposable | undefined;
   #closing: Promise<void> | undefined;
 
-  private constructor(shared: SharedContext, lease: number, { events, role }: EngineOptions) {
+  private constructor(shared: SharedContext, lease: number, { events, role, webhooks }: EngineOptions) {
     this.#context = {
       ...shared,
       enqueueFrom: (parent, definition, payload, options) =>
@@ -135,16 +143,14 @@ export class Engine implements AsyncDisposable {
     this.#enqueuer = new Enqueuer(this.#context, this.#intake, this.#unique, { assertOpen, fresh });
     const notice = (jobs: readonly NewJob[]) => this.#intake.notice(jobs);
     const context = () => this.#enqueuer.context(undefined);
+    this.calendars = new Calendars(this.#context, assertOpen);
     this.crons = new Crons(this.#context, { context, notice, assertOpen });
     const cronScheduler = new CronScheduler(this.#context, { context, notice });
+    const host = { context, notice, assertOpen, journal: this.journal };
+    [this.webhooks, this.#delivery] = openWebhooks(this.#context, host, webhooks);
     this.#stepScheduler = new StepScheduler(this.#context);
     this.#workflowCleanup = new WorkflowCleanup(this.#context);
-    this.workflows = new Workflows(this.#context, {
-      context,
-      notice,
-      assertOpen,
-      cleanup: this.#workflowCleanup,
-    });
+    this.workflows = new Workflows(this.#context, { ...host, cleanup: this.#workflowCleanup });
     const recordHandlers: RecordHandlers = {
       ...forgettingHandlers(this.#context),
       ...startHandlers(this.#context),
@@ -185,6 +191,7 @@ export class Engine implements AsyncDisposable {
     engine.#sweep.loop.start();
     engine.#upkeep.start();
     engine.#dispatcher.start();
+    engine.#delivery?.start((options) => engine.work(options));
     return engine;
   }
 
@@ -428,6 +435,7 @@ export class Engine implements AsyncDisposable {
 
   #hear(hint: Hint): void {
     this.journal.wake();
+    this.#delivery?.wake();
     if ("ready" in hint) this.#ready(hint.ready);
     else if ("settled" in hint) this.#context.waiters.hint(hint.settled);
     else if ("timeouts" in hint) this.#dispatcher.wakeAt(hint.timeouts);
@@ -464,34 +472,24 @@ export class Engine implements AsyncDisposable {
     return closeOnSignals(options, this.#context.logger, () => this.close(closing));
   }
 
-  async #close(options: { readonly drain?: Duration }): Promise<void> {
-    const { system, clock, store } = this.#context;
-    const begun = system.monotonic();
-    const workers = [...this.#workers];
-    await Promise.all([
-      this.#service?.close(),
-      this.#dispatcher.stop(parseDrain(options) ?? DRAIN),
-      ...workers.map((worker) => worker.close(options)),
-    ]);
-    const drained = workers.map(({ drainedAt }) => drainedAt ?? begun);
-    const budget = new CloseBudget(system, Math.max(begun, ...drained));
-    const stopped = Promise.all([
-      this.#unique.flushed().then(() => this.#intake.flushed()),
-      this.#sagas.flushed(),
-      this.bulk.close(),
-      this.#sweep.loop
-        .stop()
-        .then(() => Promise.all([this.#stepScheduler.flushed(), this.#workflowCleanup.flushed()])),
-      this.#context.recorder.close(),
-      this.#upkeep.stop(),
-      this.#listening?.[Symbol.asyncDispose](),
-    ]);
-    clock.close();
-    this.journal.close();
-    await budget.until(CLOSE_MARKS.loops, stopped);
-    this.#context.waiters.close();
-    await budget.until(CLOSE_LIMIT, store.close());
-    this.#context.bus.close();
+  #close(options: { readonly drain?: Duration }): Promise<void> {
+    const then = () => {
+      this.journal.close();
+      return [
+        this.#delivery?.stop(),
+        this.#unique.flushed().then(() => this.#intake.flushed()),
+        this.#sagas.flushed(),
+        this.bulk.close(),
+        this.#sweep.loop
+          .stop()
+          .then(() => Promise.all([this.#stepScheduler.flushed(), this.#workflowCleanup.flushed()])),
+        this.#context.recorder.close(),
+        this.#upkeep.stop(),
+        this.#listening?.[Symbol.asyncDispose](),
+      ];
+    };
+    const first = [this.#service?.close(), this.#dispatcher.stop(parseDrain(options) ?? DRAIN)];
+    return closeParts(this.#context, [...this.#workers], options, { first, then });
   }
 
   [Symbol.asyncDispose](): Promise<void> {

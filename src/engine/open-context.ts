@@ -4,6 +4,7 @@ import { DOCUMENT_LIMIT } from "../core/schema.ts";
 import { parseDuration } from "../core/time.ts";
 import { guardedLogger } from "../ports/log.ts";
 import type { Unit } from "../ports/store.ts";
+import { CalendarCache } from "./calendars/calendar-cache.ts";
 import { commitUnits } from "./commit/commit.ts";
 import { Committer } from "./commit/committer.ts";
 import type { EngineContext } from "./context.ts";
@@ -32,7 +33,8 @@ export async function openSharedContext(options: EngineOptions): Promise<SharedC
   const bus = new EventBus(logger);
   const queues = new QueueSettings(store);
   const schemas = new SchemaCache(store);
-  await Promise.all([queues.refresh(), schemas.refresh()]);
+  const calendars = new CalendarCache(store);
+  await Promise.all([queues.refresh(), calendars.refresh(), schemas.refresh()]);
   const storeFailed = (error: unknown, during: string) => {
     logger.error({ error, during }, "the store failed");
     bus.emit({ name: "store.error", at: clock.now(), during, error });
@@ -49,6 +51,7 @@ export async function openSharedContext(options: EngineOptions): Promise<SharedC
     bus,
     queues,
     schemas,
+    calendars,
     settings,
     counters: new Counters(),
     waiters: new Waiters(),

@@ -5,6 +5,7 @@ import type { Crons } from "./crons/crons.ts";
 import type { ExtendOptions, RetryByHandOptions } from "./operations/operate-job.ts";
 import type { Queues } from "./queues/queues.ts";
 import type { Schemas } from "./schemas/schemas.ts";
+import type { Webhooks } from "./webhooks/webhooks.ts";
 import type { WorkflowSummary } from "./workflows/workflow-view.ts";
 
 /** The commands of an engine that take the name of the operator. */
@@ -17,6 +18,7 @@ interface Commands {
   readonly crons: Crons;
   readonly queues: Queues;
   readonly schemas: Schemas;
+  readonly webhooks: Webhooks;
   readonly workflows: { cancel(id: string, by: By): Promise<WorkflowSummary> };
 }
 
@@ -43,6 +45,11 @@ export class Operator {
   /** Schemas of jobs; each change is audited. */
   get schemas(): Schemas {
     return this.#engine.schemas.as(this.by);
+  }
+
+  /** Webhooks; each change is audited. */
+  get webhooks(): Webhooks {
+    return this.#engine.webhooks.as(this.by);
   }
 
   /** Workflows: `cancel` ends the steps that are left. */

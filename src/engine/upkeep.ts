@@ -10,7 +10,7 @@ import { PruneLoop } from "./sweep/prune-loop.ts";
 const SETTINGS_EVERY = 5_000;
 
 /**
- * Reads the settings of queues again, writes counts and prunes, in loops. In a producer the first two are done when it is
+ * Reads the settings of queues and the calendars again, writes counts and prunes, in loops. In a producer the first two are done when it is
  * called, so that one that nobody calls makes no statements.
  */
 export class Upkeep {
@@ -94,6 +94,7 @@ export class Upkeep {
   async #read(): Promise<void> {
     await this.#context.queues.refresh();
     await this.#context.schemas.refresh();
+    await this.#context.calendars.refresh();
     await this.#journal.refresh();
   }
 

@@ -1,7 +1,7 @@
 import { refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { UUID_V7 } from "../core/ids.ts";
 import { ENQUEUE_KEYS, type EnqueueOptions, refuseAlone } from "../core/job/envelope.ts";
-import type { Backoff, JobId, PolicySettings } from "../core/job/job.ts";
+import type { Backoff, JobId, Pace, PolicySettings } from "../core/job/job.ts";
 import {
   assertDefinition,
   checkPriority,
@@ -9,11 +9,20 @@ import {
   type JobDefinition,
 } from "../core/job/job-definition.ts";
 import { parseSettings } from "../core/job/policy.ts";
+import { joinRedact, parseRedact, redactTexts } from "../core/job/redaction.ts";
+import { parseUnique, type UniqueRule } from "../core/job/unique-key.ts";
 import { versionField } from "../core/registry/registered-schema.ts";
 import { toJsonText } from "../core/schema.ts";
 import { parseDuration, parseInstant } from "../core/time.ts";
 import { instantText } from "./wire-fields.ts";
-import type { WireEnqueue, WireRetention, WireRetry, WireSettings, WireTimeouts } from "./wire-types.ts";
+import type {
+  WireEnqueue,
+  WireRetention,
+  WireRetry,
+  WireSettings,
+  WireTimeouts,
+  WireUnique,
+} from "./wire-types.ts";
 
 /**
  * Everything of an enqueue but its id and payload, in the words of the wire. Whatever can be checked without the
@@ -45,15 +54,12 @@ export function enqueueFields<Input>(
     );
   if (said.detach !== undefined && typeof said.detach !== "boolean")
     throw refuse("invalid_option", "options.detach", said.detach, "write true or false");
-  const unique = said.unique ?? definition.unique;
-  if (unique)
-    throw refuse(
-      "not_over_http",
-      "options.unique",
-      unique,
-      "the remote client does not send it: pass unique: false, or enqueue with openEngine on the same database",
-    );
+  const unique = uniqueRule(said, definition);
   const { queue = definition.queue, priority = definition.priority } = said;
+  const redact = joinRedact(
+    definition.redact,
+    said.redact === undefined ? [] : parseRedact(said.redact, "options.redact"),
+  );
   return {
     type: definition.type,
     queue: checkQueue(queue, "options.queue"),
@@ -63,6 +69,46 @@ export function enqueueFields<Input>(
     ...(said.meta !== undefined && { meta: metaFields(said.meta) }),
     ...settingsFields(merged(definition.settings, parseSettings(said, "options"))),
     ...(parent !== undefined && !said.detach && { parent_id: parent }),
+    ...(redact.length > 0 && { redact: redactTexts(redact) }),
+    ...(unique && { unique: uniqueFields(unique, unique.pace) }),
+  };
+}
+
+type PacedRule = UniqueRule & { readonly pace: Pace };
+
+function uniqueRule(said: EnqueueOptions, definition: Pick<JobDefinition, "unique">): PacedRule | undefined {
+  const unique = said.unique ?? definition.unique;
+  if (!unique) return undefined;
+  const rule = said.unique ? parseUnique(said.unique, "options.unique") : definition.unique;
+  if (rule?.pace) return rule as PacedRule;
+  throw refuse(
+    "not_over_http",
+    "options.unique",
+    unique,
+    "the remote client sends only debounce and throttle: pass unique: false, or enqueue with openEngine on the same database",
+  );
+}
+
+function uniqueFields({ key, payload, queue, meta }: UniqueRule, pace: Pace): WireUnique {
+  const seconds = (span: number) => `PT${span / 1_000}S`;
+  return {
+    keys: [
+      "type",
+      ...(queue ? (["queue"] as const) : []),
+      ...(payload === true ? (["args"] as const) : []),
+      ...(meta === true ? (["meta"] as const) : []),
+    ],
+    ...(key !== null && { own_key: key }),
+    ...(typeof payload !== "boolean" && { args_paths: payload }),
+    ...(typeof meta !== "boolean" && { meta_keys: meta }),
+    ...(pace.kind === "throttle"
+      ? { throttle: seconds(pace.period) }
+      : {
+          debounce: {
+            quiet: seconds(pace.quiet),
+            ...(pace.most !== null && { max_wait: seconds(pace.most) }),
+          },
+        }),
   };
 }
 

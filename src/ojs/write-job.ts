@@ -3,6 +3,7 @@ import { waitsForLimit } from "../core/job/decision.ts";
 import { dueAtOf, type JobRow, type JobState } from "../core/job/job.ts";
 import { progressOf } from "../core/job/job-progress.ts";
 import { isLate } from "../core/job/near-miss.ts";
+import { redactTexts, visibleRow } from "../core/job/redaction.ts";
 import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import { checkpointFields } from "./checkpoint-fields.ts";
@@ -125,10 +126,14 @@ function maxAttempts(row: JobRow): number {
 type WireFields = { readonly [name: string]: Json };
 
 /**
- * A job as text. Its documents are JSON text already and are put in as they are: they come back as they were sent, and
+ * A job as text, as people may see it. Its documents are JSON text already and are put in as they are: they come back as they were sent, and
  * nothing is parsed only to be written again.
  */
-export function jobText(row: JobRow, more = ""): string {
+export function jobText(row: JobRow): string {
+  return envelopeText(visibleRow(row));
+}
+
+function envelopeText(row: JobRow, more = ""): string {
   const { options } = row;
   const wire = options?.wire as { fields?: WireFields; spread?: true } | undefined;
   const fields = wire?.fields;
@@ -140,12 +145,18 @@ export function jobText(row: JobRow, more = ""): string {
     limitsText(row) +
     (row.attempt > 0 || row.errors || row.checkpoint !== null ? tracesText(row) : "") +
     (fields ? `,${JSON.stringify(fields).slice(1, -1)}` : "") +
+    (options?.redact ? `,"redacted":${JSON.stringify(redactTexts(options.redact))}` : "") +
     `,"meta":${options?.meta ? JSON.stringify(options.meta) : "{}"}` +
     (row.workflow === null ? "" : workflowText(row.workflow, options?.parentResults)) +
     more +
     `,"args":${wire?.spread ? row.payload : `[${row.payload}]`}` +
     `${row.result === null ? "" : `,"result":${row.result}`}}`
   );
+}
+
+/** A job with everything that is redacted otherwise. The route that shows it writes an audit entry first. */
+export function revealedText(row: JobRow): string {
+  return envelopeText(row);
 }
 
 /** What a job of a workflow has beyond others; the results of the steps before it are text already. */
@@ -171,11 +182,11 @@ export function deadlinesText(row: JobRow, now: Instant): string {
   );
 }
 
-/** A job as it is handed to the worker that fetched it. */
+/** A job as it is handed to the worker that fetched it: nothing is redacted. */
 export function fetchedText(row: JobRow, now: Instant): string {
   // Where a source named the heartbeat, only the handler's own signs of life count (SEMANTICS 3.6).
   const beats = row.policy?.sources.heartbeat === "built-in" ? "worker" : "handler";
-  return jobText(row, `,"fence":${row.fence},"beats":"${beats}","deadlines":${deadlinesText(row, now)}`);
+  return envelopeText(row, `,"fence":${row.fence},"beats":"${beats}","deadlines":${deadlinesText(row, now)}`);
 }
 
 /** The beginning of a reply to ACK or NACK, which all known clients can read. The caller adds the rest and the brace. */

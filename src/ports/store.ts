@@ -8,6 +8,7 @@ import type { KeyLimit, KeyUse } from "../core/limit/limit.ts";
 import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import type { NewTimeout, Owner, TimeoutId } from "../core/timeout/timeout.ts";
+import type { SearchIndex } from "./search.ts";
 import type { Revoked, TimeoutStore, Which } from "./timeouts.ts";
 
 export type { HeldSlots, ScanFilter };
@@ -44,6 +45,8 @@ export interface Store {
    * leaves it out.
    */
   diagnose?(): Promise<StoreDiagnosis>;
+  /** A store without one leaves it out: a search then reads the newest jobs. */
+  readonly search?: SearchIndex;
   /** After this, every call except `close` is refused with the code `closed`. */
   close(): Promise<void>;
 }
@@ -409,7 +412,7 @@ export interface LiveCount {
   readonly count: number;
 }
 
-/** An available job. Its rank says when it became due. */
+/** Available. Its rank says when it became due. */
 export type ReadyJob = Pick<JobRow, "queue" | "id" | "rank" | "createdAt">;
 
 export interface KeyHolder {
@@ -417,9 +420,8 @@ export interface KeyHolder {
   readonly job: JobId;
 }
 
-/** The most rows that one step of a scan reads. */
+/** The most rows that one step of a scan reads, and the most counts that `live` returns. */
 export const SCAN_STEP = 2_000;
-/** The most counts that `live` returns. */
 export const LIVE_LIMIT = 5_000;
 /** The most lines that the store keeps of a job's log. */
 export const LOG_LIMIT = 1_000;

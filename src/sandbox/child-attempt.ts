@@ -4,6 +4,7 @@ import { type AnyDefinition, assertDefinition } from "../core/job/job-definition
 import { progressFraction } from "../core/job/job-progress.ts";
 import { portableDefinition, portableOptions } from "../core/job/portable.ts";
 import { type AbortReason, Snooze } from "../core/job/reasons.ts";
+import { pathsWithin } from "../core/job/redaction.ts";
 import { type Json, LOG_LINE_LIMIT, LOG_LINES_LIMIT, toJsonText, validate } from "../core/schema.ts";
 import type { SandboxJob } from "../ports/sandbox.ts";
 import { Output, writingTo } from "./child-output.ts";
@@ -102,7 +103,13 @@ export class ChildAttempt {
     const { definition, handler, onCleanup } = this.#module;
     const raw: unknown = JSON.parse(this.#job.payload);
     const payload = definition.payload
-      ? await validate(definition.payload, raw, "payload", "invalid_payload")
+      ? await validate(
+          definition.payload,
+          raw,
+          "payload",
+          "invalid_payload",
+          pathsWithin(definition.redact, "payload"),
+        )
       : raw;
     // A slow schema may use up the time: a handler never starts past its deadline.
     this.#controller.signal.throwIfAborted();

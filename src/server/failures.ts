@@ -13,10 +13,13 @@ const GONE = {
   "checkpoint of job": "Nothing was saved yet, or it was deleted",
   workflow: "Check the id; a workflow is deleted some time after it ended",
   cron: "Check the name; GET /ojs/v1/cron lists all crons",
+  calendar: "Check the name; GET /ojs/v1/admin/calendars lists all calendars",
   "rate limit": "Check the key; a limit is known while it has live jobs or an override",
   timeout: "Check the id; a timeout is gone once it is handled, revoked or replaced",
   schema: "Check the type and the version; GET /ojs/v1/admin/schemas lists all types with schemas",
   saga: "Check the type and the id; a completed saga is deleted when its retention is over",
+  webhook: "Check the id; GET /ojs/v1/webhooks/subscriptions lists all",
+  delivery: "Check the id; a delivery is kept for a day, or for 14 days if it was not delivered",
   worker: "Check the id; a worker is forgotten after a minute without a heartbeat",
 };
 

@@ -4,6 +4,7 @@ import type { Engine } from "../engine/engine.ts";
 import { type CounterSnapshot, LATENESS_BOUNDS } from "../engine/statistics/counters.ts";
 import { Histogram } from "../engine/statistics/lateness-histogram.ts";
 import { RUN_BOUNDS, type Tally, WAIT_BOUNDS } from "../engine/statistics/tallies.ts";
+import { CALL_BOUNDS, type WebhookCounts } from "../engine/webhooks/webhook-counters.ts";
 import type { System } from "../ports/system.ts";
 import { Exposition } from "./exposition.ts";
 
@@ -52,6 +53,7 @@ export function createMetrics(engine: Engine, system: Pick<System, "monotonic">)
       writeJobs(page, counters.tallies);
       writeTimeouts(page, counters);
       writeUnattended(page, counters);
+      writeWebhooks(page, engine.webhooks.counts());
       await gauges.write(page, counters.tallies);
       writeRequests(page, meters);
       return page.text();
@@ -113,6 +115,25 @@ function writeJobs(page: Exposition, tallies: readonly Tally[]): void {
         Object.entries(tally.run).map(([state, run]) => [{ ...of(tally), state }, run] as const),
       ),
     );
+}
+
+function writeWebhooks(page: Exposition, counts: WebhookCounts | null): void {
+  if (!counts) return;
+  page
+    .counter(
+      "ojs_webhook_delivery_total",
+      "Calls of webhooks: delivered, failed with retries left, or dead.",
+      counts.calls.map(
+        ({ event, outcome, count }) => [{ event_type: event, status: outcome }, count] as const,
+      ),
+    )
+    .histogram("ojs_webhook_delivery_duration_seconds", "How long calls of webhooks took.", CALL_BOUNDS, [
+      [{}, counts.durations],
+    ])
+    .counter("curfew_webhook_postponed_total", "Deliveries put off by an open circuit or Retry-After.", [
+      [{}, counts.postponed],
+    ])
+    .gauge("ojs_webhook_subscriptions", "Active subscriptions.", [[{}, counts.subscriptions]]);
 }
 
 function writeUnattended(page: Exposition, { unattended }: CounterSnapshot): void {

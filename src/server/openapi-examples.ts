@@ -48,7 +48,21 @@ export const EXAMPLES: Readonly<Record<string, object>> = {
   LimitOverride: { rate: { limit: 100, period: "PT1M" } },
   MaintenanceRequest: { enabled: true, reason: "database upgrade", duration: "PT30M" },
   DirectiveRequest: { directive: "quiet" },
+  WebhookRequest: {
+    url: "https://example.com/hooks/jobs",
+    events: ["job.failed", "job.discarded"],
+    filter: { queues: ["email"] },
+  },
+  WebhookChange: { active: false },
+  WebhookRotation: { overlap: "PT12H" },
   RescheduleRequest: { due_at: "+PT1H" },
+  CalendarRequest: {
+    zone: "Europe/Berlin",
+    week: { mon: "09:00-17:00", fri: "09:00-15:00" },
+    days: [{ date: "2030-12-24", hours: "09:00-12:00", name: "Christmas Eve" }, { date: "2030-12-25" }],
+    until: "2030-12-31",
+  },
+  ExplainWhenRequest: { when: { calendar: "frankfurt", working_days: 2, at: "17:00", cut_off: "15:00" } },
 };
 
 /** What each tag holds. */
@@ -60,9 +74,11 @@ export const TAGS: Readonly<Record<string, string>> = {
   progress: "Progress, checkpoints and logs of running jobs",
   "dead letters": "Jobs that failed for good",
   crons: "Jobs that repeat",
+  calendars: "Working days, holidays and hours",
   workflows: "Jobs that depend on each other",
   events: "What happened, by cursor or as a stream",
   queues: "Queues and their settings",
   "rate limits": "Limits by key",
+  webhooks: "Events that are sent to endpoints",
   admin: "For operators: search, bulk actions, statistics, timeouts, sagas, the audit",
 };

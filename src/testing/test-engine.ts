@@ -2,6 +2,7 @@ import { refuse } from "../core/errors.ts";
 import type { PolicyOptions } from "../core/job/policy.ts";
 import { type Duration, type Instant, parseDuration, parseInstant } from "../core/time.ts";
 import { Engine } from "../engine/engine.ts";
+import type { WebhookSetup } from "../engine/webhooks/webhook-delivery.ts";
 import { type Logger, silentLogger } from "../ports/log.ts";
 import type { Store } from "../ports/store.ts";
 import type { Tracing } from "../ports/trace.ts";
@@ -19,6 +20,8 @@ export interface TestEngineOptions extends PolicyOptions {
   readonly events?: "durable" | "off";
   readonly keepEvents?: Duration;
   readonly keepAudit?: Duration;
+  /** Delivers webhooks through your own sender. */
+  readonly webhooks?: WebhookSetup;
   /** Default: silent. */
   readonly logger?: Logger;
   /** Receives spans, as in `openEngine`. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { parseSchedule, preview } from "../../src/core/cron/expression.ts";
+import { parseSchedule } from "../../src/core/cron/expression.ts";
+import { preview } from "../../src/core/cron/instants-of.ts";
 import { cronWords } from "../../src/dashboard/pages/crons/cron-words.ts";
 import { nextInstants, offsetText } from "../../src/dashboard/pages/crons/instants.ts";
 

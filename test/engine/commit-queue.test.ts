@@ -87,7 +87,7 @@ describe("a start mark that is repeated alone", () => {
     const names = written
       .filter((unit) => unit.job?.id === job.id)
       .flatMap(({ effects }) => effects ?? [])
-      .flatMap((effect) => ("event" in effect ? [effect.event.name] : []));
+      .flatMap((effect) => ("event" in effect ? [(effect.event as { readonly name: string }).name] : []));
     expect(names).toEqual(["job.started", "job.completed"]);
   });
 });

@@ -51,6 +51,35 @@ describe("statistics", () => {
     expect(groups[0]).toMatchObject({ queue: "default", type: "brief", completed: 4 });
   });
 
+  it("remember how many jobs waited and for how long, minute by minute and in hours", async () => {
+    const stage = await openStage();
+    for (const _job of [1, 2, 3]) await stage.engine.enqueue(brief, payload(1));
+    await stage.engine.enqueue(brief, payload(1), { queue: "other" });
+    // The engine of a test looks every five minutes.
+    await stage.advance("16m");
+    const { points } = await stage.engine.stats({ step: "1m" });
+    const seen = points.filter(({ waiting }) => waiting !== undefined);
+    expect(seen.map(({ waiting }) => waiting)).toEqual([4, 4, 4]);
+    expect(seen.map(({ oldestWait }) => oldestWait)).toEqual([300_000, 600_000, 900_000]);
+    const other = await stage.engine.stats({ step: "1m", queue: "other" });
+    expect(other.points.at(-1)).toMatchObject({ waiting: 1, oldestWait: 900_000 });
+    const byType = await stage.engine.stats({ step: "1m", type: "brief" });
+    expect(byType.points.every(({ waiting }) => waiting === undefined)).toBe(true);
+    workOn(stage);
+    await stage.engine.bulk.cancel({ queue: "other" });
+    await stage.advance("11m");
+    const later = (await stage.engine.stats({ step: "1m" })).points.at(-1);
+    expect(later).toMatchObject({ waiting: 0, oldestWait: 0 });
+    const { length } = await recordsOf(stage.engine.store, "stats.minute");
+    await stage.advance("30m");
+    // Nothing waits and nothing runs, so nothing is written.
+    expect((await recordsOf(stage.engine.store, "stats.minute")).length).toBe(length);
+    await stage.advance("6h");
+    expect(await recordsOf(stage.engine.store, "stats.minute")).toEqual([]);
+    const { points: hours } = await stage.engine.stats({ since: "8h", step: "1h" });
+    expect(hours[0]).toMatchObject({ waiting: 4, oldestWait: 900_000, enqueued: 4 });
+  });
+
   it("give a point for each step with events", async () => {
     const stage = await openStage();
     workOn(stage);

@@ -75,6 +75,28 @@ describe("unique jobs over HTTP", () => {
     expect((await stage.post("/jobs", { ...unique("reject"), args: [{ id: 2 }] })).status).toBe(201);
   });
 
+  it("debounces and throttles, also in a batch", async () => {
+    await using stage = await openStage();
+    const debounced = (id: number, text: string) => ({
+      type: "d",
+      args: [{ customer: { id }, text }],
+      unique: { args_paths: [["customer", "id"]], debounce: { quiet: "2s", max_wait: 60 } },
+    });
+    const { status, body: first } = await stage.post("/jobs", debounced(1, "a"));
+    expect([status, first.job.state]).toEqual([201, "scheduled"]);
+    const batch = await stage.post("/jobs/batch", {
+      jobs: [debounced(1, "b"), debounced(2, "c"), debounced(1, "d")],
+    });
+    expect(batch.status).toBe(201);
+    const [b, c, d] = batch.body.jobs;
+    expect([b.id, c.id === d.id, d.args[0].text]).toEqual([d.id, false, "d"]);
+    const replaced = await stage.get(`/jobs/${first.job.id}`);
+    expect(replaced.body.job.state).toBe("cancelled");
+    const both = { ...debounced(1, "a").unique, throttle: "1m" };
+    const refused = await stage.post("/jobs", { ...debounced(1, "a"), unique: both });
+    expect([refused.status, refused.body.error.message]).toEqual([400, expect.stringContaining("throttle")]);
+  });
+
   it("a batch cannot be rejected in part", async () => {
     await using stage = await openStage();
     const { status, body } = await stage.post("/jobs/batch", {

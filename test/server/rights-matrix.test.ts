@@ -3,6 +3,7 @@ import { createKey, type KeyOptions } from "../../src/server/auth.ts";
 import { ROLES, type Role } from "../../src/server/roles.ts";
 import { isAudited, type Route } from "../../src/server/route.ts";
 import { ROUTES, STREAM_ROUTES } from "../../src/server/routes/all.ts";
+import { fakeSender } from "../engine/webhook-stage.ts";
 import { openStage, type Stage } from "./stage.ts";
 
 /** Every route is called by every role, with ids that exist and bodies that are valid. */
@@ -15,7 +16,7 @@ async function openWithKeys(): Promise<Stage> {
   const entries = roles.map(
     (role): KeyOptions => ({ name: role, role, hash: keys.get(role)?.hash as string }),
   );
-  return openStage({}, { keys: entries });
+  return openStage({ webhooks: { sender: fakeSender().sender } }, { keys: entries });
 }
 
 /** What a path's parameters stand for. */
@@ -24,6 +25,7 @@ interface Things {
   readonly running: string;
   readonly dead: string;
   readonly workflow: string;
+  readonly webhook: string;
 }
 
 /** `worker` fetches the running job: only the key that fetched a job may report on it. */
@@ -51,21 +53,25 @@ async function make(stage: Stage, worker: Role = "admin"): Promise<Things> {
   const steps = [{ type: "a.b", args: [] }];
   const workflow = (await send("POST", "/workflows", { type: "chain", steps, options: { queue: "wf" } })).id;
   await send("PUT", "/rate-limits/k/override", { concurrency: 3 });
-  return { waiting, running, dead, workflow };
+  const hook = { url: "https://example.com/hook", events: ["job.failed"] };
+  const webhook = (await send("POST", "/webhooks/subscriptions", hook)).id;
+  return { waiting, running, dead, workflow, webhook };
 }
 
-function pathOf({ path, right }: Route, { waiting, running, dead, workflow }: Things): string {
+function pathOf({ path, right }: Route, { waiting, running, dead, workflow, webhook }: Things): string {
   const id = path.includes("dead-letter")
     ? dead
     : path.includes("/workflows/")
       ? workflow
-      : path.includes("/workers/:id")
-        ? "w-1"
-        : right === "work"
-          ? running
-          : path.includes("/retry")
-            ? dead
-            : waiting;
+      : path.includes("/webhooks/")
+        ? webhook
+        : path.includes("/workers/:id")
+          ? "w-1"
+          : right === "work"
+            ? running
+            : path.includes("/retry")
+              ? dead
+              : waiting;
   const values: Record<string, string> = { id, name: "c", queue: "wait", key: "k", type: "t" };
   const filled = path.replace(/:(\w+)/g, (_all, name: string) => values[name] ?? "none");
   return filled + (path.endsWith("purge-preview") ? "?states=completed" : "");
@@ -91,6 +97,8 @@ const BODIES: readonly (readonly [RegExp, (things: Things) => object])[] = [
   [/directive$/, () => ({ directive: "quiet" })],
   [/\/cron$/, () => ({ name: "d", cron: "0 9 * * *", type: "a.b", args: [] })],
   [/crons?\/:name$/, () => ({ enabled: false })],
+  [/\/webhooks\/subscriptions$/, () => ({ url: "https://example.com/other", events: ["job.failed"] })],
+  [/\/webhooks\/subscriptions\/:id$/, () => ({ active: false })],
   [/\/workflows$/, () => ({ type: "chain", steps: [{ type: "a.b", args: [] }] })],
   [/reschedule$/, () => ({ due_at: "+PT1H" })],
   [/\/import$/, () => ({ lines: [{}], dry_run: true })],
@@ -106,14 +114,15 @@ function bodyOf(route: Route, things: Things): object | undefined {
 
 const routes = ROUTES.filter((route) => !STREAM_ROUTES.includes(route) && !route.path.endsWith("/session"));
 
-/** No timeout and no saga is stored, and the job has neither ended nor saved anything. */
+/** No timeout, no saga and no delivery of a webhook is stored, and the job has neither ended nor saved anything. */
 const MISSED_READS = [
   "/ojs/v1/admin/sagas/:type/:id 404",
   "/ojs/v1/admin/timeouts/:id 404",
   "/ojs/v1/jobs/:id/checkpoint 404",
   "/ojs/v1/jobs/:id/result 409",
+  "/ojs/v1/webhooks/deliveries/:id 404",
 ];
-/** The worker lives, the queue has jobs, the job is available already, and no timeout is stored. */
+/** The worker lives, the queue has jobs, the job is available already, and no timeout or delivery is stored. */
 const MISSED_ACTIONS = [
   "DELETE /ojs/v1/admin/workers/:id 409",
   "DELETE /ojs/v1/queues/:queue 409",
@@ -122,6 +131,8 @@ const MISSED_ACTIONS = [
   "POST /ojs/v1/admin/timeouts/:id/reschedule 404",
   "POST /ojs/v1/admin/timeouts/:id/revoke 404",
   "POST /ojs/v1/jobs/:id/activate 409",
+  "POST /ojs/v1/webhooks/deliveries/:id/redeliver 404",
+  "POST /ojs/v1/webhooks/deliveries/:id/retry 404",
 ];
 
 /** Everything that a forbidden call could have changed. */
@@ -131,6 +142,7 @@ async function picture(stage: Stage): Promise<string> {
     "/cron",
     "/workflows",
     "/rate-limits",
+    "/webhooks/subscriptions",
     "/queues",
     "/admin/maintenance",
     "/admin/workers",

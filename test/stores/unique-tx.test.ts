@@ -5,9 +5,11 @@ import { DatabaseSync } from "node:sqlite";
 import pg from "pg";
 import { afterEach, describe, expect, inject, it } from "vitest";
 import { defineJob, type Engine, openEngine, silentLogger, type Transaction } from "../../src/index.ts";
+import { jobsOf } from "../../src/testing/read-store.ts";
 import { createDatabase } from "../postgres.ts";
 
 interface Bed {
+  readonly url: string;
   readonly engine: Engine;
   readonly tx: Transaction;
   run(sql: string): Promise<unknown>;
@@ -26,7 +28,7 @@ const BEDS: Record<string, () => Promise<Bed>> = {
     const engine = await openEngine({ store: `sqlite:${path}`, logger: silentLogger });
     const tx = new DatabaseSync(path);
     closers.push(async () => tx.close());
-    return { engine, tx, run: async (sql) => tx.exec(sql) };
+    return { url: `sqlite:${path}`, engine, tx, run: async (sql) => tx.exec(sql) };
   },
   async PostgreSQL() {
     const database = await createDatabase(inject("postgresUrl"));
@@ -35,7 +37,7 @@ const BEDS: Record<string, () => Promise<Bed>> = {
     const tx = new pg.Client(database.url);
     await tx.connect();
     closers.push(() => tx.end());
-    return { engine, tx, run: (sql) => tx.query(sql) };
+    return { url: database.url, engine, tx, run: (sql) => tx.query(sql) };
   },
 };
 
@@ -60,6 +62,41 @@ describe.each(Object.entries(BEDS))("unique jobs in a transaction of the caller'
     expect(await engine.enqueue(job, 2, { tx })).toMatchObject({ duplicate: false });
     await run("commit");
     expect((await engine.queues.depth()).available).toBe(2);
+  });
+
+  it("are debounced: the last one wins if it commits, and nothing changed if it does not", async () => {
+    const { engine, tx, run } = await open();
+    closers.push(() => engine.close());
+    const unique = { payload: false, debounce: { quiet: "1h" } } as const;
+    const job = defineJob({ type: "test.debounced", unique });
+    const first = await engine.enqueue(job, 1);
+    await run("begin");
+    await engine.enqueue(job, 2, { tx });
+    await run("rollback");
+    expect(await engine.job(first.id).load()).toMatchObject({ state: "scheduled" });
+    await run("begin");
+    const [, last] = await engine.enqueueMany(job, [3, 4], { tx });
+    const again = engine.enqueue(job, 5, { tx });
+    await expect(again).rejects.toThrow("one debounced or throttled job per key");
+    await run("commit");
+    expect(await engine.job(first.id).load()).toMatchObject({ state: "cancelled" });
+    expect(await engine.job(last?.id as string).load()).toMatchObject({ state: "scheduled", payload: 4 });
+    expect((await engine.enqueue(job, 6)).duplicate).toBe(false);
+    expect((await engine.queues.depth()).scheduled).toBe(1);
+  });
+
+  it("are debounced by several engines at once: one job is left, and it is one of the last", async () => {
+    const { engine, url } = await open();
+    closers.push(() => engine.close());
+    const other = await openEngine({ store: url, logger: silentLogger });
+    closers.push(() => other.close());
+    const job = defineJob({ type: "test.debounced", unique: { payload: false, debounce: { quiet: "1h" } } });
+    const all = Array.from({ length: 60 }, (_, index) => (index % 2 ? engine : other).enqueue(job, index));
+    await Promise.all(all);
+    expect((await engine.queues.depth()).scheduled).toBe(1);
+    // Each engine keeps the order of its own enqueues, so the last one is the last of one of them.
+    const left = (await jobsOf(engine.store)).filter(({ state }) => state === "scheduled");
+    expect(["58", "59"]).toContain(left[0]?.payload);
   });
 
   it("are refused where older jobs must be looked at first", async () => {

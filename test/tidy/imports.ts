@@ -12,7 +12,9 @@ const ALLOWED: Record<string, readonly string[]> = {
   calls: ["core", "ports", "engine/runtime"],
   server: ["core", "ports", "ojs", "engine"],
   client: ["core", "ports", "ojs", "engine", "sandbox"],
-  "open.ts": ["core", "ports", "engine", "stores", "sandbox"],
+  // Calls the endpoints of webhooks. Engines get it through a port.
+  webhooks: ["core", "ports", "ojs"],
+  "open.ts": ["core", "ports", "engine", "stores", "sandbox", "webhooks"],
   // Reads other job systems and writes through an engine that it is given.
   migrate: ["core", "ports", "engine"],
   demo: ["core", "ports", "engine", "sandbox"],

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import type { BusinessCalendar, NamedCalendars } from "../../core/calendar/business-calendar.ts";
 import { countNumber, withPage, withTarget } from "../declare.ts";
 import { orNearest } from "../not-found.ts";
 import { dim, paintState, printable } from "../output/paint.ts";
@@ -84,6 +85,9 @@ function cronText(cron: Fields, runs: readonly Fields[], now: number): string {
     ["name", printable(String(cron.name))],
     ["state", paintState(String(cron.status))],
     ["when", `${printable(String(cron.expression))} in ${printable(String(cron.timezone))}`],
+    ...(cron.calendar === undefined
+      ? []
+      : [["calendar", `${printable(String(cron.calendar))}, closed days: ${cron.closed_days}`] as const]),
     ["overlap", String(cron.overlap_policy)],
     ["missed", JSON.stringify(cron.missed_policy)],
     ["next", `${relativeText(cron.next_run_at, now)}  ${dim(String(cron.next_run_at ?? ""))}`],
@@ -124,14 +128,20 @@ async function next(
   [name]: readonly string[],
 ): Promise<void> {
   const { cron } = await onCron(target, name as string, (path) => target.get(path));
-  const { expression, timezone, enabled } = cron as Fields;
-  const { parseSchedule, preview } = await import("../../core/cron/expression.ts");
-  const schedule = parseSchedule({ cron: String(expression), zone: String(timezone) }, "cron");
+  const { expression, timezone, enabled, calendar } = cron as Fields;
+  const { parseSchedule } = await import("../../core/cron/expression.ts");
+  const { preview } = await import("../../core/cron/instants-of.ts");
+  const calendars = calendar === undefined ? undefined : await calendarOf(target, String(calendar));
+  const options = { cron: String(expression), zone: String(timezone) };
+  const days = calendars && { calendar: String(calendar), closed: (cron as Fields).closed_days as "skip" };
+  const schedule = parseSchedule({ ...options, ...days }, "cron", calendars);
   const now = target.now();
-  const items = preview(schedule, now, Math.min(count, MOST_INSTANTS)).map(({ at, local, offset }) => ({
-    at: new Date(at).toISOString(),
-    local: local + offset,
-  }));
+  const items = preview(schedule, now, Math.min(count, MOST_INSTANTS), calendars).map(
+    ({ at, local, offset }) => ({
+      at: new Date(at).toISOString(),
+      local: local + offset,
+    }),
+  );
   output.answer({ name, timezone, enabled, items }, () =>
     tableText(
       [
@@ -143,6 +153,12 @@ async function next(
     ),
   );
   if (enabled === false) output.note(`The cron is paused; resume it with: curfew cron resume ${name}`);
+}
+
+/** The calendar of a cron, as the schedule asks for it. */
+async function calendarOf(target: Target, name: string): Promise<NamedCalendars> {
+  const { calendar } = await target.get(`/ojs/v1/admin/calendars/${encodeURIComponent(name)}`);
+  return { find: (wanted) => (wanted === name ? (calendar as unknown as BusinessCalendar) : undefined) };
 }
 
 function declareRun(command: Command): void {

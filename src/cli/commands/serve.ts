@@ -30,6 +30,11 @@ export function register(command: Command): void {
     )
     .option("--cors <origin...>", "web origins that may call this server")
     .option("--rate <requests>", "requests per second that each key may send", positiveNumber)
+    .option("--no-webhooks", "leave deliveries of webhooks to other servers on this store")
+    .option(
+      "--webhooks-allow <host-or-range...>",
+      "hosts and address ranges that webhooks may call beside public ones, such as hooks.internal or 10.1.0.0/16",
+    )
     .option("--drain <duration>", "how long running jobs may finish when the server stops", "25s")
     .option("--traces", "send spans to the OpenTelemetry SDK that this process was started with")
     .option("--conformance", "answer the hooks that the conformance suite needs; never in production")

@@ -1,3 +1,4 @@
+import type { NamedCalendars } from "../calendar/business-calendar.ts";
 import { canonicalJson } from "../canonical-json.ts";
 import { refuse, refuseUnknownKeys } from "../errors.ts";
 import type { JobId, JobOptions } from "../job/job.ts";
@@ -5,13 +6,8 @@ import type { PortableDefinition, PortableOptions } from "../job/portable.ts";
 import { keysOf } from "../option-keys.ts";
 import type { Json } from "../schema.ts";
 import { type Duration, type Instant, parseDuration } from "../time.ts";
-import {
-  type Instants,
-  instantsOf,
-  parseSchedule,
-  type Schedule,
-  type ScheduleOptions,
-} from "./expression.ts";
+import { type InstantSource, parseSchedule, type Schedule, type ScheduleOptions } from "./expression.ts";
+import { instantsOf } from "./instants-of.ts";
 
 /** What to do if a cron is due while its last job has not ended. */
 export type CronOverlap = "allow" | "skip" | "cancel-previous";
@@ -88,6 +84,8 @@ export const CRON_KEYS = keysOf<CronOptions>({
   every: true,
   zone: true,
   clockChange: true,
+  calendar: true,
+  closed: true,
   overlap: true,
   missed: true,
 });
@@ -101,14 +99,24 @@ const MOST_COUNTED = 100;
 /** An instant that is older than this, in milliseconds, counts as missed. */
 const ON_TIME = 60_000;
 
-export function parseCron(options: CronOptions, now: Instant, field: string): CronRule {
+/** `calendars` are the stored business calendars; a schedule may name one. */
+export function parseCron(
+  options: CronOptions,
+  now: Instant,
+  field: string,
+  calendars?: NamedCalendars,
+): CronRule {
   const { overlap = "allow", missed = "once" } = options;
-  const schedule = parseSchedule(options, field);
+  const schedule = parseSchedule(options, field, calendars);
+  if (schedule.calendar !== undefined && instantsOf(schedule, calendars).after(now) === null) {
+    const fix = `it names no working day of ${schedule.calendar} within ten years: correct it, or use closed "next"`;
+    throw refuse("invalid_cron", `${field}cron`, schedule.cron, fix);
+  }
   if (!OVERLAPS.includes(overlap)) {
     const fix = 'write "allow", "skip" or "cancel-previous"';
     throw refuse("invalid_option", `${field}overlap`, overlap, fix);
   }
-  return { schedule, overlap, missed: parseMissed(missed, schedule, now, `${field}missed`) };
+  return { schedule, overlap, missed: parseMissed(missed, schedule, now, `${field}missed`, calendars) };
 }
 
 function parseMissed(
@@ -116,20 +124,21 @@ function parseMissed(
   schedule: Schedule,
   now: Instant,
   field: string,
+  calendars: NamedCalendars | undefined,
 ): CronRule["missed"] {
   if (missed === "skip" || missed === "once") return missed;
   if (typeof missed !== "object" || missed === null)
     throw refuse("invalid_option", field, missed, 'write "skip", "once" or { all: "1d" }');
   refuseUnknownKeys(missed, field, ["all"]);
   const within = parseDuration(missed.all, `${field}.all`);
-  const count = countedUpTo(instantsOf(schedule), now, now + within, MOST_MISSED + 1);
+  const count = countedUpTo(instantsOf(schedule, calendars), now, now + within, MOST_MISSED + 1);
   if (count <= MOST_MISSED) return within;
   const fix = `it spans more than ${MOST_MISSED} instants of ${schedule.cron}: shorten it, or write "once"`;
   throw refuse("invalid_option", `${field}.all`, missed.all, fix);
 }
 
 /** Counts the instants in (after, upTo], up to `most`. */
-function countedUpTo(instants: Instants, after: Instant, upTo: Instant, most: number): number {
+function countedUpTo(instants: InstantSource, after: Instant, upTo: Instant, most: number): number {
   let count = 0;
   for (let at = instants.after(after); at !== null && at <= upTo && count < most; at = instants.after(at))
     count += 1;
@@ -143,8 +152,8 @@ export function checkCronName(name: unknown): string {
   throw refuse("invalid_name", "name", name, "use a text of 1 to 255 characters");
 }
 
-export function newCron(rule: CronRule, job: CronJob, now: Instant): CronBody {
-  const nextAt = instantsOf(rule.schedule).after(now);
+export function newCron(rule: CronRule, job: CronJob, now: Instant, calendars?: NamedCalendars): CronBody {
+  const nextAt = instantsOf(rule.schedule, calendars).after(now);
   return {
     rule,
     job,
@@ -162,11 +171,18 @@ export function newCron(rule: CronRule, job: CronJob, now: Instant): CronBody {
  * A cron with new settings; null if nothing changes. Its history and its pause stay. If the schedule is the same, a
  * due instant stays too, so a deployment at three o'clock does not lose the run of three o'clock.
  */
-export function changedCron(body: CronBody, rule: CronRule, job: CronJob, now: Instant): CronBody | null {
+export function changedCron(
+  body: CronBody,
+  rule: CronRule,
+  job: CronJob,
+  now: Instant,
+  calendars?: NamedCalendars,
+): CronBody | null {
   const isSame = (a: object, b: object) => canonicalJson(plain(a)) === canonicalJson(plain(b));
   if (isSame(body.rule, rule) && isSame(body.job, job)) return null;
   const keepsTime = isSame(body.rule.schedule, rule.schedule);
-  const nextAt = keepsTime || body.pausedAt !== null ? body.nextAt : nextOf(body, rule.schedule, now);
+  const nextAt =
+    keepsTime || body.pausedAt !== null ? body.nextAt : nextOf(body, rule.schedule, now, calendars);
   return { ...body, rule, job, updatedAt: now, nextAt };
 }
 
@@ -175,13 +191,18 @@ function plain(value: object): Json {
 }
 
 /** Skips the instants of the pause. They do not count as missed. */
-export function resumedCron(body: CronBody, now: Instant): CronBody {
-  return { ...body, pausedAt: null, nextAt: nextOf(body, body.rule.schedule, now) };
+export function resumedCron(body: CronBody, now: Instant, calendars?: NamedCalendars): CronBody {
+  return { ...body, pausedAt: null, nextAt: nextOf(body, body.rule.schedule, now, calendars) };
 }
 
 /** Looks after `actedUpTo` too: an engine whose clock lags must not repeat an instant that another engine acted on. */
-function nextOf({ actedUpTo }: CronBody, schedule: Schedule, now: Instant): Instant | null {
-  return instantsOf(schedule).after(Math.max(now, actedUpTo ?? 0));
+function nextOf(
+  { actedUpTo }: CronBody,
+  schedule: Schedule,
+  now: Instant,
+  calendars: NamedCalendars | undefined,
+): Instant | null {
+  return instantsOf(schedule, calendars).after(Math.max(now, actedUpTo ?? 0));
 }
 
 /** What a due cron does. */
@@ -197,9 +218,9 @@ export interface Firing {
 const NOTHING = { instants: [], isPreviousCancelled: false, skipped: [] };
 
 /** Decides what to do about the instants that are due. `isLastLive`: the last job of the cron has not ended. */
-export function fire(body: CronBody, isLastLive: boolean, now: Instant): Firing {
-  const instants = instantsOf(body.rule.schedule);
-  // Newer zone data may give another instant than the stored one.
+export function fire(body: CronBody, isLastLive: boolean, now: Instant, calendars?: NamedCalendars): Firing {
+  const instants = instantsOf(body.rule.schedule, calendars);
+  // Newer zone data, or a changed calendar, may give another instant than the stored one.
   const first = body.nextAt === null || body.pausedAt !== null ? null : instants.after(body.nextAt - 1);
   const last = first === null || first > now ? null : instants.lastUpTo(now, first - 1);
   if (first === null || last === null) return { ...NOTHING, nextAt: first, actedUpTo: body.actedUpTo };
@@ -226,7 +247,7 @@ export function fire(body: CronBody, isLastLive: boolean, now: Instant): Firing 
 /** The due instants that `missed` lets run. `rest` is the instant at which the next commit continues. */
 function wantedOf(
   { missed }: CronRule,
-  instants: Instants,
+  instants: InstantSource,
   first: Instant,
   last: Instant,
   now: Instant,
@@ -261,10 +282,15 @@ export function withRuns(body: CronBody, newer: readonly CronRun[]): readonly Cr
   return [...newer.toReversed(), ...body.runs].slice(0, MOST_RUNS);
 }
 
-/** A cron under newer zone data; null if its next instant stays. An instant that is already due stays as it is. */
-export function rezonedCron(body: CronBody, now: Instant): CronBody | null {
+/**
+ * A cron under newer zone data or a changed calendar; null if its next instant stays. An instant that is already due
+ * stays as it is: `fire` looks at it again.
+ */
+export function rezonedCron(body: CronBody, now: Instant, calendars?: NamedCalendars): CronBody | null {
   const { rule, nextAt, pausedAt } = body;
-  if (pausedAt !== null || nextAt === null || nextAt <= now || rule.schedule.zone === "UTC") return null;
-  const resolved = nextOf(body, rule.schedule, now);
+  const { zone, calendar } = rule.schedule;
+  if (pausedAt !== null || (nextAt !== null && nextAt <= now)) return null;
+  if (calendar === undefined && (nextAt === null || zone === "UTC")) return null;
+  const resolved = nextOf(body, rule.schedule, now, calendars);
   return resolved === nextAt ? null : { ...body, nextAt: resolved };
 }

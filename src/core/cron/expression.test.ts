@@ -1,13 +1,8 @@
 import fc from "fast-check";
 import { Temporal } from "temporal-polyfill";
 import { describe, expect, it } from "vitest";
-import {
-  type ClockChangeOptions,
-  Instants,
-  parseSchedule,
-  preview,
-  type ScheduleOptions,
-} from "./expression.ts";
+import { type ClockChangeOptions, Instants, parseSchedule, type ScheduleOptions } from "./expression.ts";
+import { preview } from "./instants-of.ts";
 
 const schedule = (options: ScheduleOptions) => parseSchedule(options, "");
 

@@ -1,7 +1,9 @@
 import { Cron } from "croner";
 import { Temporal } from "temporal-polyfill";
+import { findCalendar, type NamedCalendars } from "../calendar/business-calendar.ts";
 import { refuse, refuseUnknownKeys } from "../errors.ts";
 import { type Duration, formatDuration, INSTANT_LIMIT, type Instant, parseDuration } from "../time.ts";
+import { checkZone } from "../timeout/wall-clock.ts";
 
 /**
  * What to do with a time that a clock change skips: run it later or earlier by the length of the change, or not at
@@ -10,6 +12,9 @@ import { type Duration, formatDuration, INSTANT_LIMIT, type Instant, parseDurati
 export type CronGap = "later" | "earlier" | "skip";
 /** Which one to run if a clock change makes a time occur twice. */
 export type CronRepeat = "earlier" | "later" | "both";
+
+/** What to do with an instant on a closed day: leave it out, or run on the working day after or before it. */
+export type CronClosed = "skip" | "next" | "previous";
 
 /** What to do with times that a clock change skips or repeats; see `parseSchedule` for the defaults. */
 export interface ClockChangeOptions {
@@ -28,6 +33,10 @@ export interface ScheduleOptions {
   /** An IANA name such as `"Europe/Berlin"`. Default `"UTC"`. */
   readonly zone?: string;
   readonly clockChange?: ClockChangeOptions;
+  /** A stored business calendar: the cron fires on its working days, in its zone. */
+  readonly calendar?: string;
+  /** Only with `calendar`. Default `"skip"`. `"next"` and `"previous"` need a cron that fires once a day. */
+  readonly closed?: CronClosed;
 }
 
 /** When a cron fires, as the store has it. */
@@ -37,6 +46,14 @@ export interface Schedule {
   readonly zone: string;
   readonly gap: CronGap;
   readonly overlap: CronRepeat;
+  readonly calendar?: string;
+  readonly closed?: CronClosed;
+}
+
+/** Gives instants in their order. */
+export interface InstantSource {
+  after(instant: Instant): Instant | null;
+  lastUpTo(instant: Instant, after: Instant): Instant | null;
 }
 
 const SHORTHANDS: Readonly<Record<string, string>> = {
@@ -50,6 +67,7 @@ const SHORTHANDS: Readonly<Record<string, string>> = {
 };
 const GAPS: readonly unknown[] = ["later", "earlier", "skip"];
 const REPEATS: readonly unknown[] = ["earlier", "later", "both"];
+const CLOSED: readonly unknown[] = ["skip", "next", "previous"];
 const FIX =
   'write five fields ("0 3 * * MON-FRI"), six with seconds in front, or @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @every 5m';
 
@@ -58,7 +76,7 @@ const FIX =
  * times do (SEMANTICS 7.8): later in a gap, the first of two. An expression that names every hour counts real time
  * instead: every ten minutes stays every ten minutes on the night of a clock change.
  */
-export function parseSchedule(options: ScheduleOptions, field: string): Schedule {
+export function parseSchedule(options: ScheduleOptions, field: string, calendars?: NamedCalendars): Schedule {
   if (options.every !== undefined) return everySchedule(options, field);
   const { cron = "", clockChange = {} } = options;
   if (EVERY.test(cron)) {
@@ -85,15 +103,56 @@ export function parseSchedule(options: ScheduleOptions, field: string): Schedule
       cron,
       "it never matches a date: correct the day or the month",
     );
-  return { cron, zone: checkZone(options.zone ?? "UTC", `${field}zone`), gap, overlap };
+  const days = parseCalendarOf(options, field, calendars);
+  const zone = days?.zone ?? checkZone(options.zone ?? "UTC", `${field}zone`);
+  return { cron, zone, gap, overlap, ...(days && { calendar: days.calendar, closed: days.closed }) };
 }
+
+/** The calendar of a schedule. The cron is in its zone, so that a day means the same for both. */
+function parseCalendarOf(
+  { cron = "", zone, calendar, closed }: ScheduleOptions,
+  field: string,
+  calendars: NamedCalendars | undefined,
+): { readonly calendar: string; readonly closed: CronClosed; readonly zone: string } | null {
+  if (calendar === undefined) {
+    if (closed === undefined) return null;
+    throw refuse(
+      "invalid_option",
+      `${field}closed`,
+      closed,
+      "name the calendar that says which days are closed",
+    );
+  }
+  const found = findCalendar(calendars, calendar, `${field}calendar`);
+  if (zone !== undefined && zone !== found.zone) {
+    const fix = `leave it out: a cron with a calendar is in the calendar's zone, ${found.zone}`;
+    throw refuse("invalid_option", `${field}zone`, zone, fix);
+  }
+  const chosen = closed ?? "skip";
+  if (!CLOSED.includes(chosen))
+    throw refuse("invalid_option", `${field}closed`, closed, 'write "skip", "next" or "previous"');
+  if (chosen !== "skip" && !ONCE_A_DAY.test(expanded(cron))) {
+    const fix = 'it needs a cron with one time of day, such as "0 9 25 * *"; others use "skip"';
+    throw refuse("invalid_option", `${field}closed`, closed, fix);
+  }
+  return { calendar, closed: chosen, zone: found.zone };
+}
+
+/** Five or six fields whose seconds, minutes and hours are single numbers. */
+const ONCE_A_DAY = /^(\d{1,2}\s+)?\d{1,2}\s+\d{1,2}(\s+\S+){3}$/;
 
 /** A schedule by its period. It is stored as the shorthand that other cron programs use. */
 function everySchedule(options: ScheduleOptions, field: string, name: "every" | "cron" = "every"): Schedule {
-  const { every, zone, clockChange, cron } = options;
+  const { every, zone, clockChange, cron, calendar, closed } = options;
   const period = parseDuration(every, `${field}${name}`);
   if (period % SECOND !== 0) throw refuse("invalid_cron", `${field}${name}`, every, "use whole seconds");
-  for (const [other, value] of Object.entries({ cron, clockChange, ...(zone !== "UTC" && { zone }) }))
+  for (const [other, value] of Object.entries({
+    cron,
+    clockChange,
+    calendar,
+    closed,
+    ...(zone !== "UTC" && { zone }),
+  }))
     if (value !== undefined)
       throw refuse(
         "invalid_option",
@@ -136,16 +195,6 @@ function patternOf(cron: string, field: string): Cron {
   }
 }
 
-function checkZone(zone: unknown, field: string): string {
-  const fix = 'use an IANA name such as "Europe/Berlin"';
-  if (typeof zone !== "string" || !/^[A-Za-z]/.test(zone)) throw refuse("unknown_zone", field, zone, fix);
-  try {
-    return Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(zone).timeZoneId;
-  } catch (cause) {
-    throw refuse("unknown_zone", field, zone, `${fix}, or install newer zone data`, { cause });
-  }
-}
-
 const SECOND = 1_000;
 const DAY = 86_400_000;
 /** No clock change skips or repeats more than a day. */
@@ -163,8 +212,36 @@ interface Segment {
   readonly offset: number;
 }
 
+/** The last instant in (after, instant]; null if there is none. It does not visit the instants in between. */
+export function lastInstant(
+  source: Pick<InstantSource, "after">,
+  instant: Instant,
+  after: Instant,
+): Instant | null {
+  const isBefore = (at: Instant | null) => at !== null && at <= instant;
+  const first = source.after(after);
+  if (first === null || first > instant) return null;
+  if (!isBefore(source.after(first))) return first;
+  let [low, high] = [first, instant];
+  // Invariant: an instant follows `low`, up to `instant`. None follows `high`.
+  for (let step = SECOND; instant - step > low; step *= 4) {
+    if (isBefore(source.after(instant - step))) {
+      low = instant - step;
+      break;
+    }
+    high = instant - step;
+  }
+  // Instants are whole seconds, so a second contains at most one.
+  while (high - low > SECOND) {
+    const middle = Math.floor((low + high) / 2);
+    if (isBefore(source.after(middle))) low = middle;
+    else high = middle;
+  }
+  return source.after(low);
+}
+
 /** Computes the instants of a schedule. */
-export class Instants {
+export class Instants implements InstantSource {
   readonly #schedule: Schedule;
   readonly #pattern: Cron | undefined;
   readonly #period: number | null;
@@ -198,28 +275,13 @@ export class Instants {
     }
   }
 
-  /** The last instant in (after, instant]; null if there is none. It does not visit the instants in between. */
   lastUpTo(instant: Instant, after: Instant): Instant | null {
-    const isBefore = (at: Instant | null) => at !== null && at <= instant;
-    const first = this.after(after);
-    if (first === null || first > instant) return null;
-    if (!isBefore(this.after(first))) return first;
-    let [low, high] = [first, instant];
-    // Invariant: an instant follows `low`, up to `instant`. None follows `high`.
-    for (let step = SECOND; instant - step > low; step *= 4) {
-      if (isBefore(this.after(instant - step))) {
-        low = instant - step;
-        break;
-      }
-      high = instant - step;
-    }
-    // Instants are whole seconds, so a second contains at most one.
-    while (high - low > SECOND) {
-      const middle = Math.floor((low + high) / 2);
-      if (isBefore(this.after(middle))) low = middle;
-      else high = middle;
-    }
-    return this.after(low);
+    return lastInstant(this, instant, after);
+  }
+
+  /** The next local time that the expression names, before the zone is applied. */
+  localAfter(local: Local): Local | null {
+    return this.#match(local);
   }
 
   #match(local: Local): Local | null {
@@ -330,8 +392,8 @@ export class Instants {
 const MOST_CACHED = 500;
 const cached = new Map<string, Instants>();
 
-/** The instants of a schedule, from a cache: parsing an expression costs more than evaluating it. */
-export function instantsOf(schedule: Schedule): Instants {
+/** The instants of the expression, from a cache: parsing an expression costs more than evaluating it. */
+export function scheduleInstants(schedule: Schedule): Instants {
   const key = `${schedule.cron}\n${schedule.zone} ${schedule.gap} ${schedule.overlap}`;
   const known = cached.get(key);
   if (known) return known;
@@ -339,22 +401,4 @@ export function instantsOf(schedule: Schedule): Instants {
   const instants = new Instants(schedule);
   cached.set(key, instants);
   return instants;
-}
-
-/** An instant, and what a clock on the wall shows then. */
-export interface CronInstant {
-  readonly at: Instant;
-  readonly local: string;
-  readonly offset: string;
-}
-
-/** The next `count` instants of a schedule. */
-export function preview(schedule: Schedule, from: Instant, count: number): CronInstant[] {
-  const instants = instantsOf(schedule);
-  const found: CronInstant[] = [];
-  for (let at = instants.after(from); at !== null && found.length < count; at = instants.after(at)) {
-    const zoned = Temporal.Instant.fromEpochMilliseconds(at).toZonedDateTimeISO(schedule.zone);
-    found.push({ at, local: zoned.toPlainDateTime().toString(), offset: zoned.offset });
-  }
-  return found;
 }

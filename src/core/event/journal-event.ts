@@ -31,7 +31,8 @@ export function fitsFilter(event: StoredEvent, { types, queues, job }: EventFilt
   return !types || types.some((type) => isOfType(event.name, type));
 }
 
-function isOfType(name: string, type: string): boolean {
+/** Whether a name is the type, or begins with it if the type ends in `.*`. */
+export function isOfType(name: string, type: string): boolean {
   return type.endsWith(".*") ? name.startsWith(type.slice(0, -1)) : name === type;
 }
 

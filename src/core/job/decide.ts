@@ -43,6 +43,7 @@ import { ALLOWED, type JobEventName } from "./lifecycle.ts";
 import { extend, prioritise, retryByHand } from "./operator-rules.ts";
 import { LOCAL_WORKER, policyFor } from "./policy.ts";
 import { SHUTDOWN } from "./reasons.ts";
+import { scrubError } from "./redaction.ts";
 import { isExcepted } from "./retry.ts";
 import { unblock } from "./step-rules.ts";
 import { claimEndsAt, claimWakeAt } from "./store-formulas.ts";
@@ -92,6 +93,7 @@ const RULES: { readonly [Name in JobEventName]: Rule<Name> } = {
     // The steps after it would be decided while the steps before it still run.
     if (!event.halted && job.options?.step?.waitsFor) return { ok: false, because: "not_reached" };
     return finish(job, "cancelled", now, {
+      ...(event.keptAtMost !== undefined && { keptAtMost: event.keptAtMost }),
       events: [{ name: "job.cancelled" }],
       fence: nextFence(job.fence, fenceSalt(random)),
       ...(event.replacedBy !== undefined && {
@@ -199,11 +201,12 @@ function fail(job: JobRow, event: EventOf<"fail">, now: Instant, random: Random)
   if (job.startedAt === null) return { ok: false, because: "invalid_state" };
   // An error at or after the hard deadline comes after the verdict that was due (SEMANTICS 3.3).
   const isLate = job.hardAt !== null && now >= job.hardAt;
+  const error = scrubError(event.error, job);
   if (event.signalled || isLate) {
-    const { discard = false, error } = event;
+    const { discard = false } = event;
     return settleTimeout(job, now, random, { cause: causeOf(error) }, discard);
   }
-  const record: ErrorRecord = { ...event.error, attempt: job.attempt, at: now };
+  const record: ErrorRecord = { ...error, attempt: job.attempt, at: now };
   return settleFailure(job, record, now, random, {
     discard: event.discard ?? false,
     final: event.final ?? false,
@@ -385,7 +388,7 @@ function release(job: JobRow, event: EventOf<"release">, now: Instant, random: R
   if (hasStarted && isLate) return expire(job, { type: "expire" }, now, random);
   if (hasStarted && job.returns >= MOST_RETURNS) return tooManyReturns(job, now);
   const state = event.delay === undefined ? stateBack(job) : "scheduled";
-  const record = event.error && { ...event.error, attempt: job.attempt, at: now };
+  const record = event.error && { ...scrubError(event.error, job), attempt: job.attempt, at: now };
   return {
     ok: true,
     image: waitingImage(job, state, {

@@ -183,6 +183,8 @@ interface Finish {
   readonly events: readonly LifecycleEvent[];
   readonly deadLetter?: boolean;
   readonly fence?: Fence;
+  /** The most milliseconds to keep the job, whatever its retention says. */
+  readonly keptAtMost?: number;
 }
 
 /** How many milliseconds a job that ends in this state is kept; undefined: until somebody removes it. */
@@ -198,7 +200,9 @@ function keptOf(job: JobRow, state: Terminal, deadLetter: boolean): number | und
  */
 export function finish(job: JobRow, state: Terminal, now: Instant, end: Finish): Decision {
   const deadLetter = end.deadLetter ?? false;
-  const keptFor = keptOf(job, state, deadLetter);
+  const retained = keptOf(job, state, deadLetter);
+  const keptFor =
+    end.keptAtMost === undefined ? retained : Math.min(retained ?? end.keptAtMost, end.keptAtMost);
   // Its workflow may still read it. The workflow cleanup decides when it may be pruned.
   const isInWorkflow = job.options?.step !== undefined;
   const image: JobImage = {

@@ -175,9 +175,11 @@ const options = object({
   "visibility?": milliseconds,
   "limit?": limit,
   "replacedBy?": text,
+  "pace?": asObject,
   "awaited?": yes,
   "meta?": asObject,
   "wire?": asObject,
+  "redact?": list(list(text, 100), 100),
 });
 
 const cause = object({ type: text, "code?": text, message: text, "stack?": text });

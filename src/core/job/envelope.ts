@@ -3,6 +3,7 @@ import type { NewEvent } from "../event/new-event.ts";
 import { UUID } from "../ids.ts";
 import { checkLimitKey, type KeyedLimit, type LimitOptions, parseLimit } from "../limit/limit.ts";
 import { keysOf } from "../option-keys.ts";
+import type { Path } from "../redact.ts";
 import { versionField } from "../registry/registered-schema.ts";
 import { type Json, toJsonText, validate } from "../schema.ts";
 import { checkInstant, type Duration, type Instant, type InstantInput } from "../time.ts";
@@ -26,6 +27,7 @@ import {
   type SettingsBySource,
   saysAnything,
 } from "./policy.ts";
+import { joinRedact, parseRedact, pathsWithin, type RedactPath } from "./redaction.ts";
 import {
   isWhileAlive,
   parseUnique,
@@ -53,6 +55,8 @@ export interface EnqueueOptions extends PolicyOptions {
   readonly limit?: LimitOptions | "none";
   /** Which jobs count as the same, instead of what the definition says; false for none. */
   readonly unique?: UniqueOptions | false;
+  /** What people must not see of this job, besides what its definition says. */
+  readonly redact?: readonly RedactPath[];
   /** Do not inherit the deadline of the job that enqueues this one (SEMANTICS 4.7). */
   readonly detach?: boolean;
   /**
@@ -129,6 +133,7 @@ export const ENQUEUE_KEYS = keysOf<EnqueueOptions>({
   meta: true,
   unique: true,
   detach: true,
+  redact: true,
   limit: true,
   timeouts: true,
   retry: true,
@@ -241,6 +246,8 @@ function newTemplate<Input>(
     engine: context.engineSettings,
   };
   const dueAt = startOf(said, now, anchor);
+  const unique = said.unique === undefined ? definition.unique : uniqueOf(said.unique, definition.unique);
+  if (unique?.pace) refusePaced(said, context, unique.pace.kind);
   const budgets = fixBudgets(said, settings, context, dueAt);
   const keyed = limitOf(definition.limit, said);
   const state = context.isPending ? "pending" : dueAt > now ? "scheduled" : keyed ? "pending" : "available";
@@ -261,13 +268,19 @@ function newTemplate<Input>(
       // The sweep looks at a job behind a limit at once, in case the process that enqueues it dies before it admits it.
       keyed && state === "pending" && !context.isPending ? { ...wake, wakeAt: now } : wake,
     ),
-    options: withLimit(storedOptions(said, enqueueSettings, settings, budgets.stored, context), keyed),
+    options: withRest(
+      storedOptions(said, enqueueSettings, settings, budgets.stored, context),
+      keyed,
+      said.redact === undefined
+        ? definition.redact
+        : joinRedact(definition.redact, parseRedact(said.redact, "options.redact")),
+    ),
     sharedFields: context.sharedFieldsOf?.(
       state === "scheduled" ? "job.scheduled" : "job.enqueued",
       definition.type,
       queue,
     ),
-    unique: said.unique === undefined ? definition.unique : uniqueOf(said.unique, definition.unique),
+    unique,
     hash: context.hash,
     ...(keyed && { key: keyed.key }),
     // Its limit must not admit it before it is activated.
@@ -280,8 +293,13 @@ function limitOf(defined: KeyedLimit | undefined, { limit }: EnqueueOptions): Ke
   return limit === "none" ? undefined : parseLimit(limit, "options.limit");
 }
 
-function withLimit(options: JobOptions | null, keyed: KeyedLimit | undefined): JobOptions | null {
-  return keyed ? { ...options, limit: keyed.limit } : options;
+function withRest(
+  options: JobOptions | null,
+  keyed: KeyedLimit | undefined,
+  redact: readonly Path[],
+): JobOptions | null {
+  if (!keyed && redact.length === 0) return options;
+  return { ...options, ...(keyed && { limit: keyed.limit }), ...(redact.length > 0 && { redact }) };
 }
 
 /** Jobs with and without a period or states do not see each other, so one definition must not mix them. */
@@ -292,6 +310,20 @@ function uniqueOf(said: UniqueOptions | false, defined: UniqueRule | undefined):
   const fix =
     "the definition and the call must both name a period or states, or neither: otherwise their jobs do not see each other";
   throw refuse("invalid_option", "options.unique", said, fix);
+}
+
+/** Such a job gets its start from its key. */
+function refusePaced(said: EnqueueOptions, { isPending }: EnqueueContext, kind: string): void {
+  for (const name of ["delay", "at"] as const)
+    if (said[name] !== undefined)
+      throw refuse(
+        "invalid_option",
+        `options.${name}`,
+        said[name],
+        `leave it out: ${kind} says when it starts`,
+      );
+  if (isPending)
+    throw refuse("invalid_option", "options.pending", true, `leave it out: ${kind} says when it starts`);
 }
 
 function checkId(id: string): JobId {
@@ -379,7 +411,13 @@ export function preparePayload<Input>(
   const value = payload === undefined ? null : payload;
   if (!definition.payload) return toJsonText(value, "payload", limit);
   // The worker sees null for a payload that was left out, so the schema must accept null.
-  const checked = validate(definition.payload, value, "payload", "invalid_payload");
+  const checked = validate(
+    definition.payload,
+    value,
+    "payload",
+    "invalid_payload",
+    pathsWithin(definition.redact, "payload"),
+  );
   if (checked instanceof Promise) return checked.then(() => toJsonText(value, "payload", limit));
   return toJsonText(value, "payload", limit);
 }

@@ -1,10 +1,12 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
 import { type KeyedLimit, type LimitOptions, parseLimit } from "../limit/limit.ts";
 import { keysOf } from "../option-keys.ts";
+import type { Path } from "../redact.ts";
 import { checkVersion, MOST_VERSIONS } from "../registry/registered-schema.ts";
 import { type InputOf, isSchema, type Json, type OutputOf, type Schema } from "../schema.ts";
 import type { PolicySettings } from "./job.ts";
 import { type PolicyOptions, parseSettings } from "./policy.ts";
+import { joinRedact, markedPaths, parseRedact, type RedactPath } from "./redaction.ts";
 import { parseUnique, type UniqueOptions, type UniqueRule } from "./unique-key.ts";
 
 /** What producer and worker share: the name of a job, its typed payload and result, and its timeouts. */
@@ -18,6 +20,8 @@ export interface JobDefinition<Input = unknown, Payload = Input, Result = unknow
   /** The limit that its jobs run under. */
   readonly limit: KeyedLimit | undefined;
   readonly unique: UniqueRule | undefined;
+  /** What people must not see: the paths of `redact` and the marks of the schemas. */
+  readonly redact: readonly Path[];
   /** The types of the jobs whose results it gets as a step of a workflow; one text stands for any number of them. */
   readonly parents: string | readonly string[] | undefined;
   /** The version of the schema that its jobs carry. */
@@ -70,6 +74,8 @@ export interface DefinitionOptions<
   readonly limit?: LimitOptions<string | ((payload: InputBy<P>) => string)>;
   /** Refuses a second job while the first one counts; see `UniqueOptions`. */
   readonly unique?: UniqueOptions;
+  /** What lists, dashboards, logs and errors must not show, such as `["payload.card.number"]`; see `RedactPath`. */
+  readonly redact?: readonly RedactPath[];
   /**
    * The definitions of the steps before it in its workflows, which type `parentResults` of its handler: a list, or one
    * definition if any number of steps of that type may come before it. A workflow with other steps is refused.
@@ -98,6 +104,7 @@ const KEYS = keysOf<DefinitionOptions<undefined, undefined>>({
   version: true,
   versions: true,
   limit: true,
+  redact: true,
   timeouts: true,
   retry: true,
   retention: true,
@@ -133,6 +140,7 @@ export function defineJob<
     settings: parseSettings(options, ""),
     limit: options.limit === undefined ? undefined : parseLimit(options.limit, "limit"),
     unique: options.unique === undefined ? undefined : parseUnique(options.unique, "unique"),
+    redact: redactOf(options),
     parents: parentTypes(options.parents),
     version: options.version === undefined ? undefined : checkVersion(options.version),
     versions: options.versions === undefined ? undefined : checkVersions(options.versions),
@@ -149,6 +157,15 @@ function checkVersions(versions: readonly unknown[]): readonly string[] {
       `list 1 to ${MOST_VERSIONS} versions, or leave it out for all`,
     );
   return Object.freeze(versions.map((version, index) => checkVersion(version, `versions[${index}]`)));
+}
+
+function redactOf({
+  redact,
+  payload,
+  result,
+}: Pick<DefinitionOptions<Schema | undefined, Schema | undefined>, "redact" | "payload" | "result">) {
+  const marked = [...markedPaths(payload, "payload", "payload"), ...markedPaths(result, "result", "result")];
+  return joinRedact(redact === undefined ? [] : parseRedact(redact, "redact"), marked);
 }
 
 function parentTypes(parents: Parents): JobDefinition["parents"] {

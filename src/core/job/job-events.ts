@@ -55,6 +55,8 @@ export type JobEvent =
       readonly halted?: true;
       /** The job that takes its unique key. */
       readonly replacedBy?: JobId;
+      /** The most milliseconds to keep the cancelled job. */
+      readonly keptAtMost?: number;
     }
   /** There is no room for a waiting job. */
   | { readonly type: "drop"; readonly message: string }
@@ -64,7 +66,13 @@ export type JobEvent =
    * All dependencies of a workflow step have ended. `results` is the list of their results, `limit` its maximum
    * length.
    */
-  | { readonly type: "unblock"; readonly results: JsonText; readonly limit?: number }
+  | {
+      readonly type: "unblock";
+      readonly results: JsonText;
+      readonly limit?: number;
+      /** A step before it hides a part of its result, so people must not see the results that this one gets. */
+      readonly hidesResults?: boolean;
+    }
   /** A waiting job gets another priority. */
   | { readonly type: "prioritise"; readonly priority: number }
   /** A scheduled or retryable job is due at once. */

@@ -8,7 +8,11 @@ export interface ScanFilter {
   readonly type?: string;
   readonly state?: JobState;
   readonly deadLetter?: boolean;
-  /** Contained in the JSON text of the payload, as it stands. No index helps: every job that a step looks at is read. */
+  /**
+   * Contained in the JSON text of the payload, as it stands. Every job that a step looks at is read. A job with
+   * `options.redact` is found too, whatever its payload says: the engine looks for the text in what people may see of it,
+   * and a store that decided this by the real payload would tell what is in it.
+   */
   readonly text?: string;
   /** Only live jobs, or only finished ones. */
   readonly isLive?: boolean;
@@ -26,7 +30,7 @@ export function isWanted(row: JobRow, filter: ScanFilter): boolean {
   if (state !== undefined && row.state !== state) return false;
   if (deadLetter !== undefined && row.deadLetter !== deadLetter) return false;
   if (isLive !== undefined && isLive === isTerminal(row.state)) return false;
-  if (filter.text !== undefined && !row.payload.includes(filter.text)) return false;
+  if (filter.text !== undefined && !row.options?.redact && !row.payload.includes(filter.text)) return false;
   return (
     isWithin(row.createdAt, filter.createdFrom, filter.createdBefore) &&
     isWithin(row.finishedAt, filter.finishedFrom, filter.finishedBefore)

@@ -2,8 +2,12 @@ import type { Json } from "../schema.ts";
 import type { Instant } from "../time.ts";
 import { dueAtOf, type ErrorRecord, type JobId, type JobRow, type JobState, type JsonText } from "./job.ts";
 import { type ProgressNote, progressOf } from "./job-progress.ts";
+import { visibleRow } from "./redaction.ts";
 
-/** A job as users see it: documents are values, and every instant is in epoch milliseconds. */
+/**
+ * A job as users see it: documents are values, and every instant is in epoch milliseconds. Its fields are what was stored.
+ * What is printed of it (`console.log`, `JSON.stringify`) is redacted.
+ */
 export interface Job<Result = Json> {
   readonly id: JobId;
   readonly type: string;
@@ -88,7 +92,20 @@ export function jobView<Result = Json>(row: JobRow): Job<Result> {
     pruneAt: row.pruneAt,
     deadlines: { wait: row.waitAt, total: row.totalAt, soft: row.softAt, hard: row.hardAt },
   };
-  return Object.defineProperty(view, PRINTED, { value: () => ({ ...view }) });
+  if (options?.redact === undefined)
+    return Object.defineProperty(view, PRINTED, { value: () => ({ ...view }) });
+  const shown = () => ({ ...view, ...visibleDocuments(row) });
+  return Object.defineProperties(view, { [PRINTED]: { value: shown }, toJSON: { value: shown } });
+}
+
+function visibleDocuments(row: JobRow) {
+  const { payload, result, checkpoint, options } = visibleRow(row);
+  return {
+    payload: JSON.parse(payload) as Json,
+    meta: options?.meta ?? {},
+    result: parsedOnce(result)(),
+    checkpoint: parsedOnce(checkpoint)(),
+  };
 }
 
 /** A document that is parsed when it is first asked for; undefined if there is none. */

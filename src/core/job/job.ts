@@ -184,6 +184,11 @@ export interface PolicySettings {
   readonly retention?: Partial<Retention>;
 }
 
+/** When the jobs of a unique key are due. All in milliseconds. */
+export type Pace =
+  | { readonly kind: "debounce"; readonly quiet: number; readonly most: number | null }
+  | { readonly kind: "throttle"; readonly period: number };
+
 /** What the enqueue wrote: its settings, and what a manual retry or a decision without the definition needs. */
 export interface JobOptions {
   readonly settings?: PolicySettings;
@@ -208,9 +213,13 @@ export interface JobOptions {
   readonly limit?: JobLimit;
   /** The job that took its unique key, and for which it was cancelled. */
   readonly replacedBy?: JobId;
+  /** Why it starts later: it is debounced or throttled. */
+  readonly pace?: Pace;
   /** A caller waits for the result, so it is kept for a minute even if retention is 0. */
   readonly awaited?: true;
   readonly meta?: { readonly [key: string]: Json };
+  /** What people must not see of its documents; workers get all of it. */
+  readonly redact?: readonly (readonly string[])[];
   /** Fields of a wire protocol that the core does not know and must return unchanged. */
   readonly wire?: { readonly [key: string]: Json };
   /** Its position in its workflow, while the workflow needs it. */

@@ -6,6 +6,7 @@ import { ENQUEUE_KEYS, type EnqueueOptions } from "./envelope.ts";
 import type { PolicySettings } from "./job.ts";
 import type { AnyDefinition, DefinitionOptions } from "./job-definition.ts";
 import { type PolicyOptions, parseSettings } from "./policy.ts";
+import { parseRedact } from "./redaction.ts";
 import { parseUnique, portableUnique } from "./unique-key.ts";
 
 /** What `defineJob` needs to make a definition again, without its schemas: they are code and cannot be sent. */
@@ -19,13 +20,14 @@ export type PortableOptions = Omit<EnqueueOptions, "tx">;
  * a function cannot be sent, so it is evaluated here.
  */
 export function portableDefinition(definition: AnyDefinition, payload?: unknown): PortableDefinition {
-  const { type, queue, priority, unique, limit, settings } = definition;
+  const { type, queue, priority, unique, limit, settings, redact } = definition;
   return {
     type,
     queue,
     priority,
     ...(unique && { unique: portableUnique(unique) }),
     ...(limit && { limit: portableLimit(limit, payload) }),
+    ...(redact.length > 0 && { redact }),
     ...policyOptions(settings),
   };
 }
@@ -45,7 +47,7 @@ function portableLimit({ key, limit }: KeyedLimit, payload: unknown): LimitOptio
 /** The options of an enqueue as JSON. Instants and durations of every kind become equivalent texts. */
 export function portableOptions(options: EnqueueOptions = {}): PortableOptions {
   refuseUnknownKeys(options, "options", ENQUEUE_KEYS);
-  const { id, queue, priority, detach, delay, at, expiresAt, meta, unique, limit, tx } = options;
+  const { id, queue, priority, detach, delay, at, expiresAt, meta, unique, limit, redact, tx } = options;
   if (tx !== undefined)
     throw refuse(
       "invalid_option",
@@ -72,6 +74,7 @@ export function portableOptions(options: EnqueueOptions = {}): PortableOptions {
     ...(limit !== undefined && {
       limit: limit === "none" ? limit : portableLimit(parseLimit(limit, "options.limit"), undefined),
     }),
+    ...(redact !== undefined && { redact: parseRedact(redact, "options.redact") }),
     ...policyOptions(parseSettings(options, "options")),
   };
 }

@@ -34,6 +34,7 @@ export function unblock(job: JobRow, event: EventOf<"unblock">, now: Instant): D
     ...(options.total !== undefined && { anchoredAt: now }),
     ...(isCut && job.workflow !== null && { inheritedFrom: job.workflow }),
     parentResults: results,
+    ...(event.hidesResults && { redact: [...(options.redact ?? []), ["parentResults"]] }),
     // The batch of a callback has ended. No step depends on the callback.
     ...(role === "step" && { step: { wakes: step.wakes } }),
   };

@@ -16,6 +16,8 @@ export interface UniqueHolder {
   readonly until: Instant | null;
   /** Whether its rule counts finished jobs. Then it is remembered while the job is kept. */
   readonly countsEnded: boolean;
+  /** Of a job with debounce or throttle: when the enqueues that it stands for began, and when it is due. */
+  readonly paced?: { readonly since: Instant; readonly dueAt: Instant };
 }
 
 /** A job and the rule it is enqueued under. Its key is `job.uniqueKey`. */
@@ -24,12 +26,12 @@ export interface UniqueJob {
   readonly rule: UniqueRule;
 }
 
-type Answer = "created" | "exists" | { readonly duplicate: JobId } | CurfewError;
+export type HolderAnswer = "created" | "exists" | { readonly duplicate: JobId } | CurfewError;
 
 /** What to write for the jobs of one key, and the answer for each of them once that is written. */
-interface HolderPlan {
+export interface HolderPlan {
   /** One answer for each of the first jobs. The others must wait until this plan is stored. */
-  readonly answers: readonly Answer[];
+  readonly answers: readonly HolderAnswer[];
   readonly created: readonly NewJob[];
   /** The job that is cancelled for a new one. */
   readonly replaced: JobRow | null;
@@ -42,9 +44,14 @@ const FIRST_LOOK = 3_600_000;
 const LATEST_LOOK = 7 * 86_400_000;
 
 export function holdersIn(body: Json): UniqueHolder[] {
-  return (body as { holders: [JobId, Instant, Instant | null, boolean][] }).holders.map(
-    ([id, at, until, countsEnded]) => ({ id, at, until, countsEnded }),
-  );
+  type Stored = [JobId, Instant, Instant | null, boolean, Instant?, Instant?];
+  return (body as { holders: Stored[] }).holders.map(([id, at, until, countsEnded, since, dueAt]) => ({
+    id,
+    at,
+    until,
+    countsEnded,
+    ...(since !== undefined && dueAt !== undefined && { paced: { since, dueAt } }),
+  }));
 }
 
 /** The record of a key: its body, and when to check whether it is still needed. */
@@ -52,7 +59,11 @@ export function holderRecord(
   holders: readonly UniqueHolder[],
   now: Instant,
 ): { body: Json; wakeAt: Instant } {
-  const body = { holders: holders.map(({ id, at, until, countsEnded }) => [id, at, until, countsEnded]) };
+  const body = {
+    holders: holders.map(({ id, at, until, countsEnded, paced }) =>
+      paced ? [id, at, until, countsEnded, paced.since, paced.dueAt] : [id, at, until, countsEnded],
+    ),
+  };
   const looks = holders.map(({ at, until }) => {
     // The longer a job lives, the later the next check, at most a week. A million jobs of next month cost nothing
     // today.
@@ -83,7 +94,7 @@ export function planHolders(
 ): HolderPlan {
   const holders = holdersLeft(known, rowOf, now);
   const created: NewJob[] = [];
-  const answers: Answer[] = [];
+  const answers: HolderAnswer[] = [];
   let replaced: JobRow | null = null;
   const stateOf = (id: JobId): JobState | null =>
     created.find((job) => job.id === id)?.image.state ?? rowOf(id)?.state ?? null;
@@ -134,6 +145,14 @@ export function inPlaceOf(
 ): NewJob | CurfewError {
   if (onConflict !== "replace-except-schedule") return job;
   const dueAt = old.state === "scheduled" ? Math.max(dueAtOf(old.rank), now) : now;
+  const made = startingAt(job, dueAt, now);
+  if (made) return made;
+  const fix = `job ${old.id}, which it replaces, starts ${formatDuration(dueAt - now)} from now, after this job's timeouts end: lengthen them`;
+  return refuse("never_runs", "options.unique.onConflict", onConflict, fix);
+}
+
+/** The job with another start. Undefined if its `wait` or `total` ends by then. */
+export function startingAt(job: NewJob, dueAt: Instant, now: Instant): NewJob | undefined {
   const state = dueAt > now ? "scheduled" : job.options?.limit ? "pending" : "available";
   const waiting = waitingImage(newRow(job), state, { dueAt });
   // The sweep asks its limit for admission at once.
@@ -142,7 +161,5 @@ export function inPlaceOf(
     image.waitAt ?? Number.POSITIVE_INFINITY,
     image.totalAt ?? Number.POSITIVE_INFINITY,
   );
-  if (endsAt > dueAt) return { ...job, image };
-  const fix = `job ${old.id}, which it replaces, starts ${formatDuration(dueAt - now)} from now, after this job's timeouts end: lengthen them`;
-  return refuse("never_runs", "options.unique.onConflict", onConflict, fix);
+  return endsAt > dueAt ? { ...job, image } : undefined;
 }

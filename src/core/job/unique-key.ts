@@ -3,7 +3,7 @@ import { refuse, refuseUnknownKeys } from "../errors.ts";
 import { keysOf } from "../option-keys.ts";
 import type { Json } from "../schema.ts";
 import { type Duration, parseDuration } from "../time.ts";
-import { JOB_STATES, type JobState } from "./job.ts";
+import { JOB_STATES, type JobState, type Pace } from "./job.ts";
 import { isTerminal } from "./lifecycle.ts";
 
 /** What to do with an enqueue whose key is taken. */
@@ -34,6 +34,13 @@ export interface UniqueOptions {
    * job and adds this one. `replace-except-schedule` does the same and keeps the start time of the existing one.
    */
   readonly onConflict?: OnConflict;
+  /**
+   * Last one wins after a quiet time: the job starts `quiet` after the last enqueue, and at most `most` after the first
+   * one of the burst. Each enqueue replaces the job that waits.
+   */
+  readonly debounce?: { readonly quiet: Duration; readonly most?: Duration };
+  /** At most one job is due per period: the first at once, and after the period the last of those that came meanwhile. */
+  readonly throttle?: Duration;
 }
 
 /** The checked rule. */
@@ -45,6 +52,8 @@ export interface UniqueRule {
   readonly period: number | null;
   readonly states: readonly JobState[];
   readonly onConflict: OnConflict;
+  /** Left out for a rule without debounce and throttle. */
+  readonly pace?: Pace;
 }
 
 const KEYS = keysOf<UniqueOptions>({
@@ -55,6 +64,8 @@ const KEYS = keysOf<UniqueOptions>({
   period: true,
   states: true,
   onConflict: true,
+  debounce: true,
+  throttle: true,
 });
 const CONFLICTS: readonly unknown[] = ["ignore", "reject", "replace", "replace-except-schedule"];
 const LIVE: readonly JobState[] = JOB_STATES.filter((state) => !isTerminal(state));
@@ -75,6 +86,7 @@ export function parseUnique(options: UniqueOptions, field: string): UniqueRule {
     const fix = 'write "ignore", "reject", "replace" or "replace-except-schedule"';
     throw refuse("invalid_option", `${field}.onConflict`, onConflict, fix);
   }
+  const pace = parsePace(options, field);
   const period = options.period === undefined ? null : parseDuration(options.period, `${field}.period`);
   return {
     key: key ?? null,
@@ -83,8 +95,38 @@ export function parseUnique(options: UniqueOptions, field: string): UniqueRule {
     meta: parseKeys(options.meta ?? false, `${field}.meta`),
     period,
     states: parseStates(options.states, period, `${field}.states`),
-    onConflict,
+    onConflict: pace ? "replace" : onConflict,
+    ...(pace && { pace }),
   };
+}
+
+function parsePace(options: UniqueOptions, field: string): Pace | undefined {
+  const { debounce, throttle } = options;
+  if (debounce === undefined && throttle === undefined) return undefined;
+  if (debounce !== undefined && throttle !== undefined)
+    throw refuse("invalid_option", `${field}.throttle`, throttle, "write either debounce or throttle");
+  const name = debounce === undefined ? "throttle" : "debounce";
+  for (const other of ["period", "states", "onConflict"] as const)
+    if (options[other] !== undefined)
+      throw refuse(
+        "invalid_option",
+        `${field}.${other}`,
+        options[other],
+        `leave it out: ${name} says it all`,
+      );
+  if (options.key === undefined && options.payload === undefined) {
+    const fix =
+      'say which jobs are the same: payload: ["customer.id"], a key, or payload: false for all of the type';
+    throw refuse("invalid_option", `${field}.payload`, undefined, fix);
+  }
+  if (debounce === undefined)
+    return { kind: "throttle", period: parseDuration(throttle, `${field}.throttle`) };
+  refuseUnknownKeys(debounce, `${field}.debounce`, ["quiet", "most"]);
+  const quiet = parseDuration(debounce.quiet, `${field}.debounce.quiet`);
+  const most = debounce.most === undefined ? null : parseDuration(debounce.most, `${field}.debounce.most`);
+  if (most !== null && most < quiet)
+    throw refuse("invalid_duration", `${field}.debounce.most`, debounce.most, "use at least quiet");
+  return { kind: "debounce", quiet, most };
 }
 
 function checkFlag(value: unknown, field: string): boolean {
@@ -132,8 +174,13 @@ function parseStates(value: unknown, period: number | null, field: string): read
  * Whether a job blocks others exactly while it is live. Then the store keeps the key (`uniqueKey`), at the cost of an
  * index entry. Every other rule needs a record of what was enqueued under the key.
  */
-export function isWhileAlive({ period, states }: UniqueRule): boolean {
-  return period === null && states.length === LIVE.length && LIVE.every((state) => states.includes(state));
+export function isWhileAlive({ period, states, pace }: UniqueRule): boolean {
+  return (
+    pace === undefined &&
+    period === null &&
+    states.length === LIVE.length &&
+    LIVE.every((state) => states.includes(state))
+  );
 }
 
 export function replaces({ onConflict }: UniqueRule): boolean {
@@ -188,6 +235,7 @@ function valueAt(document: Json, path: readonly string[]): Json | undefined {
 export function refuseDemanding(rule: UniqueRule, field = "unique"): void {
   const fix =
     'here a job is added within another commit: use onConflict "ignore" without period and states, or unique: false';
+  if (rule.pace) throw refuse("invalid_option", `${field}.${rule.pace.kind}`, rule.pace, fix);
   if (!isWhileAlive(rule))
     throw refuse(
       "invalid_option",
@@ -201,10 +249,17 @@ export function refuseDemanding(rule: UniqueRule, field = "unique"): void {
 
 /** A rule as a user would have written it, for definitions and options that are sent. */
 export function portableUnique(rule: UniqueRule): UniqueOptions {
-  const { key, period, ...rest } = rule;
+  const { key, period, pace, states, onConflict, ...rest } = rule;
   return {
     ...rest,
     ...(key !== null && { key }),
     ...(period !== null && { period: `${period}ms` as const }),
+    ...(pace ? portablePace(pace) : { states, onConflict }),
   };
+}
+
+function portablePace(pace: Pace): Pick<UniqueOptions, "debounce" | "throttle"> {
+  if (pace.kind === "throttle") return { throttle: `${pace.period}ms` };
+  const { quiet, most } = pace;
+  return { debounce: { quiet: `${quiet}ms`, ...(most !== null && { most: `${most}ms` as const }) } };
 }

@@ -1,3 +1,4 @@
+import type { NamedCalendars } from "../calendar/business-calendar.ts";
 import { refuse, refuseUnknownKeys, show } from "../errors.ts";
 import {
   type EnqueueContext,
@@ -11,8 +12,7 @@ import type { JobDefinition } from "../job/job-definition.ts";
 import { TimeoutError } from "../job/reasons.ts";
 import { type Json, toJsonText, validate } from "../schema.ts";
 import type { Instant } from "../time.ts";
-import type { WallClock } from "../timeout/wall-clock.ts";
-import { parseWhen, type When } from "../timeout/when.ts";
+import { parseWhen, type When, wallClockOf } from "../timeout/when.ts";
 import { checkMessageName, checkTimeoutName, prepareMessage } from "./message.ts";
 import {
   type PendingTimeout,
@@ -30,8 +30,8 @@ export interface TimeoutRequest extends PendingTimeout {
   readonly dueAt: Instant;
   /** JSON text. */
   readonly payload: string;
-  /** What `dueAt` was resolved from, if it was a wall-clock time. */
-  readonly wallClock: WallClock | null;
+  /** What `dueAt` was resolved from, if it was a wall-clock time or a time by a business calendar. */
+  readonly wallClock: Json | null;
 }
 
 /** A message to store with the step. */
@@ -63,6 +63,8 @@ export interface ActionsInput {
   readonly nextId: () => string;
   readonly signal: AbortSignal;
   readonly enqueue: Omit<EnqueueContext, "now" | "nextId">;
+  /** Business calendars that a request may name. */
+  readonly calendars?: NamedCalendars;
   readonly pending: readonly PendingTimeout[];
   readonly sender: ReplyAddress | null;
   readonly starter: ReplyAddress | null;
@@ -161,11 +163,11 @@ export class SagaActions {
 
   #request(name: string, when: When, payload: unknown = {}, options: RequestOptions = {}): string {
     this.#assertRunning("request");
-    const { plan, now, nextId, enqueue } = this.#input;
+    const { plan, now, nextId, enqueue, calendars } = this.#input;
     const schema = checkTimeoutName(plan, name);
     refuseUnknownKeys(options, "options", ["key"]);
     const key = options.key === undefined ? null : checkKey(options.key);
-    const parsed = parseWhen(when, enqueue.anchor ?? now);
+    const parsed = parseWhen(when, enqueue.anchor ?? now, "when", calendars);
     const checked = validate(schema, payload, "payload", "invalid_payload");
     if (checked instanceof Promise) this.#checks.push(checked);
     const text = toJsonText(payload, "payload", enqueue.documentLimit);
@@ -175,7 +177,7 @@ export class SagaActions {
       throw refuse("too_many_pending", "request", name, fix);
     }
     const id = nextId();
-    const wallClock = parsed.kind === "wall-clock" ? parsed.wallClock : null;
+    const wallClock = wallClockOf(parsed) ?? null;
     this.#pending.push({ id, name, key });
     this.#requests.set(id, { id, name, key, dueAt: parsed.dueAt, payload: text, wallClock });
     return id;

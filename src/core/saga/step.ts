@@ -1,3 +1,4 @@
+import type { NamedCalendars } from "../calendar/business-calendar.ts";
 import { CurfewError, refuse } from "../errors.ts";
 import type { EnqueueContext } from "../job/envelope.ts";
 import { type Json, type Schema, toJsonText, validate } from "../schema.ts";
@@ -29,6 +30,8 @@ export interface StepInput {
   readonly signal: AbortSignal;
   /** The less specific sources and limits for jobs that the handler enqueues. */
   readonly enqueue: Omit<EnqueueContext, "now" | "nextId">;
+  /** Business calendars that the handler may name. */
+  readonly calendars?: NamedCalendars;
 }
 
 /**

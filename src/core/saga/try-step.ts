@@ -1,3 +1,4 @@
+import type { NamedCalendars } from "../calendar/business-calendar.ts";
 import { refuse, refuseUnknownKeys } from "../errors.ts";
 import { createIdSource } from "../ids.ts";
 import type { NewJob } from "../job/envelope.ts";
@@ -14,6 +15,8 @@ export interface StepOptions {
   readonly now?: InstantInput;
   /** The id of the saga, if neither the message nor `identify` gives it. */
   readonly id?: string;
+  /** Business calendars that a handler may name. */
+  readonly calendars?: NamedCalendars;
 }
 
 /** What a step would commit. Pass it to the next step as the state, so that the next step knows what is pending. */
@@ -70,7 +73,8 @@ export async function tryStep<State>(
   said: LooseEvent,
   options: StepOptions = {},
 ): Promise<StepResult<State>> {
-  refuseUnknownKeys(options, "options", ["now", "id"]);
+  refuseUnknownKeys(options, "options", ["now", "id", "calendars"]);
+  const { calendars } = options;
   const now = parseInstant(options.now ?? START_AT, "options.now");
   const before = recordOf(plan, given, now);
   const nextId = idSource(before, now);
@@ -80,7 +84,17 @@ export async function tryStep<State>(
   const signal = new AbortController().signal;
   // Nothing is stored, so a unique key may be long.
   const hash = (text: string) => text;
-  const outcome = await runStep({ plan, id, record, event, now, nextId, signal, enqueue: { hash } });
+  const outcome = await runStep({
+    plan,
+    id,
+    record,
+    event,
+    now,
+    nextId,
+    signal,
+    enqueue: { hash },
+    ...(calendars && { calendars }),
+  });
   const after = outcome.kind === "stepped" ? outcome.record : before;
   const effects = outcome.kind === "ignored" ? [] : outcome.effects;
   return { ...describe<State>(after, effects), outcome: outcome.kind };

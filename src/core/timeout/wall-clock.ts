@@ -75,7 +75,7 @@ export function parseWallClock(input: WallClockInput, now: Instant, field: strin
   return fix(isOver ? first.add({ days: 1 }) : first);
 }
 
-function checkZone(zone: unknown, field: string): string {
+export function checkZone(zone: unknown, field: string): string {
   const fix = 'use an IANA name such as "Europe/Berlin"';
   if (zone === undefined) throw refuseType("invalid_when", field, zone, `a local time needs a zone: ${fix}`);
   // Temporal accepts "+02:00" as a zone. But a fixed offset has no clock changes, so the user should write an
@@ -88,7 +88,7 @@ function checkZone(zone: unknown, field: string): string {
   }
 }
 
-function checkPolicy<Policy extends string>(
+export function checkPolicy<Policy extends string>(
   value: Policy | undefined,
   standard: Policy,
   field: string,
@@ -158,7 +158,7 @@ export function resolveAgain(stored: Json): Instant | null {
 }
 
 /** Resolves with the defaults instead of `reject`. */
-function resolveBent({ local, zone, gap, overlap }: WallClock): ResolvedClock {
+export function resolveBent({ local, zone, gap, overlap }: WallClock): ResolvedClock {
   const plain = Temporal.PlainDateTime.from(local);
   const early = plain.toZonedDateTime(zone, { disambiguation: "earlier" });
   const late = plain.toZonedDateTime(zone, { disambiguation: "later" });

@@ -87,6 +87,7 @@ describe("explainWhen", () => {
     const gap = explainWhen({ at: "02:30", days: 1, zone: "Europe/Berlin" }, { now });
     expect(gap).toEqual({
       kind: "wall-clock",
+      calendar: null,
       dueAt: Date.parse("2026-03-29T01:30:00Z"),
       instant: "2026-03-29T01:30:00.000Z",
       local: "2026-03-29T03:30:00",

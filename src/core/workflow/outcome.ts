@@ -3,7 +3,7 @@ import type { Json } from "../schema.ts";
 import { childrenOf, lastMembersOf, type PlanNode } from "./plan.ts";
 
 /** The known ends of the jobs of a workflow. A deleted job does not count as completed. */
-export type Ends = ReadonlyMap<JobId, Pick<JobRow, "state" | "result">>;
+export type Ends = ReadonlyMap<JobId, Pick<JobRow, "state" | "result"> & { readonly hidesResult?: boolean }>;
 
 /**
  * Whether all of a node ended with success. For a chain its last node decides, and for a graph the nodes that no other

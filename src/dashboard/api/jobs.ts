@@ -51,7 +51,12 @@ export const extendJob = (
     },
     reason,
   );
-export const enqueueCopy = (body: unknown) => unwrapped<"job", Job>("job", api.post("/jobs", body));
+/** The server fills in what is redacted in `body` from the job. */
+export const enqueueCopy = (id: string, body: unknown) =>
+  unwrapped<"job", Job>("job", api.post(`/admin${path(id)}/copy`, body));
+/** The job with what is redacted. The audit records it. */
+export const revealJob = (id: string, reason: string) =>
+  unwrapped<"job", Job>("job", api.post(`/admin${path(id)}/reveal`, {}, reason));
 
 export type BulkAction = "retry" | "cancel" | "delete";
 /** Which jobs are meant: those that are named, or all that a filter fits. */

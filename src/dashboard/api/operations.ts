@@ -1,15 +1,13 @@
 import { api, part } from "./client.ts";
+import type { Cron, CronRun } from "./cron-wire.ts";
 import { findJobs } from "./jobs.ts";
 import type {
   Advice,
   AuditEntry,
-  Cron,
-  CronRun,
   DeadLetterStats,
   Doctor,
   Events,
   Health,
-  History,
   Job,
   Limit,
   Maintenance,
@@ -22,6 +20,7 @@ import type {
   Workers,
   Workflow,
 } from "./wire.ts";
+import type { History } from "./wire-history.ts";
 
 /** What pages ask about everything but single jobs, and do to it. Lists are read a page at a time. */
 

@@ -87,6 +87,8 @@ export interface Job {
   readonly meta: Readonly<Record<string, unknown>>;
   readonly args: readonly unknown[];
   readonly result?: unknown;
+  /** The paths that its definition hides. */
+  readonly redacted?: readonly (string | readonly string[])[];
 }
 
 export interface Pagination {
@@ -106,6 +108,8 @@ export interface Page<Item> {
 export interface Scanned<Item> extends Page<Item> {
   readonly scanned?: number;
   readonly is_complete?: boolean;
+  /** An index found them: all jobs were searched. */
+  readonly by_index?: boolean;
   readonly matched_by?: "id" | "payload";
 }
 
@@ -124,31 +128,6 @@ export interface Stats {
     readonly total: number;
   };
   readonly oldest_waits: readonly { readonly queue: string; readonly wait_ms: number }[];
-}
-
-export interface HistoryPoint {
-  readonly timestamp: string;
-  readonly span_ms: number;
-  readonly processed: number;
-  readonly completed: number;
-  readonly failed: number;
-  readonly enqueued: number;
-  readonly discarded: number;
-  readonly cancelled: number;
-  readonly late: number;
-  readonly near_misses: number;
-  readonly latency_p50_ms?: number;
-  readonly latency_p95_ms?: number;
-  readonly latency_p99_ms?: number;
-  readonly wait_p50_ms?: number;
-  readonly wait_p99_ms?: number;
-}
-
-export interface History {
-  readonly period: string;
-  readonly since: string;
-  readonly until: string;
-  readonly data: readonly HistoryPoint[];
 }
 
 /** What the live line says every three seconds. */
@@ -313,36 +292,6 @@ export interface QueueConfiguration {
 export interface PriorityStats {
   readonly distribution: readonly { readonly priority: number; readonly count: number }[];
   readonly is_complete: boolean;
-}
-
-export interface Cron {
-  readonly name: string;
-  readonly expression: string;
-  readonly timezone: string;
-  readonly overlap_policy: "allow" | "skip" | "cancel_previous";
-  readonly missed_policy: "skip" | "once" | { readonly all: unknown };
-  readonly enabled: boolean;
-  readonly next_run_at: string | null;
-  readonly last_run_at: string | null;
-  readonly last_job_id: string | null;
-  readonly created_at: string;
-  readonly updated_at: string;
-  readonly type: string;
-  readonly args: unknown;
-  readonly options: { readonly queue: string };
-}
-
-export interface CronRun {
-  readonly scheduled_for: string;
-  readonly at: string;
-  readonly job_id: string | null;
-  readonly state?: JobState;
-  readonly started_at?: string;
-  readonly completed_at?: string;
-  readonly manual?: boolean;
-  readonly cancelled_job_id?: string;
-  readonly skipped?: "overlap" | "missed" | "failed";
-  readonly count?: number;
 }
 
 export interface WorkflowStep {

@@ -18,7 +18,7 @@ export const pulse = signal(0);
 /** The figures of the last pulse. */
 export const figures = signal<Pulse | null>(null);
 
-/** What was heard over time, for plots: the server keeps no history of it. */
+/** What was heard over time, for plots. The server notes it once a minute; this is finer. */
 export interface Sample {
   readonly at: number;
   readonly waiting: number;

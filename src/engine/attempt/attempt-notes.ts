@@ -2,6 +2,7 @@ import type { NewEvent } from "../../core/event/new-event.ts";
 import type { JobDocuments, JobRow } from "../../core/job/job.ts";
 import { progressText } from "../../core/job/job-progress.ts";
 import { StopError } from "../../core/job/reasons.ts";
+import { scrubNote, scrubWords } from "../../core/job/redaction.ts";
 import { type Json, LOG_LINE_LIMIT, LOG_LINES_LIMIT, LOG_SIZE_LIMIT, toJsonText } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Effect, Outcome, Refused } from "../../ports/store.ts";
@@ -61,7 +62,7 @@ export class AttemptNotes {
   progress(fraction: number, note: Json | undefined): void {
     const { parts, row } = this.#attempt;
     const { bus, clock, documentLimit, recorder } = parts;
-    const progress = progressText(fraction, note, documentLimit);
+    const progress = progressText(fraction, scrubNote(note, row), documentLimit);
     const at = clock.now();
     this.#progressEvent = recorder.progress(row, progress, at) ?? this.#progressEvent;
     this.#write({ progress });
@@ -78,13 +79,14 @@ export class AttemptNotes {
 
   log(message: string, fields: { readonly [key: string]: Json } | undefined): void {
     if (this.#logLines >= LOG_LINES_LIMIT) return;
-    const { id, attempt } = this.#attempt.row;
+    const { row } = this.#attempt;
+    const { id, attempt } = row;
     const at = this.#attempt.parts.clock.now();
     const line: LogLine = {
       at,
       attempt,
-      message: String(message).slice(0, LONGEST_MESSAGE),
-      ...(fields && { fields }),
+      message: scrubWords(String(message), row).slice(0, LONGEST_MESSAGE),
+      ...(fields && { fields: scrubNote(fields, row) }),
     };
     const text = toJsonText(line, "log", LOG_LINE_LIMIT);
     this.#logLines += 1;

@@ -2,6 +2,7 @@ import { refuse } from "../../core/errors.ts";
 import type { EnqueueContext, EnqueuedJob, EnqueueOptions } from "../../core/job/envelope.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import type { JobDefinition } from "../../core/job/job-definition.ts";
+import { pathsWithin } from "../../core/job/redaction.ts";
 import { type Json, type Schema, validate } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { AttemptParts } from "../context.ts";
@@ -58,7 +59,9 @@ export class AttemptScope implements AttemptContext {
 
   /** Parses the payload by its schema. Returns a promise if the schema is asynchronous. */
   parse(schema: Schema): Promise<void> | undefined {
-    const payload = validate(schema, JSON.parse(this.#attempt.row.payload), "payload", "invalid_payload");
+    const { payload: text, options } = this.#attempt.row;
+    const hidden = options?.redact && pathsWithin(options.redact, "payload");
+    const payload = validate(schema, JSON.parse(text), "payload", "invalid_payload", hidden);
     if (payload instanceof Promise)
       return payload.then((value) => {
         this.#payload = value;

@@ -1,5 +1,6 @@
 import { errorInput } from "../../core/job/error-input.ts";
 import type { JobRow } from "../../core/job/job.ts";
+import { scrubError } from "../../core/job/redaction.ts";
 import { callSafely } from "../../core/user-values.ts";
 import type { AttemptParts } from "../context.ts";
 
@@ -33,9 +34,10 @@ export class CleanupHooks {
 
 /** Logs and announces the error of a hook. */
 export function cleanupFailed({ bus, clock, logger }: AttemptParts, row: JobRow, error: unknown): void {
-  logger.warn({ job: row.id, error }, "a cleanup hook failed");
+  const told = scrubError(errorInput(error), row);
+  logger.warn({ job: row.id, error: row.options?.redact ? told : error }, "a cleanup hook failed");
   if (!bus.wants("job.cleanup_failed")) return;
   const at = clock.now();
-  const record = { ...errorInput(error), attempt: row.attempt, at };
+  const record = { ...told, attempt: row.attempt, at };
   bus.emit({ ...bus.detail(row, "job.cleanup_failed", at), error: record });
 }

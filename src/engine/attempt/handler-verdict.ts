@@ -1,7 +1,9 @@
 import { errorInput } from "../../core/job/error-input.ts";
+import type { AnyDefinition } from "../../core/job/job-definition.ts";
 import type { JobEvent } from "../../core/job/job-events.ts";
 import { type AbortReason, Discard, Snooze, snoozedUntil, TimeoutError } from "../../core/job/reasons.ts";
-import { type Schema, toJsonText, validate } from "../../core/schema.ts";
+import { pathsWithin } from "../../core/job/redaction.ts";
+import { toJsonText, validate } from "../../core/schema.ts";
 import { isInstance } from "../../core/user-values.ts";
 import { SandboxKilled } from "../../ports/sandbox.ts";
 import type { AttemptParts } from "../context.ts";
@@ -11,7 +13,7 @@ type ReturnVerdict = Extract<JobEvent, { type: "succeed" | "snooze" }>;
 /** The verdict of a returned value. Throws if the value does not match the schema of the definition. */
 export function verdictOfReturn(
   value: unknown,
-  schema: Schema | undefined,
+  { result: schema, redact }: Pick<AnyDefinition, "result" | "redact">,
   context: AttemptParts,
   signalled: boolean,
 ): ReturnVerdict | Promise<ReturnVerdict> {
@@ -22,7 +24,9 @@ export function verdictOfReturn(
     if (result === undefined) return { type: "succeed", signalled };
     return { type: "succeed", signalled, result: toJsonText(result, "result", context.documentLimit) };
   };
-  const checked = schema ? validate(schema, value, "result", "invalid_result") : value;
+  const checked = schema
+    ? validate(schema, value, "result", "invalid_result", pathsWithin(redact, "result"))
+    : value;
   return checked instanceof Promise ? checked.then(succeed) : succeed(checked);
 }
 

@@ -216,7 +216,7 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
       return;
     }
     try {
-      const event = verdictOfReturn(value, this.processor.definition.result, this.parts, this.#isTimedOut);
+      const event = verdictOfReturn(value, this.processor.definition, this.parts, this.#isTimedOut);
       if (event instanceof Promise)
         event.then(
           (later) => this.#isOver || this.#settle(later),

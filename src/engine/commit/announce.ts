@@ -1,6 +1,7 @@
 import { applied } from "../../core/job/decide.ts";
 import type { LifecycleEvent } from "../../core/job/decision.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
+import { isInternalQueue } from "../../core/job/internal-queue.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Instant } from "../../core/time.ts";
@@ -25,13 +26,14 @@ export function announce(context: EngineContext, job: DecidedJob): void {
   if (job.by === "outsider" && image.state === "available" && isNews(row, image)) context.ready(row.queue);
 }
 
-/** Counts and emits lifecycle events of a job, and nothing else. */
+/** Counts and emits lifecycle events of a job, and nothing else. The engine's own jobs have none. */
 export function announceEvents(
   { counters, bus }: Pick<EngineContext, "counters" | "bus">,
   row: JobRow,
   events: readonly LifecycleEvent[],
   at: Instant,
 ): void {
+  if (isInternalQueue(row.queue)) return;
   counters.record(row, events, at);
   bus.announce(row, events, at);
 }
@@ -47,8 +49,9 @@ export function announceEnqueued(
   for (let index = 0; index < jobs.length; index++) {
     if (answers && answers[index] !== "created") continue;
     const { id, type, queue, createdAt: at, image } = jobs[index] as NewJob;
-    counters.enqueued(type, queue);
     if (image.wakeAt !== null && image.wakeAt < wakeAt) wakeAt = image.wakeAt;
+    if (isInternalQueue(queue)) continue;
+    counters.enqueued(type, queue);
     if (!wants) continue;
     const name = image.state === "scheduled" ? "job.scheduled" : "job.enqueued";
     bus.emit({ name, id, type, queue, attempt: 0, at });

@@ -1,4 +1,5 @@
 import { type CronBody, type CronRun, type Firing, fire, withRuns } from "../../core/cron/cron.ts";
+import { CurfewError } from "../../core/errors.ts";
 import { decide } from "../../core/job/decide.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
@@ -66,6 +67,9 @@ export class CronScheduler {
   /** Returns the crons whose commit was refused. */
   async #round(crons: readonly StoredCron[]): Promise<readonly StoredCron[]> {
     const last = await this.#lastJobs(crons);
+    // A day that was closed a moment ago, by another process, must not fire.
+    if (crons.some(({ body }) => body.rule.schedule.calendar !== undefined))
+      await this.#context.calendars.refresh();
     const now = this.#context.clock.now();
     const decided = crons.map((cron) => this.#decideOne(cron, last, now));
     const outcomes = await commitJobs(
@@ -92,7 +96,7 @@ export class CronScheduler {
     const { name, version, body: before } = cron;
     const row = before.lastJob === null ? undefined : last.get(before.lastJob);
     const isLastLive = row !== undefined && !isTerminal(row.state);
-    const firing = fire(before, isLastLive, now);
+    const firing = this.#fire(name, before, isLastLive, now);
     const cancel =
       firing.isPreviousCancelled && row ? decide(row, { type: "cancel" }, now, this.#context.random) : null;
     const { jobs, runs } = this.#jobs(name, before, firing, now);
@@ -114,6 +118,19 @@ export class CronScheduler {
         ? { row, decision: cancel, at: now, by: "outsider", when, effects }
         : { when, effects };
     return { name, body, jobs, runs, write };
+  }
+
+  /** A cron whose calendar is gone fires at no instant until the calendar is stored again. */
+  #fire(name: string, body: CronBody, isLastLive: boolean, now: Instant): Firing {
+    try {
+      return fire(body, isLastLive, now, this.#context.calendars);
+    } catch (error) {
+      if (!(error instanceof CurfewError) || error.code !== "unknown_calendar") throw error;
+      const message = "the calendar of this cron is gone; the cron rests until the calendar is stored again";
+      this.#context.logger.error({ error, cron: name }, message);
+      const { actedUpTo } = body;
+      return { instants: [], isPreviousCancelled: false, skipped: [], nextAt: null, actedUpTo };
+    }
   }
 
   /** Skips and logs a job that cannot be made from the stored cron; otherwise it would be tried for ever. */

@@ -14,12 +14,8 @@ import {
   resumedCron,
   withRuns,
 } from "../../core/cron/cron.ts";
-import {
-  type CronInstant,
-  parseSchedule,
-  preview,
-  type ScheduleOptions,
-} from "../../core/cron/expression.ts";
+import { type CronClosed, parseSchedule, type ScheduleOptions } from "../../core/cron/expression.ts";
+import { type CronInstant, preview } from "../../core/cron/instants-of.ts";
 import { CurfewError, checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import {
   type EnqueueContext,
@@ -31,7 +27,9 @@ import {
 import type { JobId } from "../../core/job/job.ts";
 import { type AnyDefinition, assertDefinition, type JobDefinition } from "../../core/job/job-definition.ts";
 import { portableDefinition, portableOptions } from "../../core/job/portable.ts";
+import { parseRedact } from "../../core/job/redaction.ts";
 import { keysOf } from "../../core/option-keys.ts";
+import type { Path } from "../../core/redact.ts";
 import type { Json } from "../../core/schema.ts";
 import { formatDuration, type Instant, type InstantInput, parseInstant } from "../../core/time.ts";
 import { BATCH_LIMIT, type Effect } from "../../ports/store.ts";
@@ -46,7 +44,7 @@ import { announceRuns, CRONS, type CronHost, cronEvents, cronJob, cronWakeAt } f
 /** What the jobs of a cron override in their definition. */
 export type CronJobOptions = Pick<
   EnqueueOptions,
-  "queue" | "priority" | "meta" | "limit" | "timeouts" | "retry" | "retention"
+  "queue" | "priority" | "meta" | "limit" | "timeouts" | "retry" | "retention" | "redact"
 > & {
   /** Required if the definition has `unique`: `overlap` keeps the jobs of a cron apart. */
   readonly unique?: false;
@@ -69,11 +67,17 @@ export interface CronView {
   readonly cron: string;
   readonly zone: string;
   readonly clockChange: Required<NonNullable<ScheduleOptions["clockChange"]>>;
+  /** The business calendar on whose working days it fires; null if it fires on all days. */
+  readonly calendar: string | null;
+  /** What becomes of instants on closed days; null without a calendar. */
+  readonly closed: CronClosed | null;
   readonly overlap: CronOverlap;
   readonly missed: CronMissed;
   readonly type: string;
   readonly queue: string;
   readonly payload: Json;
+  /** What people must not see of its jobs. */
+  readonly redact: readonly Path[];
   /** What its jobs override in their definition. */
   readonly options: CronJobOptions;
   /** Fields of a wire protocol, stored as they were sent. */
@@ -107,6 +111,7 @@ const JOB_KEYS = keysOf<CronJobOptions>({
   retry: true,
   retention: true,
   unique: true,
+  redact: true,
 });
 const MOST_PREVIEWED = 1_000;
 
@@ -164,13 +169,16 @@ export class Crons {
     refuseUnknownKeys(options, "", CRON_KEYS);
     if (ifExists !== "update" && ifExists !== "keep" && ifExists !== "refuse")
       throw refuse("invalid_option", "ifExists", ifExists, 'write "update", "keep" or "refuse"');
-    const rule = parseCron(options, this.#context.clock.now(), "");
+    const { calendars } = this.#context;
+    // This process may not have read a calendar that another one has just stored.
+    if (options.calendar !== undefined) await calendars.refresh();
+    const rule = parseCron(options, this.#context.clock.now(), "", calendars);
     const cronJob = this.#jobOf(job);
     await this.#context.schemas.check([
       { type: job.definition.type, payload: job.payload, options: job.wire && { wire: job.wire } },
     ]);
     return this.#change("put", checkCronName(name), (body, now) => {
-      if (!body) return newCron(rule, cronJob, now);
+      if (!body) return newCron(rule, cronJob, now, calendars);
       if (ifExists === "refuse")
         throw new CurfewError(
           "known_cron",
@@ -179,20 +187,25 @@ export class Crons {
             field: "name",
           },
         );
-      return ifExists === "keep" ? null : changedCron(body, rule, cronJob, now);
+      return ifExists === "keep" ? null : changedCron(body, rule, cronJob, now, calendars);
     });
   }
 
   /** Changes when and how a cron fires; its job stays. */
   async update(name: string, changes: Partial<CronOptions>): Promise<CronView> {
     refuseUnknownKeys(changes, "", CRON_KEYS);
+    const { calendars } = this.#context;
+    if (changes.calendar !== undefined) await calendars.refresh();
     return this.#change("update", checkCronName(name), (body, now) => {
       if (!body) throw unknownCron("update", name);
-      const { cron, zone, overlap, missed, clockChange } = viewOf(name, body);
+      const { cron, zone, overlap, missed, clockChange, calendar, closed } = viewOf(name, body);
       // The default `clockChange` depends on the expression, so a new expression gets new defaults.
       const old = changes.cron === undefined ? { clockChange } : {};
-      const rule = parseCron({ cron, zone, overlap, missed, ...old, ...changes }, now, "");
-      return changedCron(body, rule, body.job, now);
+      // Another calendar brings its own zone.
+      const place = changes.calendar === undefined ? { zone } : {};
+      const days = calendar !== null && closed !== null ? { calendar, closed } : {};
+      const next = { cron, ...place, overlap, missed, ...days, ...old, ...changes };
+      return changedCron(body, parseCron(next, now, "", calendars), body.job, now, calendars);
     });
   }
 
@@ -208,7 +221,7 @@ export class Crons {
   resume(name: string): Promise<CronView> {
     return this.#change("resume", checkCronName(name), (body, now) => {
       if (!body) throw unknownCron("resume", name);
-      return body.pausedAt === null ? null : resumedCron(body, now);
+      return body.pausedAt === null ? null : resumedCron(body, now, this.#context.calendars);
     });
   }
 
@@ -281,13 +294,15 @@ export class Crons {
     checkCount(count, "options.count", MOST_PREVIEWED);
     const from =
       options.from === undefined ? this.#context.clock.now() : parseInstant(options.from, "options.from");
+    const { calendars } = this.#context;
+    await calendars.refresh();
     if (typeof cron === "object" && cron !== null) {
-      refuseUnknownKeys(cron, "", ["cron", "zone", "clockChange"]);
-      return preview(parseSchedule(cron, ""), from, count);
+      refuseUnknownKeys(cron, "", ["cron", "every", "zone", "clockChange", "calendar", "closed"]);
+      return preview(parseSchedule(cron, "", calendars), from, count, calendars);
     }
     const stored = await CRONS.load(this.#context.store, checkCronName(cron));
     if (!stored) throw unknownCron("preview", cron);
-    return preview(stored.body.rule.schedule, from, count);
+    return preview(stored.body.rule.schedule, from, count, calendars);
   }
 
   /** The job in the form that any engine can make it from. Throws now for a job that could not be enqueued later. */
@@ -361,18 +376,21 @@ function refuseUnique(definition: Pick<AnyDefinition, "unique">, { unique }: Enq
 
 function viewOf(name: string, body: CronBody): CronView {
   const { rule, job, createdAt, updatedAt, pausedAt, nextAt, lastJob, runs } = body;
-  const { cron, zone, gap, overlap } = rule.schedule;
+  const { cron, zone, gap, overlap, calendar = null, closed = null } = rule.schedule;
   const { missed } = rule;
   return {
     name,
     cron,
     zone,
     clockChange: { gap, overlap },
+    calendar,
+    closed,
     overlap: rule.overlap,
     missed: typeof missed === "number" ? { all: formatDuration(missed) as `${number}ms` } : missed,
     type: job.definition.type,
     queue: job.options.queue ?? (job.definition.queue as string),
     payload: JSON.parse(job.payload) as Json,
+    redact: parseRedact([...(job.definition.redact ?? []), ...(job.options.redact ?? [])], "redact"),
     options: job.options as CronJobOptions,
     wire: job.wire ?? {},
     isPaused: pausedAt !== null,

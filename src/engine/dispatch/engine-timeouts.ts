@@ -7,9 +7,8 @@ import {
   preparePayload,
 } from "../../core/job/envelope.ts";
 import type { JobDefinition } from "../../core/job/job-definition.ts";
-import type { Json } from "../../core/schema.ts";
 import type { TimeoutId, TimeoutRow } from "../../core/timeout/timeout.ts";
-import { parseWhen, type When } from "../../core/timeout/when.ts";
+import { parseWhen, type When, wallClockOf } from "../../core/timeout/when.ts";
 import type { TimeoutCounts } from "../../ports/timeouts.ts";
 import type { EngineContext } from "../context.ts";
 import { sha256 } from "../runtime/sha256.ts";
@@ -90,9 +89,10 @@ export class EngineTimeouts extends Timeouts {
   ): Promise<TimeoutId> {
     const { dueAt, key, ...enqueueOptions } = options;
     await this.#fresh();
-    const { clock, nextId, store, documentLimit } = this.#context;
+    const { clock, nextId, store, documentLimit, calendars } = this.#context;
     const now = clock.now();
-    const when = parseWhen(dueAt, clock.anchor(), "options.dueAt");
+    const when = parseWhen(dueAt, clock.anchor(), "options.dueAt", calendars);
+    const wallClock = wallClockOf(when);
     const template = prepareJob(definition, enqueueOptions, this.#enqueueContext(Math.max(now, when.dueAt)));
     const text = await preparePayload(definition, payload, documentLimit);
     const timeout = {
@@ -101,7 +101,7 @@ export class EngineTimeouts extends Timeouts {
       dueAt: when.dueAt,
       payload: jobPayload(template, text, nextId),
       ...(key !== undefined && { key }),
-      ...(when.kind === "wall-clock" && { wallClock: when.wallClock as unknown as Json }),
+      ...(wallClock !== undefined && { wallClock }),
     };
     await store.timeouts.insert([timeout], {
       now,

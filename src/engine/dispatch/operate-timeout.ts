@@ -4,7 +4,7 @@ import { decodeRecord, encodeRecord } from "../../core/saga/saga-record.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import { checkText, type NewTimeout, type TimeoutId, type TimeoutRow } from "../../core/timeout/timeout.ts";
-import { parseWhen, type When } from "../../core/timeout/when.ts";
+import { parseWhen, type When, wallClockOf } from "../../core/timeout/when.ts";
 import type { Effect, Unit } from "../../ports/store.ts";
 import { commitUnits, STALE_TRIES } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
@@ -103,9 +103,9 @@ export async function rescheduleTimeout(
   when: When,
   by: By | undefined,
 ): Promise<TimeoutRow> {
-  const { clock } = context;
-  const parsed = parseWhen(when, clock.anchor(), "when");
-  const wallClock = parsed.kind === "wall-clock" ? (parsed.wallClock as unknown as Json) : undefined;
+  const { clock, calendars } = context;
+  const parsed = parseWhen(when, clock.anchor(), "when", calendars);
+  const wallClock = wallClockOf(parsed);
   return untilCommitted(context, "reschedule", id, async (row) => {
     if (row.deadAt !== null) throw refused("reschedule", id, "is dead; requeue it");
     if (row.owner !== null)

@@ -1,3 +1,4 @@
+import type { NamedCalendars } from "../../core/calendar/business-calendar.ts";
 import { CurfewError, checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import {
   type Duration,
@@ -31,6 +32,8 @@ export interface TimeoutsDeps {
   readonly clock: { now(): Instant; anchor(): Instant; upper(): Instant };
   readonly nextId: () => string;
   readonly documentLimit?: number;
+  /** Business calendars that a timeout may name. */
+  readonly calendars?: NamedCalendars;
   /** Resolves when the clock was read recently enough. */
   readonly fresh?: () => Promise<void> | undefined;
 }
@@ -92,11 +95,11 @@ export class Timeouts {
     inputs: readonly TimeoutInput[],
     options: CallOptions & { readonly tx?: Transaction } = {},
   ): Promise<TimeoutId[]> {
-    const { timeouts, clock, nextId, documentLimit, fresh } = this.#deps;
+    const { timeouts, clock, nextId, documentLimit, calendars, fresh } = this.#deps;
     checkCall(options, ["tx"]);
     await fresh?.();
     const [now, anchor] = [clock.now(), clock.anchor()];
-    const added = inputs.map((input) => newTimeout(input, anchor, nextId, documentLimit));
+    const added = inputs.map((input) => newTimeout(input, anchor, nextId, documentLimit, calendars));
     for (let from = 0; from < added.length; from += BATCH_LIMIT) {
       const batch = added.slice(from, from + BATCH_LIMIT);
       const answers = await timeouts.insert(batch, {

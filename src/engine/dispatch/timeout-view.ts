@@ -1,10 +1,11 @@
+import type { NamedCalendars } from "../../core/calendar/business-calendar.ts";
 import { refuseUnknownKeys } from "../../core/errors.ts";
 import { keysOf } from "../../core/option-keys.ts";
 import { DOCUMENT_LIMIT, type Json, toJsonText } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { NewTimeout, Owner, SagaKey, TimeoutId, TimeoutRow } from "../../core/timeout/timeout.ts";
 import type { TimeoutHeaders } from "../../core/timeout/timeout-headers.ts";
-import { parseWhen, type When } from "../../core/timeout/when.ts";
+import { parseWhen, type When, wallClockOf } from "../../core/timeout/when.ts";
 
 /** A timeout as a user writes it. */
 export interface TimeoutInput {
@@ -53,10 +54,12 @@ export function newTimeout(
   now: Instant,
   nextId: () => TimeoutId,
   limit: number = DOCUMENT_LIMIT,
+  calendars?: NamedCalendars,
 ): NewTimeout {
   refuseUnknownKeys(input, "timeout", KEYS);
   const { id, destination, payload, headers, key } = input;
-  const when = parseWhen(input.dueAt, now, "timeout.dueAt");
+  const when = parseWhen(input.dueAt, now, "timeout.dueAt", calendars);
+  const wallClock = wallClockOf(when);
   return {
     id: id === undefined ? nextId() : id,
     destination,
@@ -64,7 +67,7 @@ export function newTimeout(
     ...(payload !== undefined && { payload: toJsonText(payload, "timeout.payload", limit) }),
     ...(headers !== undefined && { headers }),
     ...(key !== undefined && { key }),
-    ...(when.kind === "wall-clock" && { wallClock: when.wallClock as unknown as Json }),
+    ...(wallClock !== undefined && { wallClock }),
   };
 }
 

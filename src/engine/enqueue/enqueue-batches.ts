@@ -158,7 +158,7 @@ function fittingOneCall(waiting: readonly (readonly NewJob[])[]): number {
  * Of new jobs with the same limit key the sweep must wake for only one: it admits the others with it. A wake-up for
  * each would delay deadlines.
  */
-function wokenOnce(jobs: readonly NewJob[]): readonly NewJob[] {
+export function wokenOnce(jobs: readonly NewJob[]): readonly NewJob[] {
   if (jobs.every(({ limitKey }) => limitKey === undefined)) return jobs;
   const woken = new Set<string>();
   return jobs.map((job) => {

@@ -144,7 +144,7 @@ export class Enqueuer {
       );
     } else {
       refuseOutsideTx(rule);
-      answers = await this.#store(jobs, tx);
+      answers = rule.pace ? await this.#storePaced(jobs, rule, tx) : await this.#store(jobs, tx);
     }
     return jobs.map((job, index) => {
       const answer = answers[index] as Enqueued;
@@ -152,6 +152,15 @@ export class Enqueuer {
         throw new DuplicateJobError(job.type, answer.duplicate);
       return this.#handle(job.id, answer);
     });
+  }
+
+  #storePaced(jobs: readonly NewJob[], rule: UniqueRule, tx: unknown): Promise<Enqueued[]> {
+    const { store, random } = this.#context;
+    checkTx(store, tx);
+    return this.#unique.enqueueWithin(
+      jobs.map((job) => ({ job: job.hasNewId ? job : foundOr(job, random), rule })),
+      tx,
+    );
   }
 
   /** A caller's transaction may be rolled back, so its jobs share no store call and are not announced. */
@@ -213,6 +222,7 @@ export class Enqueuer {
 
 /** Refuses rules that must read other jobs first: a transaction cannot wait for their changes. */
 function refuseOutsideTx(rule: UniqueRule): void {
+  if (rule.pace) return;
   const fix = 'with tx a job is unique while it lives, and onConflict is "ignore" or "reject"';
   if (!isWhileAlive(rule)) {
     const field = rule.period === null ? "states" : "period";

@@ -2,6 +2,7 @@ import { CurfewError } from "../../core/errors.ts";
 import { decide } from "../../core/job/decide.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
+import { planPaced } from "../../core/job/paced-jobs.ts";
 import {
   holderRecord,
   holdersIn,
@@ -16,8 +17,8 @@ import { backoff } from "../../core/pace.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Effect, Enqueued, RecordKey, RecordRow, Unit } from "../../ports/store.ts";
 import { rest } from "../../ports/system.ts";
-import { commitJobs, commitUnits, STORE_TRIES } from "../commit/commit.ts";
-import type { DecidedJob } from "../commit/unit.ts";
+import { commitJobs, commitUnits, STALE_TRIES, STORE_TRIES } from "../commit/commit.ts";
+import { type DecidedJob, unitOf } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
 import { rowsById } from "../operations/find-jobs.ts";
 import { Batcher } from "../runtime/batcher.ts";
@@ -46,6 +47,8 @@ interface Planned {
 const ROUND = 500;
 /** More than STALE_TRIES: of several processes that enqueue with one key, one wins each round. */
 const MOST_RACES = 100;
+/** A burst of enqueues replaces many jobs, which nobody needs to see for long. */
+const REPLACED_FOR = 60_000;
 const BACKOFF = { first: 25, factor: 4, most: 400 };
 
 /**
@@ -97,6 +100,34 @@ export class UniqueJobs {
     return jobs.map(
       (job) => (rules.has(job) ? uniqueAnswers[nextUnique++] : plainAnswers[nextPlain++]) as Enqueued,
     );
+  }
+
+  /**
+   * Enqueues debounced or throttled jobs in a transaction of the caller. Their keys are read outside of it, and their
+   * versions are checked inside, so the first one to commit wins and the other one reads again.
+   */
+  async enqueueWithin(jobs: readonly UniqueJob[], tx: unknown): Promise<Enqueued[]> {
+    const waiting = jobs.map((unique): Waiting => ({ unique, failures: 0, races: 0 }));
+    const answers: Answers = new Map();
+    for (let races = 0; answers.size < waiting.length; races++) {
+      if (races >= STALE_TRIES) throw tooManyInTx((jobs[0] as UniqueJob).job);
+      const planned = await this.#planAll(waiting.filter((one) => !answers.has(one)));
+      const written = planned.filter(({ write }) => write !== null);
+      const units = written.map(({ write }) => {
+        const one = write as Unit | DecidedJob;
+        return "decision" in one ? unitOf(this.#context, one) : one;
+      });
+      const outcomes = await commitUnits(this.#context, units, { tx });
+      const failed = new Set(written.filter((_, index) => !outcomes[index]?.ok));
+      for (const one of planned.filter((each) => !failed.has(each)))
+        for (const [index, answer] of one.plan.answers.entries())
+          answers.set(one.waiting[index] as Waiting, answer);
+    }
+    return waiting.map((one) => {
+      const answer = answers.get(one) as Answer;
+      if (answer instanceof CurfewError) throw answer;
+      return answer;
+    });
   }
 
   /** Resolves when every enqueue has its answer. */
@@ -162,19 +193,7 @@ export class UniqueJobs {
 
   /** Reads all keys of a round together, decides on each, and commits them together. */
   async #round(batch: readonly Waiting[], answers: Answers): Promise<void> {
-    const { store, clock } = this.#context;
-    const groups = Map.groupBy(batch, ({ unique }) => unique.job.uniqueKey as string);
-    const keys = [...groups.keys()].map((key): RecordKey => [UNIQUE, key]);
-    const records = await store.records.load(keys);
-    const known = records.map((record) => (record ? holdersIn(record.body) : []));
-    const given = batch.flatMap(({ unique: { job } }) => (job.hasNewId ? [] : [job.id]));
-    const rows = await rowsById(this.#context.store, [...known.flat().map(({ id }) => id), ...given]);
-    const now = clock.now();
-    const planned: Planned[] = [];
-    for (const [index, waiting] of [...groups.values()].entries()) {
-      const record = { key: keys[index] as RecordKey, version: records[index]?.version ?? 0 };
-      planned.push(this.#plan(waiting, record, known[index] as UniqueHolder[], rows, now));
-    }
+    const planned = await this.#planAll(batch);
     const written = planned.filter(({ write }) => write !== null);
     const outcomes = await commitJobs(
       this.#context,
@@ -187,6 +206,26 @@ export class UniqueJobs {
     }
   }
 
+  async #planAll(batch: readonly Waiting[]): Promise<Planned[]> {
+    const { store, clock } = this.#context;
+    const groups = Map.groupBy(batch, ({ unique }) => unique.job.uniqueKey as string);
+    const keys = [...groups.keys()].map((key): RecordKey => [UNIQUE, key]);
+    const records = await store.records.load(keys);
+    const known = records.map((record) => (record ? holdersIn(record.body) : []));
+    // A call whose reply was lost may have stored its job, which another process may have replaced since.
+    const given = batch.flatMap(({ unique: { job }, failures }) =>
+      job.hasNewId && failures === 0 ? [] : [job.id],
+    );
+    const rows = await rowsById(this.#context.store, [...known.flat().map(({ id }) => id), ...given]);
+    const now = clock.now();
+    const planned: Planned[] = [];
+    for (const [index, waiting] of [...groups.values()].entries()) {
+      const record = { key: keys[index] as RecordKey, version: records[index]?.version ?? 0 };
+      planned.push(this.#plan(waiting, record, known[index] as UniqueHolder[], rows, now));
+    }
+    return planned;
+  }
+
   #plan(
     waiting: readonly Waiting[],
     record: { readonly key: RecordKey; readonly version: number },
@@ -194,8 +233,14 @@ export class UniqueJobs {
     rows: ReadonlyMap<JobId, JobRow>,
     now: Instant,
   ): Planned {
-    const jobs = waiting.map(({ unique }) => unique);
-    const plan = planHolders(known, (id) => rows.get(id) ?? null, jobs, now);
+    const all = waiting.map(({ unique }) => unique);
+    const isPaced = all[0]?.rule.pace !== undefined;
+    const other = all.findIndex(({ rule }) => (rule.pace !== undefined) !== isPaced);
+    const jobs = other === -1 ? all : all.slice(0, other);
+    const rowOf = (id: JobId) => rows.get(id) ?? null;
+    const plan = isPaced
+      ? planPaced(known, rowOf, jobs, { now, anchor: this.#context.clock.anchor() })
+      : planHolders(known, rowOf, jobs, now);
     const effects: Effect[] = plan.created.map((job) => {
       const original = jobs.find((unique) => unique.job.id === job.id)?.job;
       return { enqueue: withoutKey(original ? this.#withEvent(job, original) : job) };
@@ -205,7 +250,8 @@ export class UniqueJobs {
     effects.push({ put: record.key, ...holderRecord(plan.holders, now) });
     const when = [{ record: record.key, version: record.version }];
     const replacedBy = plan.created[0]?.id as JobId;
-    const decision = replaced && decide(replaced, { type: "cancel", replacedBy }, now, this.#context.random);
+    const cancel = { type: "cancel", replacedBy, ...(isPaced && { keptAtMost: REPLACED_FOR }) } as const;
+    const decision = replaced && decide(replaced, cancel, now, this.#context.random);
     if (!decision?.ok) return { waiting, plan, write: { when, effects } };
     const write = { row: replaced as JobRow, decision, at: now, by: "outsider", when, effects } as const;
     return { waiting, plan, write };
@@ -225,6 +271,8 @@ export class UniqueJobs {
   #again(waiting: readonly Waiting[], answers: Answers): void {
     for (const one of waiting) {
       one.races += 1;
+      // The last enqueue wins, so a later one must not overtake this: it is decided again before any other.
+      if (one.unique.rule.pace && one.races < MOST_RACES) continue;
       const answer = one.races >= MOST_RACES ? tooManyRaces(one.unique.job) : this.#rounds.add(one);
       answers.set(one, answer);
     }
@@ -260,6 +308,16 @@ export class UniqueJobs {
 /** A job whose rule is kept in a record holds no key in the store: two of them may live at once. */
 function withoutKey({ uniqueKey: _key, ...job }: NewJob): NewJob {
   return job;
+}
+
+/** Inside the transaction the record has changed, and outside it has not: the transaction itself has written it. */
+function tooManyInTx({ id, type }: NewJob): CurfewError {
+  const fix =
+    "a transaction can enqueue one debounced or throttled job per key; pass all payloads to one enqueueMany";
+  return new CurfewError(
+    "invalid_state",
+    `enqueue: the unique key of job ${id} (${type}) changed during this call; ${fix}`,
+  );
 }
 
 function tooManyRaces({ id, type }: NewJob): CurfewError {

@@ -2,12 +2,15 @@ import type { NewEvent } from "../../core/event/new-event.ts";
 import { jobEvent, type StoredEvent, workerOf } from "../../core/event/stored-event.ts";
 import type { LifecycleEvent } from "../../core/job/decision.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
+import { isInternalQueue } from "../../core/job/internal-queue.ts";
 import type { JobDocuments, JobRow } from "../../core/job/job.ts";
+import { visibleText } from "../../core/job/redaction.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Unit } from "../../ports/store.ts";
 import type { System, Timer } from "../../ports/system.ts";
 import { EventThrottle } from "./event-throttle.ts";
+import { deliveryEvents } from "./webhook-events.ts";
 
 /** Fields of an event that is not about a job. */
 export interface Happening {
@@ -88,9 +91,11 @@ export class EventRecorder {
     before?: readonly LifecycleEvent[],
   ): readonly NewEvent[] | undefined {
     if (!this.isOn) return undefined;
+    if (isInternalQueue(row.queue)) return deliveryEvents(row, events, at);
     const recorded: NewEvent[] = [];
     if (before) for (const event of before) recorded.push(this.#job(row, event, row.startedAt ?? at));
-    for (const event of events) recorded.push(this.#job(row, event, at, documents?.result));
+    for (const event of events)
+      recorded.push(this.#job(row, event, at, visibleResult(row, documents?.result)));
     return recorded;
   }
 
@@ -165,7 +170,7 @@ export class EventRecorder {
    * newest 10,000.
    */
   note(event: StoredEvent): void {
-    if (!this.isOn || this.#isClosed) return;
+    if (!this.isOn || this.#isClosed || (event.queue !== undefined && isInternalQueue(event.queue))) return;
     this.#noted.push({ event: event as unknown as Json });
     if (this.#noted.length > MOST_NOTED) this.#noted.splice(0, NOTED_AT_ONCE);
     this.#timer ??= this.#deps.system.after(NOTED_WITHIN, () => {
@@ -208,4 +213,9 @@ export class EventRecorder {
       }
     }
   }
+}
+
+/** Events are for people too. */
+function visibleResult({ options }: JobRow, result: string | null | undefined): string | null | undefined {
+  return options?.redact && result ? visibleText(result, options.redact, "result") : result;
 }

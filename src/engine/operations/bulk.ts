@@ -16,7 +16,7 @@ import { type Decided, type DecidedJob, removalOf } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
 import { BoundedReader } from "./bounded-reader.ts";
-import { countJobs, countSome, type JobCount, loadNamed, type RowPage } from "./find-jobs.ts";
+import { countJobs, countSome, type JobCount, loadNamed, ownJobs, type RowPage } from "./find-jobs.ts";
 import { type JobQuery, matches, type ParsedQuery, parseQuery } from "./job-query.ts";
 import type { RetryByHandOptions } from "./operate-job.ts";
 
@@ -319,8 +319,12 @@ class BulkRun {
     const { store } = this.#context;
     const left = this.#options.limit === undefined ? BATCH : this.#options.limit - this.#done;
     const { ids, filter } = this.#query;
-    const step = (after: string | null, count: number): Promise<Omit<RowPage, "scanned">> =>
-      ids ? loadNamed(store, ids, after, count) : store.inspect.page({ filter, after }, count);
+    const step = async (after: string | null, count: number): Promise<Omit<RowPage, "scanned">> => {
+      const page = await (ids
+        ? loadNamed(store, ids, after, count)
+        : store.inspect.page({ filter, after }, count));
+      return { ...page, jobs: ownJobs(filter, page.jobs) };
+    };
     return this.#reader.read(step, cursor, Math.min(BATCH, left));
   }
 

@@ -1,8 +1,17 @@
 import { checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { isInternalQueue } from "../../core/job/internal-queue.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { type Job, jobView } from "../../core/job/job-view.ts";
-import { SCAN_STEP, type Scan, type ScanFilter, type ScannedJobs, type Store } from "../../ports/store.ts";
+import {
+  SCAN_STEP,
+  type Scan,
+  type ScanFilter,
+  type ScannedCount,
+  type ScannedJobs,
+  type Store,
+} from "../../ports/store.ts";
 import { loadInParts } from "./bounded-reader.ts";
+import { findIndexed, type RowPage } from "./find-indexed.ts";
 import { firstIdOf, hasOwnFilter, matches, type ParsedQuery } from "./job-query.ts";
 
 /** A page of jobs. `cursor` is the `after` of the next page; null on the last one. */
@@ -11,18 +20,12 @@ export interface JobPage {
   readonly cursor: string | null;
 }
 
-/** A page of stored rows. */
-export interface RowPage {
-  readonly jobs: readonly JobRow[];
-  readonly cursor: string | null;
-  /** Upper bound of the rows that were read for this page. */
-  readonly scanned: number;
-}
-
 /** A page as users see it. */
 export function pageView({ jobs, cursor }: RowPage): JobPage {
   return { jobs: jobs.map((row) => jobView(row)), cursor };
 }
+
+export type { RowPage };
 
 export interface PageOptions {
   /** The cursor of the page before. */
@@ -81,7 +84,7 @@ export async function loadNamed(
 
 /** One page of the jobs that match a query. */
 export async function findJobs(
-  store: Pick<Store, "inspect" | "jobs">,
+  store: Pick<Store, "inspect" | "jobs" | "search">,
   query: ParsedQuery,
   { after, limit, newestFirst }: Required<PageOptions>,
 ): Promise<RowPage> {
@@ -90,6 +93,8 @@ export async function findJobs(
     return { ...page, jobs: page.jobs.filter((row) => matches(row, query)) };
   }
   if (query.idPrefix !== undefined) return findByPrefix(store, query, query.idPrefix, after, limit);
+  const indexed = newestFirst ? await findIndexed(store, query, after, limit) : null;
+  if (indexed) return indexed;
   const jobs: JobRow[] = [];
   let cursor = after;
   let steps = 0;
@@ -99,11 +104,17 @@ export async function findJobs(
     const scan = { filter: query.filter, after: cursor, newestFirst };
     const page = await stepOf(store, query, scan, { wanted: limit - jobs.length, rows });
     rows = page.rows;
-    jobs.push(...page.jobs);
+    jobs.push(...ownJobs(query.filter, page.jobs));
     cursor = page.cursor;
     if (cursor === null) break;
   }
   return { jobs, cursor, scanned: steps * SCAN_STEP };
+}
+
+/** Leaves out the engine's own jobs, unless the filter names their queue. */
+export function ownJobs({ queue }: ScanFilter, rows: readonly JobRow[]): readonly JobRow[] {
+  if (queue !== undefined || rows.every((row) => !isInternalQueue(row.queue))) return rows;
+  return rows.filter((row) => !isInternalQueue(row.queue));
 }
 
 /** One store step. If this file filters the rows, it reads many of them even if the caller wants few. */
@@ -180,18 +191,33 @@ export interface JobCount {
   readonly isComplete: boolean;
 }
 
+/** One store step of a count. If this file filters the rows, it reads at most `rows` of them. */
+async function countStep(
+  { inspect }: Pick<Store, "inspect">,
+  query: ParsedQuery,
+  scan: Scan,
+  rows: number,
+): Promise<ScannedCount & { readonly rows: number }> {
+  if (!hasOwnFilter(query) && query.idPrefix === undefined) return { ...(await inspect.count(scan)), rows };
+  const page = await inspect.page(scan, rows);
+  const count = page.jobs.filter((row) => matches(row, query)).length;
+  return { count, cursor: page.cursor, rows: rowsThatFit(page.jobs) };
+}
+
 /** Counts the jobs that match a query, in a bounded number of store steps. */
 export async function countSome({ inspect }: Pick<Store, "inspect">, query: ParsedQuery): Promise<JobCount> {
   let count = 0;
   let cursor: string | null = null;
+  let rows = FIRST_ROWS;
   for (let steps = 0; steps < MOST_STEPS; steps++) {
     const scan: { filter: ParsedQuery["filter"]; after: string | null } = {
       filter: query.filter,
       after: cursor,
     };
-    const step = await inspect.count(scan);
+    const step = await countStep({ inspect }, query, scan, rows);
     count += step.count;
     cursor = step.cursor;
+    rows = step.rows;
     if (cursor === null) break;
   }
   return { count, isComplete: cursor === null };
@@ -203,7 +229,6 @@ export async function countJobs(
   query: ParsedQuery,
   signal?: AbortSignal,
 ): Promise<number> {
-  const isPlain = !hasOwnFilter(query) && query.idPrefix === undefined;
   let count = 0;
   if (query.ids) {
     for await (const row of loadInParts({ jobs }, query.ids)) {
@@ -219,16 +244,10 @@ export async function countJobs(
       filter: query.filter,
       after: cursor,
     };
-    if (isPlain) {
-      const step = await inspect.count(scan);
-      count += step.count;
-      cursor = step.cursor;
-    } else {
-      const page = await inspect.page(scan, rows);
-      rows = rowsThatFit(page.jobs);
-      for (const row of page.jobs) if (matches(row, query)) count += 1;
-      cursor = page.cursor;
-    }
+    const step = await countStep({ inspect }, query, scan, rows);
+    count += step.count;
+    cursor = step.cursor;
+    rows = step.rows;
     if (cursor === null) return count;
   }
 }

@@ -3,6 +3,7 @@ import { UUID } from "../../core/ids.ts";
 import { JOB_STATES, type JobId, type JobRow, type JobState } from "../../core/job/job.ts";
 import { isWanted, type ScanFilter } from "../../core/job/job-filter.ts";
 import { nearMissOf } from "../../core/job/near-miss.ts";
+import { visiblePayload } from "../../core/job/redaction.ts";
 import { type InstantInput, parseInstant } from "../../core/time.ts";
 
 /** Which jobs: all fields must match. `…From` is inclusive, `…Before` is exclusive. */
@@ -121,8 +122,8 @@ export function isIdPrefix(text: unknown): text is string {
 }
 
 /** Whether the query has filters that stores lack, so that this module must filter the rows. */
-export function hasOwnFilter({ errorType, errorCode, nearMiss }: ParsedQuery): boolean {
-  return errorType !== undefined || errorCode !== undefined || nearMiss;
+export function hasOwnFilter({ filter, errorType, errorCode, nearMiss }: ParsedQuery): boolean {
+  return filter.text !== undefined || errorType !== undefined || errorCode !== undefined || nearMiss;
 }
 
 function parseIds(ids: readonly JobId[], field: string): readonly JobId[] {
@@ -135,10 +136,16 @@ function parseIds(ids: readonly JobId[], field: string): readonly JobId[] {
   return [...new Set(ids)];
 }
 
+/** Whether people may see the text in the payload. */
+function isTextVisible(row: JobRow, text: string): boolean {
+  return row.options?.redact === undefined || visiblePayload(row).includes(text);
+}
+
 /** Whether a row matches the query, its last error included. */
 export function matches(row: JobRow, query: ParsedQuery): boolean {
   const { filter, errorType, errorCode, idPrefix, nearMiss } = query;
   if (!isWanted(row, filter)) return false;
+  if (filter.text !== undefined && !isTextVisible(row, filter.text)) return false;
   if (idPrefix !== undefined && !row.id.startsWith(idPrefix)) return false;
   if (nearMiss && nearMissOf(row) === null) return false;
   if (errorType === undefined && errorCode === undefined) return true;

@@ -1,9 +1,11 @@
-import type { By } from "../../core/audit/audit-entry.ts";
+import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { refuseUnknownKeys } from "../../core/errors.ts";
 import { type Explanation, explainJob } from "../../core/job/explain.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { assertDefinition, checkPriority, type JobDefinition } from "../../core/job/job-definition.ts";
+import { commitUnits } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
+import { auditEffects } from "../events/audit-log.ts";
 import { findJobs, type PageOptions, parsePage, type RowPage } from "./find-jobs.ts";
 import { type JobQuery, parseQuery } from "./job-query.ts";
 import {
@@ -32,6 +34,21 @@ export class JobRows {
   /** One page of the jobs that match a query. */
   async find(query: JobQuery = {}, page: PageOptions = {}): Promise<RowPage> {
     return findJobs(this.#context.store, parseQuery(query, "query"), parsePage(page, "page"));
+  }
+
+  /** The whole row, for a person who may see what is redacted. The audit records it before it is returned. */
+  async reveal(id: JobId, by: By): Promise<JobRow> {
+    const row = await this.load(id);
+    if (!row) throw unknownJob("reveal", id);
+    const effects = auditEffects(
+      this.#context,
+      parseBy(by),
+      "job.reveal",
+      { job: id },
+      this.#context.clock.now(),
+    );
+    await commitUnits(this.#context, [{ effects }]);
+    return row;
   }
 
   cancel(id: JobId, by?: By): Promise<JobRow> {

@@ -1,5 +1,5 @@
+import { isInternalQueue } from "../../core/job/internal-queue.ts";
 import { dueAtOf, type JobId } from "../../core/job/job.ts";
-import { BOOKKEEPING_QUEUE } from "../../core/job/step-rules.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Store } from "../../ports/store.ts";
 
@@ -25,7 +25,7 @@ export async function oldestWaits({ inspect }: Pick<Store, "inspect">): Promise<
   return {
     queues: jobs
       .slice(0, MOST_QUEUES)
-      .filter(({ queue }) => queue !== BOOKKEEPING_QUEUE)
+      .filter(({ queue }) => !isInternalQueue(queue))
       .map(({ queue, id, rank, createdAt }) => ({
         queue,
         job: id,

@@ -7,10 +7,10 @@ import {
 } from "../../core/audit/audit-entry.ts";
 import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { decide } from "../../core/job/decide.ts";
+import { isInternalQueue } from "../../core/job/internal-queue.ts";
 import { type JobRow, type JobState, noJobs, sumDepths } from "../../core/job/job.ts";
 import { checkQueue } from "../../core/job/job-definition.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
-import { BOOKKEEPING_QUEUE } from "../../core/job/step-rules.ts";
 import {
   parseQueue,
   type QueueDepth,
@@ -125,8 +125,8 @@ export class Queues {
       PAUSES.all(store),
     ]);
     const names = new Set([...depths.keys(), ...settings.keys(), ...pauses.keys()]);
-    names.delete(BOOKKEEPING_QUEUE);
     return [...names]
+      .filter((name) => !isInternalQueue(name))
       .sort((a, b) => (a < b ? -1 : 1))
       .map((name) => viewOf(name, depths.get(name), settings.get(name), pauses.get(name)));
   }
@@ -156,14 +156,13 @@ export class Queues {
 
   /**
    * Counts jobs by state, in one queue or in all, ended ones included. The cost grows with all stored jobs;
-   * `engine.stats` costs less. The total leaves out the bookkeeping jobs of workflows.
+   * `engine.stats` costs less. The total leaves out the engine's own jobs.
    */
   async depth(queue?: string): Promise<Record<JobState, number>> {
     const { inspect } = this.#context.store;
     if (queue !== undefined) return sumDepths((await inspect.depths(checkQueue(queue, "queue"))).values());
-    const depths = new Map(await inspect.depths());
-    depths.delete(BOOKKEEPING_QUEUE);
-    return sumDepths(depths.values());
+    const depths = [...(await inspect.depths())].filter(([name]) => !isInternalQueue(name));
+    return sumDepths(depths.map(([, depth]) => depth));
   }
 
   /** How many jobs may wait in a queue, by this process's cache; undefined if it is not bounded. */

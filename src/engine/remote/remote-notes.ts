@@ -3,6 +3,7 @@ import { isHolder, isTooLate, type Sender } from "../../core/job/holder.ts";
 import type { JobDocuments, JobId, JobRow } from "../../core/job/job.ts";
 import { progressOf, progressText } from "../../core/job/job-progress.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
+import { scrubNote, scrubWords } from "../../core/job/redaction.ts";
 import { type Json, LOG_LINE_LIMIT, LOG_LINES_LIMIT, LOG_SIZE_LIMIT, toJsonText } from "../../core/schema.ts";
 import type { Effect } from "../../ports/store.ts";
 import { LOG_IS_FULL, type LogLine } from "../attempt/attempt-notes.ts";
@@ -43,7 +44,11 @@ export class RemoteNotes {
     const { bus, clock, documentLimit, recorder } = this.#context;
     return this.#write(id, sender, (row) => {
       const before = progressOf(row)?.value ?? 0;
-      const progress = progressText(Math.min(1, Math.max(before, fraction)), note, documentLimit);
+      const progress = progressText(
+        Math.min(1, Math.max(before, fraction)),
+        scrubNote(note, row),
+        documentLimit,
+      );
       const event = recorder.progress(row, progress, clock.now());
       return {
         documents: { progress },
@@ -61,7 +66,13 @@ export class RemoteNotes {
       const key = `${row.id} ${row.fence}`;
       let { lines: count, size } = this.#logged.get(key) ?? { lines: 0, size: 0 };
       const effects: Effect[] = [];
-      for (const line of lines) {
+      for (const said of lines) {
+        const { message, fields } = said;
+        const line = {
+          ...said,
+          message: scrubWords(message, row),
+          ...(fields && { fields: scrubNote(fields, row) }),
+        };
         if (count >= LOG_LINES_LIMIT) break;
         const text = toJsonText({ ...line, attempt: row.attempt }, "lines", LOG_LINE_LIMIT);
         count += 1;

@@ -183,7 +183,10 @@ export class Service {
   ): Promise<RemoteEnqueued[]> {
     const holders = answers.flatMap((answer) => (typeof answer === "object" ? [answer.duplicate] : []));
     // A job that took over the schedule of another one differs from what was sent.
-    const replacing = made.filter((job) => rules.get(job)?.onConflict === "replace-except-schedule");
+    const replacing = made.filter((job) => {
+      const rule = rules.get(job);
+      return rule?.pace !== undefined || rule?.onConflict === "replace-except-schedule";
+    });
     const ids = [...new Set([...holders, ...replacing.map(({ id }) => id)])];
     const rows = ids.length > 0 ? await this.#context.store.jobs.load(ids) : [];
     const found = new Map(rows.flatMap((row) => (row ? [[row.id, row] as const] : [])));

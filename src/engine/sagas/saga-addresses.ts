@@ -99,7 +99,7 @@ export function timeoutRow(request: TimeoutRequest, saga: SagaName): NewTimeout 
     headers: { timeout: name },
     saga: recordKeyOf(saga),
     ...(key !== null && { key }),
-    ...(wallClock && { wallClock: { ...wallClock } }),
+    ...(wallClock !== null && { wallClock }),
   };
 }
 

@@ -122,7 +122,7 @@ async function stepWithin(
   event: SagaEvent,
   lease: DeliveryLease,
 ): Promise<StepOutcome> {
-  const { system, clock, nextId, queues, settings, documentLimit, recorder } = context;
+  const { system, clock, nextId, queues, calendars, settings, documentLimit, recorder } = context;
   const limit = attemptLimitOf(plan, event, record) ?? Number.POSITIVE_INFINITY;
   const controller = new AbortController();
   const stop = () => controller.abort(lease.signal.reason);
@@ -142,7 +142,7 @@ async function stepWithin(
     const { signal } = controller;
     const remaining = () => Math.max(0, startedAt + limit - system.monotonic());
     const step = runInside({ remaining, signal }, () =>
-      runStep({ plan, id, record, event, now: clock.now(), nextId, signal, enqueue }),
+      runStep({ plan, id, record, event, now: clock.now(), nextId, signal, enqueue, calendars }),
     );
     if (limit === Number.POSITIVE_INFINITY) return await step;
     const outcome = await endedWithin(system, limit, step, () => {

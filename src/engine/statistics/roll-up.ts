@@ -8,6 +8,7 @@ import {
   startOfKey,
 } from "../../core/stats/grains.ts";
 import { type SeriesData, SeriesTable } from "../../core/stats/series.ts";
+import { mergeWaits, type WaitPeak } from "../../core/stats/waits.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Effect, Guard } from "../../ports/store.ts";
 import { commitUnits } from "../commit/commit.ts";
@@ -23,6 +24,8 @@ const SLICE = 50;
 
 interface StatsBody {
   readonly series: readonly SeriesData[];
+  /** What waited in the period, as far as an engine looked. */
+  readonly waits?: readonly WaitPeak[];
 }
 type StatsRecord = StoredRecord<StatsBody>;
 
@@ -63,15 +66,21 @@ export class RollUp {
     const sources = oldest.filter(({ name }) => startOf(startOfKey(name), coarser.span) === start);
     const targets = await this.#recordsOf(coarser, start);
     const table = new SeriesTable(MOST_SERIES);
-    for (const record of [...targets, ...sources]) for (const data of record.body.series) table.add(data);
+    let waits: readonly WaitPeak[] = [];
+    for (const { body } of [...targets, ...sources]) {
+      for (const data of body.series) table.add(data);
+      waits = mergeWaits(waits, body.waits ?? []);
+    }
     const all = table.data();
-    const slices = Array.from({ length: Math.ceil(all.length / SLICE) }, (_, slice) => ({
+    const slices = Array.from({ length: Math.max(1, Math.ceil(all.length / SLICE)) }, (_, slice) => ({
       name: keyOf(start, String(slice).padStart(4, "0")),
       series: all.slice(slice * SLICE, (slice + 1) * SLICE),
     }));
     const effects: Effect[] = [
       ...sources.map(({ name }) => from.remove(name)),
-      ...slices.map(({ name, series }) => to.put(name, { series }, null)),
+      ...slices.map(({ name, series }, slice) =>
+        to.put(name, slice === 0 && waits.length > 0 ? { series, waits } : { series }, null),
+      ),
     ];
     // Every record that was read must be unchanged, and a new one must not exist yet.
     const versions = new Map([...slices, ...targets].map((record) => [record.name, 0]));

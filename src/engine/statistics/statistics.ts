@@ -1,10 +1,11 @@
+import { isInternalQueue } from "../../core/job/internal-queue.ts";
 import type { JobState } from "../../core/job/job.ts";
-import { BOOKKEEPING_QUEUE } from "../../core/job/step-rules.ts";
 import { jittered } from "../../core/pace.ts";
 import { type Advice, advise } from "../../core/stats/advice.ts";
 import { startOf } from "../../core/stats/grains.ts";
 import { type JobStats, statsOf } from "../../core/stats/job-stats.ts";
-import { OTHER, SeriesSum, SeriesTable } from "../../core/stats/series.ts";
+import { OTHER, type SeriesData, SeriesSum, SeriesTable } from "../../core/stats/series.ts";
+import { mergeWaits, peakOf, type WaitPeak } from "../../core/stats/waits.ts";
 import type { Instant } from "../../core/time.ts";
 import type { LiveCount } from "../../ports/store.ts";
 import type { EngineContext } from "../context.ts";
@@ -14,6 +15,7 @@ import { MOST_SERIES, RollUp } from "./roll-up.ts";
 import { type AdviseQuery, parseAdvise, parseStats, type Range, type StatsQuery } from "./stats-query.ts";
 import { readRanges } from "./stats-reader.ts";
 import { StatsWriter } from "./stats-writer.ts";
+import { WaitSampler } from "./wait-sampler.ts";
 
 /** Live jobs by state. */
 export type Depth = Readonly<Record<Exclude<JobState, "completed" | "cancelled" | "discarded">, number>>;
@@ -30,6 +32,12 @@ export interface StatsPoint extends JobStats {
   readonly at: Instant;
   /** Longer than the step where only hours or days are stored. */
   readonly span: number;
+  /**
+   * The most jobs that waited at once in this span, and the longest that the oldest had waited, in milliseconds. An
+   * engine looks once a minute; undefined if none did, and if the query names a type.
+   */
+  readonly waiting?: number;
+  readonly oldestWait?: number;
 }
 
 export interface Stats {
@@ -58,6 +66,7 @@ export class Statistics {
   readonly #context: EngineContext;
   readonly #writer: StatsWriter;
   readonly #rollUp: RollUp;
+  readonly #waits: WaitSampler;
   #rollUpAt: Instant | null = null;
   #live:
     | { readonly counts: readonly LiveCount[]; readonly freshUntil: number; readonly until: number }
@@ -68,6 +77,7 @@ export class Statistics {
     this.#context = context;
     this.#writer = new StatsWriter(context, context.nextId());
     this.#rollUp = new RollUp(context);
+    this.#waits = new WaitSampler(context, () => this.#counted());
     this.loop = storeLoop(context, "statistics", () => this.round());
   }
 
@@ -76,6 +86,7 @@ export class Statistics {
     const { clock, random, idlePollFactor } = this.#context;
     await this.#writer.flush();
     const now = clock.now();
+    await this.#waits.round(this.#context.counters.minutes.pending(now).running.slices.size > 0);
     // A random start, so that engines that were opened together do not roll up at the same moment.
     this.#rollUpAt ??= now + ROLL_UP_EVERY * random();
     if (now >= this.#rollUpAt) {
@@ -99,20 +110,15 @@ export class Statistics {
   async stats(query: StatsQuery): Promise<Stats> {
     const { by, step, ...range } = parseStats(query, this.#context.clock.now());
     const groups = new SeriesTable(MOST_SERIES);
-    const points = new Map<Instant, { readonly span: number; readonly sum: SeriesSum }>();
+    const points = new Points(step);
     const total = new SeriesSum();
     const name = (value: string, kind: "queue" | "type") => (by === "pair" || by === kind ? value : ALL);
-    for await (const { start, span, data } of this.#read(range)) {
-      total.add(data);
-      groups.sumOf(name(data.queue, "queue"), name(data.type, "type")).add(data);
-      const width = Math.max(step, span);
-      const at = startOf(start, width);
-      const point = points.get(at);
-      if (point) point.sum.add(data);
-      else {
-        const sum = new SeriesSum();
-        sum.add(data);
-        points.set(at, { span: width, sum });
+    for await (const { start, span, series, waits } of this.#read(range)) {
+      if (range.type === undefined && waits.length > 0) points.at(start, span).addWaits(waits);
+      for (const data of series) {
+        total.add(data);
+        groups.sumOf(name(data.queue, "queue"), name(data.type, "type")).add(data);
+        points.at(start, span).sum.add(data);
       }
     }
     const depths = new Depths(await this.#counted(), range);
@@ -129,16 +135,20 @@ export class Statistics {
         ...statsOf(sum, length),
         depth: depths.of(queue, type),
       })),
-      points: [...points]
-        .sort(([a], [b]) => a - b)
-        .map(([at, { span, sum }]) => ({ at, span, ...statsOf(sum, span) })),
+      points: points.all().map(({ at, span, sum, waits }) => ({
+        at,
+        span,
+        ...statsOf(sum, span),
+        ...waitFields(peakOf(waits, range.queue)),
+      })),
     };
   }
 
   async advise(query: AdviseQuery): Promise<Advice[]> {
     const { attempt, ...range } = parseAdvise(query, this.#context.clock.now());
     const types = new SeriesTable(MOST_SERIES);
-    for await (const { data } of this.#read(range)) types.sumOf(ALL, data.type).add(data);
+    for await (const { series } of this.#read(range))
+      for (const data of series) types.sumOf(ALL, data.type).add(data);
     const slots = (await heldSlots(this.#context.store)).filter(({ type }) => (range.type ?? type) === type);
     const holds = Map.groupBy(slots, ({ type }) => type);
     for (const type of holds.keys()) types.sumOf(ALL, type);
@@ -152,13 +162,10 @@ export class Statistics {
 
   async *#read({ since, until, queue, type }: Range) {
     await this.#writer.flush();
-    for await (const { start, span, series } of readRanges(this.#context.store, since, until)) {
-      for (const data of series) {
-        if (queue !== undefined && data.queue !== queue) continue;
-        if (type !== undefined && data.type !== type) continue;
-        yield { start, span, data };
-      }
-    }
+    const isAsked = (data: SeriesData) =>
+      (queue === undefined || data.queue === queue) && (type === undefined || data.type === type);
+    for await (const { series, ...read } of readRanges(this.#context.store, since, until))
+      yield { ...read, series: series.filter(isAsked) };
   }
 
   /** Counts live jobs. The cost grows with their number, so frequent callers get a cached answer. */
@@ -190,6 +197,52 @@ export class Statistics {
 /** Stands for every queue or type in a group. */
 const ALL = "";
 
+/** One point while it is added up. */
+class Point {
+  readonly at: Instant;
+  readonly span: number;
+  readonly sum = new SeriesSum();
+  waits: readonly WaitPeak[] = [];
+
+  constructor(at: Instant, span: number) {
+    this.at = at;
+    this.span = span;
+  }
+
+  addWaits(waits: readonly WaitPeak[]): void {
+    this.waits = mergeWaits(this.waits, waits);
+  }
+}
+
+/** The points of a query, by their start. */
+class Points {
+  readonly #step: number;
+  readonly #points = new Map<Instant, Point>();
+
+  constructor(step: number) {
+    this.#step = step;
+  }
+
+  /** The point of a stored span. */
+  at(start: Instant, span: number): Point {
+    const width = Math.max(this.#step, span);
+    const at = startOf(start, width);
+    const known = this.#points.get(at);
+    if (known) return known;
+    const point = new Point(at, width);
+    this.#points.set(at, point);
+    return point;
+  }
+
+  all(): Point[] {
+    return [...this.#points.values()].sort((a, b) => a.at - b.at);
+  }
+}
+
+function waitFields(peak: WaitPeak | undefined) {
+  return peak && { waiting: peak.waiting, oldestWait: peak.oldest };
+}
+
 /** Live jobs of a query, by group. */
 class Depths {
   readonly counts: readonly LiveCount[];
@@ -197,7 +250,7 @@ class Depths {
   constructor(counts: readonly LiveCount[], { queue, type }: Range) {
     this.counts = counts.filter(
       (count) =>
-        (queue === undefined ? count.queue !== BOOKKEEPING_QUEUE : count.queue === queue) &&
+        (queue === undefined ? !isInternalQueue(count.queue) : count.queue === queue) &&
         (type === undefined || count.type === type),
     );
   }

@@ -1,5 +1,6 @@
 import { GRAINS, keyBefore, startOf, startOfKey } from "../../core/stats/grains.ts";
 import type { SeriesData } from "../../core/stats/series.ts";
+import type { WaitPeak } from "../../core/stats/waits.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Store } from "../../ports/store.ts";
 import { statsKind } from "./roll-up.ts";
@@ -11,6 +12,7 @@ export interface ReadRange {
   readonly start: Instant;
   readonly span: number;
   readonly series: readonly SeriesData[];
+  readonly waits: readonly WaitPeak[];
 }
 
 /**
@@ -32,7 +34,7 @@ export async function* readRanges(
       for (const record of page) {
         const start = startOfKey(record.name);
         if (start >= until) break;
-        yield { start, span, series: record.body.series };
+        yield { start, span, series: record.body.series, waits: record.body.waits ?? [] };
       }
       const last = page.at(-1)?.name;
       if (last === undefined || page.length < PAGE || startOfKey(last) >= until) break;

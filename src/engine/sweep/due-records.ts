@@ -1,6 +1,8 @@
 import type { KeyLimit } from "../../core/limit/limit.ts";
 import type { Instant } from "../../core/time.ts";
 import { type Effect, type RecordRow, START_KIND, type Unit } from "../../ports/store.ts";
+import { CALENDARS } from "../calendars/calendar-cache.ts";
+import { settleCalendars } from "../calendars/calendars.ts";
 import { commitUnits } from "../commit/commit.ts";
 import { recordKind } from "../commit/records.ts";
 import { ADMITTED_AT_ONCE } from "../commit/unit.ts";
@@ -26,10 +28,10 @@ const SILENT_FOR = 10_000;
 
 /**
  * Deletes records that are no longer needed: silent workers, completed sagas, replies that no caller fetched, old audit
- * entries, old directives, and maintenance that is over.
+ * entries, old directives, and maintenance that is over. Resolves again what changed calendars have left.
  */
 export function forgettingHandlers(
-  context: Pick<EngineContext, "store" | "clock" | "recorder" | "bus">,
+  context: Pick<EngineContext, "store" | "clock" | "recorder" | "bus" | "calendars">,
 ): RecordHandlers {
   const forget = async (records: readonly RecordRow[]) => {
     await commitUnits(
@@ -38,6 +40,7 @@ export function forgettingHandlers(
     );
   };
   return {
+    [CALENDARS.kind]: (records) => settleCalendars(context, records),
     [WORKERS.kind]: (records, now) => forgetWorkers(context, records, now),
     [SAGAS.kind]: forget,
     [REPLIES.kind]: forget,

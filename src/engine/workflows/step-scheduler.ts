@@ -1,6 +1,7 @@
 import { decide } from "../../core/job/decide.ts";
 import { isStepReady } from "../../core/job/decision.ts";
 import type { JobId, JobRow, JsonText } from "../../core/job/job.ts";
+import { pathsWithin } from "../../core/job/redaction.ts";
 import type { Instant } from "../../core/time.ts";
 import { type Ends, handedOn, isCompleted } from "../../core/workflow/outcome.ts";
 import { finalsOf, type Plan, type PlanPosition, positionOf } from "../../core/workflow/plan.ts";
@@ -53,7 +54,9 @@ export class StepScheduler {
       const after = row.options?.step?.waitsFor?.after;
       const isGood = after?.every((id) => ends.get(id)?.state === "completed") ?? false;
       const unblocked =
-        after && isGood && !this.#isOver(row) ? this.#unblock(row, resultsOf(after, ends)) : undefined;
+        after && isGood && !this.#isOver(row)
+          ? this.#unblock(row, resultsOf(after, ends), hidesAny(after, ends))
+          : undefined;
       if (unblocked) ready.push(unblocked);
       else slow.push(row);
     }
@@ -65,10 +68,11 @@ export class StepScheduler {
     return endsAt !== undefined && this.#context.clock.now() >= endsAt;
   }
 
-  #unblock(row: JobRow, results: JsonText): DecidedJob {
+  #unblock(row: JobRow, results: JsonText, hidesResults = false): DecidedJob {
     const { clock, random, documentLimit } = this.#context;
     const now = clock.now();
-    const decision = decide(row, { type: "unblock", results, limit: documentLimit }, now, random);
+    const event = { type: "unblock" as const, results, limit: documentLimit, hidesResults };
+    const decision = decide(row, event, now, random);
     return this.#job(row, decision as Decided, now);
   }
 
@@ -110,7 +114,9 @@ export class StepScheduler {
         position.callback === "onComplete" ||
         isCompleted(position.batch, ends) === (position.callback === "onSuccess");
       if (!isCalled) return this.#end(row);
-      await commitJobs(this.#context, [this.#unblock(row, JSON.stringify(handedOn(position.batch, ends)))]);
+      await commitJobs(this.#context, [
+        this.#unblock(row, JSON.stringify(handedOn(position.batch, ends)), hidesAny(ends.keys(), ends)),
+      ]);
       return;
     }
     await this.#decideNext(row, stored, position);
@@ -128,7 +134,9 @@ export class StepScheduler {
     // End the step on the row as it was read: another process may have started it in time. Ending it makes the
     // next step ready, and that one is cancelled.
     if (row.options?.step?.waitsFor?.role === "barrier" || this.#isOver(row)) return this.#end(row);
-    await commitJobs(this.#context, [this.#unblock(row, JSON.stringify(handedOn(before, ends)))]);
+    await commitJobs(this.#context, [
+      this.#unblock(row, JSON.stringify(handedOn(before, ends)), hidesAny(ends.keys(), ends)),
+    ]);
   }
 
   /** Ends a barrier job, so that the steps behind it become ready; cancels a step or callback. */
@@ -138,11 +146,18 @@ export class StepScheduler {
   }
 
   async #ends(ids: readonly JobId[]): Promise<Ends> {
-    const ends = new Map<JobId, Pick<JobRow, "state" | "result">>();
-    for await (const { id, state, result } of rowsOf(this.#context.store, [...new Set(ids)]))
-      ends.set(id, { state, result });
+    const ends = new Map<JobId, Pick<JobRow, "state" | "result"> & { readonly hidesResult: boolean }>();
+    for await (const { id, state, result, options } of rowsOf(this.#context.store, [...new Set(ids)])) {
+      const hidesResult = pathsWithin(options?.redact, "result").length > 0;
+      ends.set(id, { state, result, hidesResult });
+    }
     return ends;
   }
+}
+
+function hidesAny(ids: Iterable<JobId>, ends: Ends): boolean {
+  for (const id of ids) if (ends.get(id)?.hidesResult) return true;
+  return false;
 }
 
 /** Results are JSON texts, so they are joined without parsing. */

@@ -10,6 +10,7 @@ import {
   deadLettersQuery,
 } from "../wire/admin-schemas.ts";
 import { bulkReply, readBulk, readFilter } from "../wire/filter.ts";
+import { countOwn } from "../wire/internal-jobs.ts";
 import { jobsPage } from "../wire/pages.ts";
 import { ADMIN, letterRoutesBy } from "./job-actions.ts";
 
@@ -31,7 +32,7 @@ const list = route({
     return jobsPage(
       query,
       (page) => service.rows.find(filter, { ...page, newestFirst: true }),
-      () => engine.bulk.countSome(filter),
+      () => countOwn(engine, filter),
     );
   },
 });
@@ -57,7 +58,7 @@ const statsBy = (path: string, tag: string) =>
     replies: { 200: "The figures" },
     async run(_call, { engine, service }) {
       const [counted, newest, oldest] = await Promise.all([
-        engine.bulk.countSome({ deadLetter: true }),
+        countOwn(engine, { deadLetter: true }),
         service.rows.find({ deadLetter: true }, { limit: SAMPLED, newestFirst: true }),
         service.rows.find({ deadLetter: true }, { limit: 1 }),
       ]);

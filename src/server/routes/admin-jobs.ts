@@ -3,8 +3,9 @@ import type { BulkOptions, BulkResult } from "../../engine/operations/bulk.ts";
 import type { PageOptions } from "../../engine/operations/find-jobs.ts";
 import { isIdPrefix, type JobQuery } from "../../engine/operations/job-query.ts";
 import { BASE, PATHS } from "../../ojs/paths.ts";
+import { revealedText } from "../../ojs/write-job.ts";
 import { HttpError } from "../http-error.ts";
-import { byKey, type Route, type RouteContext, route } from "../route.ts";
+import { byKey, type Route, type RouteContext, reply, route } from "../route.ts";
 import {
   adminJobReply,
   adminJobsReply,
@@ -18,12 +19,15 @@ import {
   nearMissesQuery,
   prioritySchema,
 } from "../wire/admin-schemas.ts";
+import { filledCopy } from "../wire/enqueue.ts";
 import { bulkReply, readBulk, readFilter } from "../wire/filter.ts";
 import { countOwn, withoutInternal } from "../wire/internal-jobs.ts";
 import { jobsPage, nearMissText, placeOf, scannedPage } from "../wire/pages.ts";
-import { emptySchema } from "../wire/schemas.ts";
+import { jobReplySchema } from "../wire/replies.ts";
+import { emptySchema, enqueueSchema } from "../wire/schemas.ts";
 import { isSortKey, sortedPage } from "../wire/sorted-jobs.ts";
 import { ADMIN, cancelBy, loadJob, ownJob, retryBy } from "./job-actions.ts";
+import { enqueueJob } from "./jobs.ts";
 
 const TAG = "admin";
 const PATH = "/ojs/v1/admin/jobs";
@@ -143,6 +147,36 @@ const run = route({
     ADMIN.show(await context.service.rows.runNow(await ownJob(params, context), byKey(identity))),
 });
 
+const reveal = route({
+  method: "POST",
+  path: `${PATH}/:id/reveal`,
+  right: "operate",
+  tag: TAG,
+  summary: "See a job with what is redacted; the audit records who did and why",
+  reply: jobReplySchema,
+  body: emptySchema,
+  replies: { 200: "The job, nothing redacted", 404: "There is no such job" },
+  async run({ params, identity }, context) {
+    const row = await context.service.rows.reveal(await ownJob(params, context), byKey(identity));
+    return reply(200, `{"job":${revealedText(row)}}`, { "Cache-Control": "no-store" });
+  },
+});
+
+const copy = route({
+  method: "POST",
+  path: `${PATH}/:id/copy`,
+  right: "enqueue",
+  tag: TAG,
+  summary: 'Enqueue a job like this one: "[redacted]" stands for what the job has at the same place',
+  reply: jobReplySchema,
+  body: enqueueSchema,
+  replies: { 201: "The copy is durable", 404: "There is no such job", 409: "Another job has its unique key" },
+  async run({ params, body }, context) {
+    const source = await loadJob(params.id ?? "", context);
+    return enqueueJob(filledCopy(body, source), context);
+  },
+});
+
 const BULK: Readonly<
   Record<string, (query: JobQuery, options: BulkOptions, context: RouteContext) => Promise<BulkResult>>
 > = {
@@ -211,5 +245,7 @@ export const adminJobRoutes: readonly Route[] = [
   cancelBy("POST", `${PATH}/:id/cancel`, "operate", ADMIN),
   retryBy(`${PATH}/:id/retry`, ADMIN),
   run,
+  reveal,
+  copy,
   prioritise,
 ];

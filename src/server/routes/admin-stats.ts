@@ -95,6 +95,7 @@ function pointOf(at: Instant, span: number, point: StatsPoint | undefined) {
     timeouts: point?.timeouts ?? NO_TIMEOUTS,
     ...(run && { latency_p50_ms: run.p50, latency_p95_ms: run.p95, latency_p99_ms: run.p99 }),
     ...(run && { avg_latency_ms: run.mean }),
+    ...(point?.waiting !== undefined && { waiting: point.waiting, oldest_wait_ms: point.oldestWait }),
     ...(wait && { wait_p50_ms: wait.p50, wait_p95_ms: wait.p95, wait_p99_ms: wait.p99 }),
   };
 }

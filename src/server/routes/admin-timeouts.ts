@@ -4,6 +4,7 @@ import { readInstant } from "../../ojs/wire-durations.ts";
 import { notFound } from "../failures.ts";
 import { byKey, json, type Route, route } from "../route.ts";
 import { rescheduleSchema, timeoutsQuery } from "../wire/admin-schemas.ts";
+import { readBusinessTime } from "../wire/business-time.ts";
 import { listedPage, placeOf } from "../wire/pages.ts";
 import { emptySchema } from "../wire/schemas.ts";
 import { revokedReply, timeoutDetail, timeoutFields, timeoutReply, timeoutsReply } from "../wire/timeouts.ts";
@@ -123,7 +124,9 @@ const reschedule = route({
   body: rescheduleSchema,
   replies: { 200: "The timeout", ...MISSING, 409: "It is dead, leased, or a message of a saga" },
   async run({ params, body, identity }, { engine }) {
-    const dueAt = { epochMilliseconds: readInstant(body.due_at, engine.now(), "due_at") };
+    const dueAt = body.when
+      ? readBusinessTime(body.when)
+      : { epochMilliseconds: readInstant(body.due_at as string, engine.now(), "due_at") };
     const moved = await engine.timeouts.reschedule(timeoutId(params), dueAt, byKey(identity));
     return json(200, timeoutDetail(moved));
   },

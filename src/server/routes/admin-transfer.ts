@@ -1,6 +1,9 @@
 import { z } from "zod";
-import { EXPORT_VERSION } from "../../core/job/job-line.ts";
+import { EXPORT_VERSION, type JobLine } from "../../core/job/job-line.ts";
 import { readExportLine, writeExportLine, writeLineMessage } from "../../ojs/export-line.ts";
+import type { Identity } from "../auth.ts";
+import { HttpError } from "../http-error.ts";
+import { ROLES } from "../roles.ts";
 import { byKey, json, type Route, route } from "../route.ts";
 import { exportQuery, importSchema } from "../wire/admin-schemas.ts";
 import { readFilter } from "../wire/filter.ts";
@@ -21,6 +24,15 @@ const exportReply = z
     description: "Lines that an import takes; docs/guides/moving-jobs.md says what is in them.",
   });
 
+/** A line has everything, or an import would lose it: jobs with redacted fields are for admins. */
+function refuseHidden(lines: readonly object[], { name, role }: Identity): void {
+  if (ROLES[role].includes("operate")) return;
+  const hidden = lines.find((line) => (line as JobLine).options?.redact !== undefined) as JobLine | undefined;
+  if (hidden === undefined) return;
+  const message = `The key of ${name} has the role ${role}, and job ${hidden.id} has redacted fields: export it with the role admin, or leave out the type ${hidden.type}`;
+  throw new HttpError(403, "forbidden", message, { details: { role, needs: "operate" } });
+}
+
 const exportJobs = route({
   method: "GET",
   path: "/ojs/v1/admin/export",
@@ -30,7 +42,7 @@ const exportJobs = route({
   reply: exportReply,
   query: exportQuery,
   replies: { 200: "A page of lines; it may be short and still not be the last" },
-  async run({ query }, { engine }) {
+  async run({ query, identity }, { engine }) {
     const { cursor, per_page, ended } = query;
     const {
       lines,
@@ -43,6 +55,7 @@ const exportJobs = route({
         ended: ended ?? false,
       }),
     );
+    refuseHidden(lines, identity);
     return json(200, {
       version: EXPORT_VERSION,
       lines: lines.map(writeExportLine),

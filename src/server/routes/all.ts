@@ -10,6 +10,7 @@ import { adminSystemRoutes } from "./admin-system.ts";
 import { adminTimeoutRoutes } from "./admin-timeouts.ts";
 import { adminTransferRoutes } from "./admin-transfer.ts";
 import { adminWorkerRoutes } from "./admin-workers.ts";
+import { calendarRoutes } from "./calendars.ts";
 import { cronRoutes } from "./crons.ts";
 import { deadLetterRoutes } from "./dead-letter.ts";
 import { eventStreamRoutes } from "./event-stream.ts";
@@ -26,6 +27,7 @@ import { sessionRoutes } from "./session.ts";
 import { statsStreamRoutes } from "./stats-stream.ts";
 import { systemRoutes } from "./system.ts";
 import { uniqueJobRoutes } from "./unique-jobs.ts";
+import { webhookRoutes } from "./webhooks.ts";
 import { whyRoutes } from "./why.ts";
 import { workerRoutes } from "./workers.ts";
 import { workflowRoutes } from "./workflows.ts";
@@ -48,6 +50,7 @@ export const ROUTES: readonly Route[] = [
   ...noteRoutes,
   ...deadLetterRoutes,
   ...cronRoutes,
+  ...calendarRoutes,
   ...workflowRoutes,
   ...eventRoutes,
   ...adminStatsRoutes,
@@ -62,6 +65,7 @@ export const ROUTES: readonly Route[] = [
   ...queueRoutes,
   ...adminQueueRoutes,
   ...rateLimitRoutes,
+  ...webhookRoutes,
   ...uniqueJobRoutes,
   ...jobSchemaRoutes,
   ...adminSystemRoutes,

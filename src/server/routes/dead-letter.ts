@@ -2,6 +2,7 @@ import type { JobRow } from "../../core/job/job.ts";
 import { json, type Route, route } from "../route.ts";
 import { deadLettersQuery } from "../wire/admin-schemas.ts";
 import { readFilter } from "../wire/filter.ts";
+import { countOwn } from "../wire/internal-jobs.ts";
 import { readTexts } from "../wire/job-page.ts";
 import { cursorAfter, placeOf } from "../wire/pages.ts";
 import { deletedReplySchema, jobsReplySchema } from "../wire/replies.ts";
@@ -31,7 +32,7 @@ const list = route({
     // The last page may end with a cursor. Check that jobs follow it, so that no reader asks for an empty page.
     const next = page.cursor && (await read(page.cursor, 1));
     const hasMore = next ? next.jobs.length > 0 || next.cursor !== null : false;
-    const { count, isComplete } = await engine.bulk.countSome(filter);
+    const { count, isComplete } = await countOwn(engine, filter);
     const total = { total: count, total_is_exact: isComplete };
     return listReply({ texts: page.texts, cursor: hasMore ? page.cursor : null }, perPage, {
       ...total,

@@ -90,7 +90,7 @@ export const retryBy = (path: string, set: RouteSet): Route =>
 /** A dead letter by its id. Other jobs are a 404. */
 async function loadLetter(id: string | undefined, { service }: RouteContext): Promise<JobRow> {
   const row = id !== undefined && UUID.test(id) ? await service.rows.load(id) : null;
-  if (!row?.deadLetter) throw notFound("dead letter", id ?? "");
+  if (!row?.deadLetter || isInternal(row)) throw notFound("dead letter", id ?? "");
   return row;
 }
 

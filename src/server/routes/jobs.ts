@@ -13,7 +13,7 @@ import { HttpError } from "../http-error.ts";
 import { byKey, json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
 import { turn } from "../turn.ts";
 import { readJob } from "../wire/enqueue.ts";
-import { countOwn, withoutInternal } from "../wire/internal-jobs.ts";
+import { countOwn, isInternal, withoutInternal } from "../wire/internal-jobs.ts";
 import { type JobTexts, readTexts } from "../wire/job-page.ts";
 import { cursorAfter, placeOf } from "../wire/pages.ts";
 import { pressureHeaders, refuseTooMany } from "../wire/pressure.ts";
@@ -59,7 +59,8 @@ function notUnique({ type }: JobRow, existing: string | undefined): HttpError {
 function refuseRejecting(jobs: readonly EnqueueBody[]): void {
   const index = jobs.findIndex(({ unique, options }) => {
     const rule = options?.unique ?? unique;
-    return rule && (rule.on_conflict ?? "reject") === "reject";
+    const isPaced = rule?.debounce != null || rule?.throttle != null;
+    return rule && !isPaced && (rule.on_conflict ?? "reject") === "reject";
   });
   if (index < 0) return;
   const message = `jobs.${index}.unique: a batch is stored as a whole, so no job of it can be rejected; write on_conflict "ignore" or "replace", or enqueue the job alone`;
@@ -86,21 +87,23 @@ const enqueue = route({
     409: "The id is known, or another job has its unique key",
     422: "The retry policy cannot be kept",
   },
-  async run({ body }, context) {
-    const now = context.engine.now();
-    const job = prepare(body, now, context);
-    if (job.payload.length > LARGE_PAYLOAD) await turn();
-    const [made] = await context.service.enqueue([job], now);
-    const { row, duplicate: isKnown, existing, isRejected } = made as RemoteEnqueued;
-    if (isRejected) throw notUnique(row, existing);
-    if (existing !== undefined) return jobReply(200, row);
-    if (isKnown) throw duplicate(row.id);
-    return reply(201, `{"job":${jobText(row)}}`, {
-      Location: `/ojs/v1/jobs/${row.id}`,
-      ...pressureHeaders(row.queue, context),
-    });
-  },
+  run: ({ body }, context) => enqueueJob(body, context),
 });
+
+export async function enqueueJob(body: EnqueueBody, context: RouteContext): Promise<Reply> {
+  const now = context.engine.now();
+  const job = prepare(body, now, context);
+  if (job.payload.length > LARGE_PAYLOAD) await turn();
+  const [made] = await context.service.enqueue([job], now);
+  const { row, duplicate: isKnown, existing, isRejected } = made as RemoteEnqueued;
+  if (isRejected) throw notUnique(row, existing);
+  if (existing !== undefined) return jobReply(200, row);
+  if (isKnown) throw duplicate(row.id);
+  return reply(201, `{"job":${jobText(row)}}`, {
+    Location: `/ojs/v1/jobs/${row.id}`,
+    ...pressureHeaders(row.queue, context),
+  });
+}
 
 const enqueueBatch = route({
   method: "POST",
@@ -153,7 +156,7 @@ const get = route({
     if (wait_ms === undefined) return jobReply(200, await loadJob(params.id ?? "", context));
     const id = jobId(params);
     const row = await context.service.whenEnded(id, wait_ms);
-    if (!row) throw notFound("job", id);
+    if (!row || isInternal(row)) throw notFound("job", id);
     return jobReply(200, row);
   },
 });

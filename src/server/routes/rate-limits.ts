@@ -1,3 +1,4 @@
+import { INTERNAL } from "../../core/job/internal-queue.ts";
 import { notFound } from "../failures.ts";
 import { byKey, json, type Route, route } from "../route.ts";
 import { limitReply, limitsReply } from "../wire/admin-replies.ts";
@@ -22,6 +23,7 @@ const list = route({
     const { items: views, pagination } = await listedPage(query, {
       list: (after, limit) => engine.limits.list({ ...(after !== null && { after }), limit }),
       cursorOf: ({ key }) => key,
+      isWanted: ({ key }) => !key.startsWith(INTERNAL),
     });
     const items = views.map(limitFields);
     return json(200, { items, rate_limits: items, pagination });

@@ -87,6 +87,7 @@ const manifest = route({
         bulk_operations: true,
         rate_limiting: true,
         backpressure: true,
+        webhooks: true,
         admin_api: true,
         timeouts: ["execution", "total", "enqueue_ttl", "grace", "heartbeat"],
         soft_timeout: true,
@@ -107,6 +108,7 @@ const manifest = route({
         "rate-limiting",
         "schema-registry",
         "job-versioning",
+        "webhooks",
       ],
     }),
 });

@@ -144,6 +144,12 @@ export const historyReply = z
         late: count,
         near_misses: count,
         timeouts: z.record(z.string(), count),
+        waiting: count
+          .optional()
+          .meta({ description: "The most jobs that waited at once; left out where no engine looked." }),
+        oldest_wait_ms: count
+          .optional()
+          .meta({ description: "The longest that the oldest of them had waited." }),
         latency_p50_ms: z.number().optional(),
         latency_p95_ms: z.number().optional(),
         latency_p99_ms: z.number().optional(),

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { JOB_STATES } from "../../core/job/job.ts";
 import { durationOf, isInstantText } from "../../ojs/wire-durations.ts";
+import { businessTimeSchema } from "./business-time.ts";
 import { instant, jobType, optional, queueName, workerId } from "./schemas.ts";
 
 /** Requests of operators, for validation and for the OpenAPI document. */
@@ -127,10 +128,20 @@ export const sagasQuery = z.looseObject({
   cursor: longCursor.optional(),
 });
 
-export const rescheduleSchema = z.looseObject({ due_at: instant }).meta({
-  id: "RescheduleRequest",
-  description: 'RFC 3339 with a zone, or "+PT30S" for an instant from now.',
-});
+export const rescheduleSchema = z
+  .looseObject({
+    due_at: optional(instant).meta({
+      description: 'RFC 3339 with a zone, or "+PT30S" for an instant from now.',
+    }),
+    when: optional(businessTimeSchema).meta({
+      description: "Instead of due_at: a time by a business calendar.",
+    }),
+  })
+  .refine(({ due_at, when }) => (due_at == null) !== (when == null), {
+    error: "send either due_at or when",
+    path: ["due_at"],
+  })
+  .meta({ id: "RescheduleRequest" });
 
 /** ISO 8601, or the short form of a command line. */
 export const someTime = z

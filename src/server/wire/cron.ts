@@ -1,6 +1,8 @@
 import { z } from "zod";
 import type { CronMissed, CronOptions, CronOverlap } from "../../core/cron/cron.ts";
 import type { JobRow } from "../../core/job/job.ts";
+import { pathsWithin, redactTexts } from "../../core/job/redaction.ts";
+import { redactValue } from "../../core/redact.ts";
 import type { Instant } from "../../core/time.ts";
 import type { CronView, RemoteCronJob } from "../../engine/crons/crons.ts";
 import { readIsoDuration } from "../../ojs/wire-durations.ts";
@@ -24,6 +26,17 @@ const templateSchema = z.preprocess(
   enqueueSchema,
 );
 
+const CLOSED = ["skip", "next", "previous"] as const;
+const calendarFields = {
+  calendar: z.string().min(1).max(255).nullish().meta({
+    description: "A business calendar: the cron fires on its working days, in its zone.",
+  }),
+  closed_days: z.enum(CLOSED).nullish().meta({
+    description:
+      "With calendar: leave out an instant on a closed day, or move it to the working day after or before.",
+  }),
+};
+
 /** Clients send a job template beside `expression`, or the job's fields beside `cron`. */
 export const cronSchema = z
   .looseObject({
@@ -40,6 +53,7 @@ export const cronSchema = z
       .meta({
         description: "What becomes of instants at which no server ran: none, one for all, or each within.",
       }),
+    ...calendarFields,
     enabled: z.boolean().nullish(),
     job_template: templateSchema.nullish(),
     type: z.string().max(255).nullish(),
@@ -61,6 +75,7 @@ export const cronChangeSchema = z
     timezone: z.string().max(255).nullish(),
     overlap_policy: z.enum(OVERLAPS).nullish(),
     missed_policy: z.union([z.enum(["skip", "once"]), window]).nullish(),
+    ...calendarFields,
     enabled: z.boolean().nullish(),
     job_template: z
       .undefined({ error: "its job is not changed here: put the whole cron again with POST" })
@@ -77,15 +92,20 @@ export const cronHistoryQuery = z.looseObject({
 type CronBody = z.output<typeof cronSchema>;
 
 type Change = z.output<typeof cronChangeSchema>;
-type Schedule = Pick<Change, "timezone" | "overlap_policy" | "missed_policy" | "expression" | "cron">;
+type Schedule = Pick<
+  Change,
+  "timezone" | "overlap_policy" | "missed_policy" | "expression" | "cron" | "calendar" | "closed_days"
+>;
 
 /** The schedule options that were sent. */
 export function readSchedule(body: Schedule): Partial<CronOptions> {
-  const { timezone, overlap_policy, missed_policy } = body;
+  const { timezone, overlap_policy, missed_policy, calendar, closed_days } = body;
   const expression = body.expression ?? body.cron;
   return {
     ...(expression != null && { cron: expression }),
     ...(timezone != null && { zone: timezone }),
+    ...(calendar != null && { calendar }),
+    ...(closed_days != null && { closed: closed_days }),
     ...(overlap_policy != null && { overlap: overlap_policy.replace("_", "-") as CronOverlap }),
     ...(missed_policy != null && { missed: readMissed(missed_policy) }),
   };
@@ -121,10 +141,16 @@ function readFlat({ type, args, meta, queue, options }: CronBody): EnqueueBody {
 }
 
 export function cronFields(view: CronView) {
-  const { name, cron, zone, overlap, type, queue, payload, isPaused, nextAt, runs, wire } = view;
+  const { name, cron, zone, overlap, type, queue, isPaused, nextAt, runs, wire, redact } = view;
+  const payload = redactValue(view.payload, pathsWithin(redact, "payload"));
   const last = runs.find((run) => run.job !== undefined);
   const isSpread = (wire as { spread?: boolean }).spread === true;
-  const job = { type, args: isSpread ? payload : [payload], options: { queue } };
+  const job = {
+    type,
+    args: isSpread ? payload : [payload],
+    options: { queue },
+    ...(redact.length > 0 && { redacted: redactTexts(redact) }),
+  };
   return {
     id: name,
     name,
@@ -132,6 +158,7 @@ export function cronFields(view: CronView) {
     cron,
     schedule: cron,
     timezone: zone,
+    ...(view.calendar !== null && { calendar: view.calendar, closed_days: view.closed }),
     overlap_policy: overlap.replace("-", "_"),
     missed_policy: typeof view.missed === "string" ? view.missed : { all: view.missed.all },
     enabled: !isPaused,

@@ -1,8 +1,10 @@
 import type { EnqueueOptions } from "../../core/job/envelope.ts";
-import type { Backoff, JobOptions, PolicySettings } from "../../core/job/job.ts";
+import type { Backoff, JobOptions, JobRow, PolicySettings } from "../../core/job/job.ts";
 import { DEFAULT_QUEUE, defineJob, type JobDefinition } from "../../core/job/job-definition.ts";
 import { type PolicyOptions, parseSettings, type RetentionOptions } from "../../core/job/policy.ts";
+import { pathsWithin, payloadPaths, type RedactPath } from "../../core/job/redaction.ts";
 import type { RetryOptions } from "../../core/job/retry.ts";
+import { restoreValue } from "../../core/redact.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
 import type { Duration, Instant } from "../../core/time.ts";
 import type { RemoteJob } from "../../engine/remote/service.ts";
@@ -37,6 +39,7 @@ const MANAGED = new Set([
   "worker_id",
   "beats",
   "dead_letter",
+  "redacted",
 ]);
 
 /** Fields that the engine stores by itself. All others are kept and returned unchanged. */
@@ -68,6 +71,7 @@ const READ = new Set([
   "delay_until",
   "expires_at",
   "parent_id",
+  "redact",
 ]);
 
 type Fields = { readonly [name: string]: unknown };
@@ -107,6 +111,32 @@ export function readJob(body: EnqueueBody, now: Instant, documentLimit?: number)
   };
 }
 
+/**
+ * The body of a copy with the redacted values of its source filled in, each at its own place. The copy hides what its
+ * source hides, whatever the body says: otherwise a copy would show it.
+ */
+export function filledCopy(body: EnqueueBody, source: JobRow): EnqueueBody {
+  const redact = source.options?.redact;
+  if (redact === undefined) return body;
+  const payload: unknown = JSON.parse(source.payload);
+  const wasSpread = (source.options?.wire as { spread?: true } | undefined)?.spread === true;
+  const args = wasSpread ? payload : [payload];
+  const within = payloadPaths(source.options).map((path) => (wasSpread ? path : ["0", ...path]));
+  const isSameForm = (body.args.length !== 1) === wasSpread;
+  const said = field(body, "redact") as readonly RedactPath[] | undefined;
+  return {
+    ...body,
+    args: (isSameForm ? restoreValue(body.args, args, within) : body.args) as EnqueueBody["args"],
+    ...(body.meta && {
+      meta: restoreValue(body.meta, source.options?.meta, pathsWithin(redact, "meta")) as Record<
+        string,
+        Json
+      >,
+    }),
+    options: { ...body.options, redact: [...redact, ...(said ?? [])] as EnqueueBody["redact"] },
+  };
+}
+
 function readOptions(body: EnqueueBody, now: Instant): EnqueueOptions {
   const options: { -readonly [name in keyof EnqueueOptions]: EnqueueOptions[name] } = {};
   const queue = field(body, "queue");
@@ -125,6 +155,8 @@ function readOptions(body: EnqueueBody, now: Instant): EnqueueOptions {
   if (retry) options.retry = retry;
   const retention = readRetention(field(body, "retention_ms"));
   if (retention) options.retention = retention;
+  const redact = field(body, "redact");
+  if (redact !== undefined) options.redact = redact as NonNullable<EnqueueOptions["redact"]>;
   const unique = field(body, "unique") as EnqueueBody["unique"];
   if (unique) options.unique = readUnique(unique, body.args.length !== 1);
   const limit = field(body, "rate_limit") as EnqueueBody["rate_limit"];

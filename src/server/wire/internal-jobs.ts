@@ -1,14 +1,12 @@
+import { isInternalQueue, WEBHOOK_QUEUE } from "../../core/job/internal-queue.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { BOOKKEEPING_QUEUE } from "../../core/job/step-rules.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { JobCount, PageOptions, RowPage } from "../../engine/operations/find-jobs.ts";
 import type { JobQuery } from "../../engine/operations/job-query.ts";
 
-/** Queues and job types that begin with this belong to the engine. Clients can neither use nor see them. */
-export const INTERNAL = "curfew.";
-
 export function isInternal({ queue }: Pick<JobRow, "queue">): boolean {
-  return queue.startsWith(INTERNAL);
+  return isInternalQueue(queue);
 }
 
 /** Reads that a page repeats at most until it is full. */
@@ -36,14 +34,12 @@ export function withoutInternal(
 /** Counts jobs without the engine's own. */
 export async function countOwn(engine: Engine, filter: JobQuery): Promise<JobCount> {
   const isNamed = filter.queue !== undefined || filter.type !== undefined;
-  const [all, internal] = await Promise.all([
+  const queues = isNamed ? [] : [BOOKKEEPING_QUEUE, WEBHOOK_QUEUE];
+  const [all, ...internal] = await Promise.all([
     engine.bulk.countSome(filter),
-    isNamed ? undefined : engine.bulk.countSome({ ...filter, queue: BOOKKEEPING_QUEUE }),
+    ...queues.map((queue) => engine.bulk.countSome({ ...filter, queue })),
   ]);
-  if (!internal) return all;
-  return {
-    ...all,
-    count: Math.max(0, all.count - internal.count),
-    isComplete: all.isComplete && internal.isComplete,
-  };
+  const ofEngine = internal.reduce((sum, { count }) => sum + count, 0);
+  const isComplete = [all, ...internal].every((counted) => counted.isComplete);
+  return { ...all, count: Math.max(0, all.count - ofEngine), isComplete };
 }

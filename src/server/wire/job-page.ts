@@ -14,6 +14,7 @@ export interface RowsRead {
   readonly jobs: readonly JobRow[];
   readonly cursor: string | null;
   readonly scanned?: number;
+  readonly isIndexed?: true;
 }
 
 export interface JobTexts {
@@ -21,6 +22,8 @@ export interface JobTexts {
   /** The end of the page; null if nothing follows. */
   readonly cursor: string | null;
   readonly scanned: number;
+  /** An index found them, so all jobs were searched. */
+  readonly isIndexed: boolean;
 }
 
 type Read = (after: string | null, limit: number) => Promise<RowsRead>;
@@ -51,10 +54,12 @@ export function readTexts(
   return limited(async () => {
     const texts: string[] = [];
     let [cursor, size, scanned, rows] = [after, 0, 0, FIRST_ROWS];
+    let isIndexed = false;
     for (;;) {
       const step = Math.min(limit - texts.length, rows);
       const page = await read(cursor, step);
       scanned += page.scanned ?? page.jobs.length;
+      isIndexed = page.isIndexed === true;
       const fitting = page.jobs.findIndex((row) => {
         const text = show(row);
         size += text.length;
@@ -63,11 +68,11 @@ export function readTexts(
       });
       if (fitting >= 0 && fitting + 1 < page.jobs.length)
         // Only the store knows the cursor after a row in the middle of a step.
-        return { texts, cursor: (await read(cursor, fitting + 1)).cursor, scanned };
+        return { texts, cursor: (await read(cursor, fitting + 1)).cursor, scanned, isIndexed };
       cursor = page.cursor;
       const isShort = page.jobs.length < step;
       if (cursor === null || isShort || texts.length >= limit || size >= PAGE_SIZE)
-        return { texts, cursor, scanned };
+        return { texts, cursor, scanned, isIndexed };
       rows = nextRows(rows, PAGE_SIZE - size, size / texts.length);
     }
   });

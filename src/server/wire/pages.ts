@@ -129,9 +129,15 @@ export async function scannedPage(
   { show, more }: { readonly show?: (row: JobRow) => string; readonly more?: object } = {},
 ): Promise<Reply> {
   const read = (from: string | null, limit: number) => find({ after: from, limit });
-  const { texts, cursor, scanned } = await readTexts(read, after, perPage, show);
+  const { texts, cursor, scanned, isIndexed } = await readTexts(read, after, perPage, show);
   const pagination = { per_page: perPage, has_more: cursor !== null, next_cursor: cursor };
-  const said = JSON.stringify({ scanned, is_complete: cursor === null, ...more, pagination });
+  const said = JSON.stringify({
+    scanned,
+    is_complete: cursor === null,
+    by_index: isIndexed,
+    ...more,
+    pagination,
+  });
   return reply(200, `{"items":[${texts.join(",")}],${said.slice(1)}`);
 }
 
@@ -142,7 +148,7 @@ export function nearMissText(row: JobRow): string {
   return `${said.slice(0, -1)},"job":${jobText(row)}}`;
 }
 
-const END: JobTexts = { texts: [], cursor: null, scanned: 0 };
+const END: JobTexts = { texts: [], cursor: null, scanned: 0, isIndexed: false };
 
 /** The cursor after `count` jobs from the start; "end" if there are fewer. */
 export async function cursorAfter(

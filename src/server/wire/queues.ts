@@ -1,3 +1,4 @@
+import { INTERNAL } from "../../core/job/internal-queue.ts";
 import type { StoredQueue } from "../../core/limit/queue-settings.ts";
 import type { JobStats } from "../../core/stats/job-stats.ts";
 import type { Instant } from "../../core/time.ts";
@@ -8,7 +9,6 @@ import type { Depth } from "../../engine/statistics/statistics.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
 import { HttpError } from "../http-error.ts";
 import { countsOf, LATELY, RECENTLY, throughputOf } from "./counts.ts";
-import { INTERNAL } from "./internal-jobs.ts";
 import { configFields } from "./queue-config.ts";
 import { queueName } from "./schemas.ts";
 

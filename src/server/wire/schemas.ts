@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { UUID_V7 } from "../../core/ids.ts";
+import { INTERNAL } from "../../core/job/internal-queue.ts";
 import { isInstantText, readIsoDuration } from "../../ojs/wire-durations.ts";
-import { INTERNAL } from "./internal-jobs.ts";
 import { rateLimitSchema } from "./limit.ts";
 import { uniqueSchema } from "./unique.ts";
 
@@ -126,6 +126,16 @@ const optionFields = {
   tags: optional(z.array(z.string().max(255)).max(100)),
   unique: optional(uniqueSchema),
   rate_limit: optional(rateLimitSchema),
+  redact: optional(
+    z
+      .array(
+        z.union([z.string().min(1).max(500), z.array(z.union([z.string().min(1), z.int().min(0)])).max(20)]),
+      )
+      .max(50),
+  ).meta({
+    description:
+      'What people must not see of the job: paths such as "payload.card.number", "payload.items.*.token", "result", "checkpoint.key", "meta.token". Workers get everything.',
+  }),
 };
 
 /** The body was parsed as JSON, so every value is JSON. */

@@ -1,6 +1,9 @@
 import { z } from "zod";
+import { visibleText } from "../../core/job/redaction.ts";
+import type { Path } from "../../core/redact.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
+import { JOB_DESTINATION } from "../../engine/dispatch/job-destination.ts";
 import type { Timeout } from "../../engine/dispatch/timeout-view.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
 import { pagination } from "./admin-replies.ts";
@@ -71,7 +74,18 @@ export function timeoutFields(one: Timeout) {
 }
 
 export function timeoutDetail(one: Timeout) {
-  return { ...timeoutFields(one), payload: one.payload, headers: headerFields(one.headers) };
+  return { ...timeoutFields(one), payload: visiblePayload(one), headers: headerFields(one.headers) };
+}
+
+/** A delayed job is stored whole. Its payload is a text in it. */
+function visiblePayload({ destination, payload }: Timeout): Timeout["payload"] {
+  if (destination !== JOB_DESTINATION || typeof payload !== "object" || payload === null) return payload;
+  const job = payload as {
+    readonly payload?: unknown;
+    readonly options?: { readonly redact?: readonly Path[] };
+  };
+  if (typeof job.payload !== "string" || !job.options?.redact) return payload;
+  return { ...payload, payload: visibleText(job.payload, job.options.redact, "payload") };
 }
 
 function headerFields(headers: Timeout["headers"]): { readonly [name: string]: Json } {

@@ -286,6 +286,11 @@ export class ConnectionGroup implements Runner {
     return this.#next().transaction(work);
   }
 
+  /** Runs work on one connection, outside a transaction. */
+  use<Result>(work: (session: Session) => Promise<Result>): Promise<Result> {
+    return this.#next().use(work);
+  }
+
   async close(): Promise<void> {
     await Promise.all(this.#connections.map((connection) => connection.close()));
   }

@@ -50,7 +50,7 @@ const CONDITIONS: readonly (readonly [type: string, holds: (parameter: string) =
   ["smallint", (value) => `state = ${value}`],
   ["bigint", (value) => `created_at >= ${value}`],
   ["bigint", (value) => `created_at < ${value}`],
-  ["text", (value) => `position(${value} in payload) > 0`],
+  ["text", (value) => `(position(${value} in payload) > 0 or position('"redact":' in options) > 0)`],
   ["smallint", (value) => `dead_letter = ${value}`],
   ["bigint", (value) => `finished_at >= ${value}`],
   ["bigint", (value) => `finished_at < ${value}`],
@@ -62,7 +62,7 @@ const MATCHING = CONDITIONS.map(([type, holds], index) => {
 }).join(" and ");
 
 /** The columns that MATCHING reads. */
-const MATCHED = "id, queue, type, state, created_at, payload";
+const MATCHED = "id, queue, type, state, created_at, payload, options";
 const COUNTED = {
   live: `${MATCHED}, null::bigint as finished_at, 0::smallint as dead_letter`,
   done: `${MATCHED}, finished_at, dead_letter`,

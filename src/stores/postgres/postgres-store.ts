@@ -19,6 +19,7 @@ import { checkDurability, migrate } from "./migrate.ts";
 import { isTransactionPooler, refusedPooler } from "./pooler.ts";
 import { createRecordStore } from "./record-store.ts";
 import { checkSchemaName } from "./schema-name.ts";
+import { createSearchIndex } from "./search-index.ts";
 import { bindSchema, type PoolLike } from "./session.ts";
 import { CLOCK } from "./statements.ts";
 import { createTimeoutStore } from "./timeout-store.ts";
@@ -73,6 +74,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     records: createRecordStore(connections.write, () => channel.assertOpen()),
     timeouts: createTimeoutStore(connections, channel, transactions),
     inspect: createInspector(connections.inspect, system),
+    search: createSearchIndex(connections.inspect),
     async clock() {
       return (await connections.write.run(CLOCK))[0]?.[0] as number;
     },

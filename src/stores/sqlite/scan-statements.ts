@@ -23,9 +23,9 @@ interface ScanStatements {
   readonly countDead: string;
 }
 
-/** Takes queue, type and state (each null for any), the bounds of `created_at`, and a text of the payload twice (or null). */
+/** Takes queue, type and state (each null for any), the bounds of `created_at`, and a text of the payload twice (or null): jobs with redacted fields are always found. */
 const MATCHING = `queue = coalesce(?, queue) and type = coalesce(?, type) and state = coalesce(?, state)
- and created_at >= ? and created_at < ? and (? is null or instr(payload, ?) > 0)`;
+ and created_at >= ? and created_at < ? and (? is null or instr(payload, ?) > 0 or instr(options, '"redact":') > 0)`;
 
 /** Takes what MATCHING does, dead_letter (null for any), and the bounds of `finished_at`. */
 const MATCHING_DONE = `${MATCHING} and dead_letter = coalesce(?, dead_letter)

@@ -11,6 +11,7 @@ import { createInspector } from "./inspector.ts";
 import { createJobStore } from "./job-store.ts";
 import { type FileOptions, openFile } from "./open-file.ts";
 import { createRecordStore } from "./record-store.ts";
+import { createSearchIndex } from "./search-index.ts";
 import { createTimeoutStore } from "./timeout-store.ts";
 import { Transactions } from "./transactions.ts";
 
@@ -48,6 +49,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     records: createRecordStore(connection),
     timeouts: createTimeoutStore(connection, transactions),
     inspect: createInspector(connection),
+    search: createSearchIndex(connection),
     clock: () => clock.now(),
     async commit(units, options) {
       checkUnits(units, options.now);

@@ -97,6 +97,31 @@ const cases: ConformanceCase[] = [
     },
   },
   {
+    name: "if many processes end a waiting job, add its successor and put the record of a key, one does all of it",
+    timeout: 60_000,
+    async run(bed) {
+      const handles = await bed.handles(HANDLES);
+      for (let round = 0; round < ROUNDS; round++) {
+        const old = await bed.add();
+        await bed.effect({ put: KEY, body: "old", wakeAt: null });
+        const version = await versionOf(bed.store);
+        const made = handles.map(() => bed.job());
+        const outcomes = await Promise.all(
+          handles.map((store, index) => {
+            const job = made[index] as (typeof made)[number];
+            const unit = bed.unit(old, { type: "cancel", replacedBy: job.id }, { outsider: true });
+            const effects = [{ enqueue: job }, { put: KEY, body: job.id, wakeAt: null }];
+            return commitOne(bed, store, { ...unit, when: [{ record: KEY, version }], effects });
+          }),
+        );
+        assert.equal(outcomes.filter(({ ok }) => ok).length, 1, "one process did it");
+        const winner = made[outcomes.findIndex(({ ok }) => ok)]?.id;
+        assert.equal((await bed.store.records.load([KEY]))[0]?.body, winner);
+        for (const { id } of made) assert.equal((await bed.load(id)) !== null, id === winner);
+      }
+    },
+  },
+  {
     name: "a unit that ends a job under the version of a record does neither if the record has changed",
     async run(bed) {
       const old = await bed.add();

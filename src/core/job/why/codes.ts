@@ -15,6 +15,8 @@ export const WHY_CODES = {
   workflow_bookkeeping: "It is a bookkeeping job of a workflow, which nobody runs.",
   on_hold: "It was enqueued to wait until somebody activates it.",
   due_later: "Its start was set to a later time.",
+  debounced: "It is debounced and waits for a quiet time.",
+  throttled: "It is throttled and waits for the end of a period.",
   snoozed: "Its handler put it off.",
   given_back: "A worker claimed it and gave it back; it comes again in a moment.",
   limit_rescheduled: "Its limit was reached, and its definition says to try again later.",

@@ -1,4 +1,5 @@
 import { changedByText } from "../../audit/audit-entry.ts";
+import { formatDuration } from "../../time.ts";
 import { isStepReady } from "../decision.ts";
 import { dueAtOf, type JobRow } from "../job.ts";
 import { isBookkeeping } from "../step-rules.ts";
@@ -124,6 +125,15 @@ function laterReasons(facts: WhyFacts, isBlocked: boolean): WhyReason[] {
     const sentence = `Its limit "${row.limitKey}" was reached, and it tries again in ${left}.`;
     const who = { kind: "limit", id: row.limitKey as string } as const;
     return [reason("limit_rescheduled", sentence, { until, who, action: WAIT })];
+  }
+  const { pace } = row.options ?? {};
+  if (row.claimedAt === null && pace) {
+    const sentence =
+      pace.kind === "debounce"
+        ? `It is debounced: it starts in ${left}, unless another job with its key comes before.`
+        : `It is throttled: a job with its key was due less than ${formatDuration(pace.period)} before it, so it starts in ${left}.`;
+    const code = pace.kind === "debounce" ? "debounced" : "throttled";
+    return [reason(code, sentence, { until, since: row.createdAt, action: WAIT })];
   }
   if (row.claimedAt === null) {
     const action = act("wait", "Nothing needs to be done; to run it now, enqueue it again without a delay.");

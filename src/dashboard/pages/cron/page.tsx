@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
+import type { Cron, CronRun } from "../../api/cron-wire.ts";
 import { readCron, readCronRuns } from "../../api/operations.ts";
 import { useResource } from "../../api/resource.ts";
-import type { Cron, CronRun } from "../../api/wire.ts";
 import { serverNow } from "../../state/clock.ts";
 import { go, href } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";
@@ -15,7 +15,7 @@ import { Shown } from "../../ui/shown.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
 import { Time } from "../../ui/time.tsx";
 import { CRON_FORMS, type CronFormName } from "../crons/cron-forms.tsx";
-import { cronWords } from "../crons/cron-words.ts";
+import { cronWords, workingDayWords } from "../crons/cron-words.ts";
 import { type CronInstant, inZone, nextInstants, offsetAt, offsetText } from "../crons/instants.ts";
 import { cronLook } from "../crons/page.tsx";
 
@@ -53,7 +53,8 @@ function Details({ cron, onChange }: { readonly cron: Cron; readonly onChange: (
         beside={<Badge look={cronLook(cron)} pill />}
         below={
           <>
-            <span class="first-up">{cronWords(cron.expression)}</span>, by the clocks of {cron.timezone}.
+            <span class="first-up">{cronWords(cron.expression)}</span>
+            {workingDayWords(cron)}, by the clocks of {cron.timezone}.
           </>
         }
       >
@@ -101,10 +102,12 @@ export function upcomingOf(
 ): { readonly instants: CronInstant[]; readonly isKnown: boolean } {
   if (cron.next_run_at === null) return { instants: [], isKnown: true };
   const first = Date.parse(cron.next_run_at);
+  // The browser does not know which days are closed.
+  const isCounted = cron.calendar === undefined;
   const counted = nextInstants(cron.expression, cron.timezone, Math.min(from, first - 1), SHOWN + 1).filter(
     ({ at }) => at >= first,
   );
-  if (counted[0]?.at === first) return { instants: counted.slice(0, SHOWN), isKnown: true };
+  if (isCounted && counted[0]?.at === first) return { instants: counted.slice(0, SHOWN), isKnown: true };
   return {
     instants: [{ at: first, offset: offsetAt(cron.timezone, first) ?? 0, change: null }],
     isKnown: false,
@@ -144,8 +147,9 @@ function Upcoming({ cron }: { readonly cron: Cron }) {
       )}
       {!isKnown && (
         <p class="pad t3 small">
-          Only the server's next instant is shown: this browser counts others, because the cron has rules for
-          clock changes of its own or a zone that is not known here.
+          {cron.calendar === undefined
+            ? "Only the server's next instant is shown: this browser counts others, because the cron has rules for clock changes of its own or a zone that is not known here."
+            : `Only the server's next instant is shown: the calendar ${cron.calendar} says which days are closed. curfew cron next ${cron.name} lists more.`}
         </p>
       )}
     </Card>

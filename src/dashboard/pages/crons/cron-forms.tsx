@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
+import type { Cron } from "../../api/cron-wire.ts";
 import { changeCron, deleteCron, setCronEnabled, triggerCron } from "../../api/operations.ts";
-import type { Cron } from "../../api/wire.ts";
 import { serverNow } from "../../state/clock.ts";
 import { ActionForm } from "../../ui/action-form.tsx";
 import { Choice, TextField } from "../../ui/fields.tsx";

@@ -65,6 +65,21 @@ export function cronWords(expression: string): string {
   return `${when}${days === "" ? "" : ` ${days}`}`;
 }
 
+const CLOSED_WORDS = {
+  skip: "on working days",
+  next: "or the working day after",
+  previous: "or the working day before",
+} as const;
+
+/** What a business calendar adds to the words of an expression; nothing without one. */
+export function workingDayWords(cron: {
+  readonly calendar?: string;
+  readonly closed_days?: keyof typeof CLOSED_WORDS;
+}): string {
+  if (cron.calendar === undefined) return "";
+  return `, ${CLOSED_WORDS[cron.closed_days ?? "skip"]} of ${cron.calendar}`;
+}
+
 const UNITS = { s: "second", m: "minute", h: "hour", d: "day" } as const;
 
 function periodWords(count: number, unit: keyof typeof UNITS): string {

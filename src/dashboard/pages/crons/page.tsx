@@ -1,7 +1,8 @@
 import { useState } from "preact/hooks";
+import type { Cron } from "../../api/cron-wire.ts";
 import { readCrons } from "../../api/operations.ts";
 import { useResource } from "../../api/resource.ts";
-import type { Cron, Page as PageOf } from "../../api/wire.ts";
+import type { Page as PageOf } from "../../api/wire.ts";
 import { href, hrefWith, query } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";
 import { Badge } from "../../ui/badge.tsx";
@@ -14,7 +15,7 @@ import { type Column, Table } from "../../ui/table.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
 import { Time } from "../../ui/time.tsx";
 import { CRON_FORMS, type CronFormName } from "./cron-forms.tsx";
-import { cronWords } from "./cron-words.ts";
+import { cronWords, workingDayWords } from "./cron-words.ts";
 import { inZone } from "./instants.ts";
 
 const LOOKS = {
@@ -132,11 +133,14 @@ function columnsOf(onForm: (cron: Cron, name: CronFormName) => void): Column<Cro
       title: "When",
       phone: "line",
       class: "c-wide",
-      render: ({ expression, timezone }) => (
+      render: (cron) => (
         <span class="two">
-          <span class="first-up">{cronWords(expression)}</span>
+          <span class="first-up">
+            {cronWords(cron.expression)}
+            {workingDayWords(cron)}
+          </span>
           <small>
-            <code>{expression}</code> in {timezone}
+            <code>{cron.expression}</code> in {cron.timezone}
           </small>
         </span>
       ),

@@ -42,7 +42,7 @@ const WAITING = new Set<Job["state"]>(["available", "scheduled", "pending", "ret
 export function undoOf(job: Job): Toast["action"] {
   if (!WAITING.has(job.state) || job.workflow_id !== undefined) return undefined;
   const run = async () => {
-    const result = await enqueueCopy(anewOf(job));
+    const result = await enqueueCopy(job.id, anewOf(job));
     if (!result.ok)
       return toast(`It could not be enqueued anew: ${result.error.message}`, { kind: "failed" });
     toast("It is enqueued anew.");

@@ -1,3 +1,4 @@
+import { useState } from "preact/hooks";
 import type { Explanation, Job, WireEvent } from "../../api/wire.ts";
 import { href } from "../../state/router.ts";
 import { Tag } from "../../ui/badge.tsx";
@@ -5,6 +6,7 @@ import { Card, Facts } from "../../ui/card.tsx";
 import { shortId } from "../../ui/format.ts";
 import { JsonTree } from "../../ui/json-tree.tsx";
 import { Time } from "../../ui/time.tsx";
+import { Redacted } from "./redacted.tsx";
 import { endedAt, runsOf } from "./timeline/runs.ts";
 
 interface FactsProps {
@@ -100,10 +102,20 @@ export function JobFacts({ job, events, explanation }: FactsProps) {
 }
 
 /** What went in, what came out, and what the next attempt would begin with. */
-export function Payload({ job }: { readonly job: Job }) {
+export function Payload({ job: asListed }: { readonly job: Job }) {
+  const [revealed, setRevealed] = useState<Job>();
+  const job = revealed?.id === asListed.id ? revealed : asListed;
   const payload = job.args.length === 1 ? job.args[0] : job.args;
   return (
     <>
+      {job.redacted && (
+        <Redacted
+          job={asListed}
+          isRevealed={job === revealed}
+          onReveal={setRevealed}
+          onHide={() => setRevealed(undefined)}
+        />
+      )}
       <Card title="Payload">
         <div class="body">
           <JsonTree value={payload} what="the payload" />

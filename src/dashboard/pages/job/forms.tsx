@@ -1,5 +1,4 @@
 import { useState } from "preact/hooks";
-import type { ApiError, Result } from "../../api/client.ts";
 import { activateJob, cancelJob, enqueueCopy, prioritiseJob, retryJob, runJobNow } from "../../api/jobs.ts";
 import type { Job } from "../../api/wire.ts";
 import { go, href } from "../../state/router.ts";
@@ -10,25 +9,12 @@ import { ReasonField, TextArea, TextField } from "../../ui/fields.tsx";
 import { limitText } from "../../ui/format.ts";
 import { Time } from "../../ui/time.tsx";
 import { copyOf, undoOf } from "./copy-job.ts";
+import { useAction } from "./use-action.ts";
 
 export interface FormProps {
   readonly job: Job;
   readonly onClose: () => void;
   readonly onDone: () => void;
-}
-
-/** Runs an action and keeps what the server said where it refused. */
-function useAction() {
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<ApiError>();
-  const run = async <Value,>(act: () => Promise<Result<Value>>, done: (value: Value) => void) => {
-    setBusy(true);
-    const result = await act();
-    setBusy(false);
-    if (result.ok) done(result.data);
-    else setError(result.error);
-  };
-  return { busy: isBusy, error, run };
 }
 
 export function CancelForm({ job, onClose, onDone }: FormProps) {
@@ -196,7 +182,7 @@ export function CopyForm({ job, onClose }: FormProps) {
   const { value, error: wrong } = parsed(text);
   const act = () =>
     run(
-      () => enqueueCopy(value),
+      () => enqueueCopy(job.id, value),
       (made) => {
         toast("A new job is enqueued.");
         go(href(`jobs/${made.id}`));
@@ -214,6 +200,7 @@ export function CopyForm({ job, onClose }: FormProps) {
     >
       <p>
         A new job with an id of its own. This one stays as it is.
+        {job.redacted && ' Where it says "[redacted]", the copy gets what this job has there.'}
         {job.timeout_ms !== undefined && ` Its attempts may take ${limitText(job.timeout_ms)}.`}
       </p>
       <TextArea label="The new job" value={text} onInput={setText} rows={14} error={wrong} />

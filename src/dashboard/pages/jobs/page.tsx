@@ -165,7 +165,13 @@ function List({ jobs, ids, setIds }: ListProps) {
     search === null ? (
       <Foot shown={items.length} pagination={pagination} />
     ) : (
-      <ScanFoot found={items.length} scanned={jobs.data.scanned} pagination={pagination} what="jobs" />
+      <ScanFoot
+        found={items.length}
+        scanned={jobs.data.scanned}
+        pagination={pagination}
+        what="jobs"
+        index={jobs.data.by_index ? "used" : "missing"}
+      />
     );
   if (items.length === 0)
     return (

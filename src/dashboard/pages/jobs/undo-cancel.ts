@@ -13,7 +13,7 @@ export function undoOfAll(waiting: readonly Job[]): Toast["action"] {
       // Only what the cancel has really ended: a job that started meanwhile may have completed.
       const now = await readJob(before.id);
       if (!now.ok || now.data.state !== "cancelled" || now.data.attempt !== before.attempt) continue;
-      const made = await enqueueCopy(anewOf(before));
+      const made = await enqueueCopy(before.id, anewOf(before));
       if (!made.ok)
         return toast(`${plural(count, "job")} enqueued anew, then it stopped: ${made.error.message}`, {
           kind: "failed",

@@ -1,4 +1,5 @@
-import type { DeadLetterStats, HistoryPoint, Job, Page, Queue, WireEvent, Worker } from "../../api/wire.ts";
+import type { DeadLetterStats, Job, Page, Queue, WireEvent, Worker } from "../../api/wire.ts";
+import type { HistoryPoint } from "../../api/wire-history.ts";
 import type { Tone } from "../../ui/badge.tsx";
 import type { MarkName } from "../../ui/drawings.ts";
 import { ageText, durationText, plural } from "../../ui/format.ts";

@@ -1,16 +1,8 @@
 import { api } from "../../api/client.ts";
 import { findJobs } from "../../api/jobs.ts";
 import { useResource } from "../../api/resource.ts";
-import type {
-  DeadLetterStats,
-  Events,
-  History,
-  Job,
-  Page as PageOf,
-  Queues,
-  Stats,
-  Workers,
-} from "../../api/wire.ts";
+import type { DeadLetterStats, Events, Job, Page as PageOf, Queues, Stats, Workers } from "../../api/wire.ts";
+import type { History } from "../../api/wire-history.ts";
 import { now, serverNow } from "../../state/clock.ts";
 import { figures } from "../../state/live.ts";
 import { href, query, setQuery } from "../../state/router.ts";
@@ -203,7 +195,7 @@ function Figures({ stats, letters, pace: ended }: FiguresProps) {
   const { jobs } = stats;
   const oldest = [...stats.oldest_waits].sort((a, b) => b.wait_ms - a.wait_ms)[0];
   const pace = figures.value?.throughput;
-  const waits = oldest ? `oldest ${durationText(oldest.wait_ms)}, in ${oldest.queue}` : "none waits";
+  const waits = oldest ? `oldest ${durationText(oldest.wait_ms)}` : "none waits";
   const over = jobs.completed + jobs.discarded + jobs.cancelled;
   const all: readonly (readonly [name: string, value: string, unit: string, below: string, to: string])[] = [
     [
@@ -232,7 +224,7 @@ function Figures({ stats, letters, pace: ended }: FiguresProps) {
       "Discarded",
       countText(jobs.discarded),
       "in 24 h",
-      `${rateText(pace?.failed_per_second ?? 0)} attempts fail per s`,
+      `${rateText(pace?.failed_per_second ?? 0)} failures /s`,
       "jobs?state=discarded",
     ],
     [

@@ -1,9 +1,10 @@
 import { useMemo } from "preact/hooks";
 import { api } from "../../api/client.ts";
 import { type Resource, useResource } from "../../api/resource.ts";
-import type { Events, History, Stats } from "../../api/wire.ts";
+import type { Events, Stats } from "../../api/wire.ts";
+import type { History } from "../../api/wire-history.ts";
 import { now } from "../../state/clock.ts";
-import { samples } from "../../state/live.ts";
+import { type Sample, samples } from "../../state/live.ts";
 import { LimitLetter, type LimitName } from "../../ui/badge.tsx";
 import { countText, durationText, plural, rateText } from "../../ui/format.ts";
 import { fromFirstJob } from "../../ui/history.ts";
@@ -61,7 +62,7 @@ export function Plots({ history, range, stats }: PlotsProps) {
         empty={`No job waited in the last ${says}.`}
         isStale={isStale}
       />
-      <WaitingNow />
+      <WaitingNow points={fromFirstJob(data ?? [])} />
       <NearMisses series={series} says={says} isStale={isStale} />
       <Plot
         title="Failed attempts"
@@ -127,23 +128,19 @@ function seriesOf(data: History["data"]) {
   };
 }
 
-/** How many wait and the oldest of them, since this tab was opened: the server keeps no history of it. */
-function WaitingNow() {
+/** How many wait and the oldest of them: what the server noted once a minute, then what this tab hears every 3 s. */
+function WaitingNow({ points }: { readonly points: History["data"] }) {
   const heard = samples.value;
-  const times = useMemo(() => {
-    // A range to grow into, so that the first samples do not jump about.
-    const from = (heard[0]?.at ?? 0) - 5 * 60_000;
-    return [from, ...heard.map(({ at }) => at)];
-  }, [heard]);
+  const line = useMemo(() => waitLine(points, heard), [points, heard]);
   const last = heard.at(-1);
   return (
     <>
       <Plot
         title="Waiting"
         value={countText(last?.waiting ?? 0)}
-        unit="since opened"
-        times={times}
-        lines={[{ name: "waiting", values: [null, ...heard.map(({ waiting }) => waiting)] }]}
+        unit="now"
+        times={line.times}
+        lines={[{ name: "waiting", values: line.waiting }]}
         format={countText}
         of="counts"
         empty="No job waits."
@@ -151,15 +148,39 @@ function WaitingNow() {
       <Plot
         title="Oldest wait"
         value={shownSpan(last?.oldestWait)}
-        unit="since opened"
-        times={times}
-        lines={[{ name: "oldest", values: [null, ...heard.map(({ oldestWait }) => oldestWait ?? 0)] }]}
+        unit="now"
+        times={line.times}
+        lines={[{ name: "oldest", values: line.oldest }]}
         format={durationText}
         of="durations"
         empty="No job waits."
       />
     </>
   );
+}
+
+/** A minute's figure stands where the minute ends, since it is the highest of the whole minute. */
+function waitLine(points: History["data"], heard: readonly Sample[]) {
+  const from = heard[0]?.at ?? Number.POSITIVE_INFINITY;
+  const known = points
+    .map((point) => ({ ...point, at: Date.parse(point.timestamp) + point.span_ms }))
+    .filter(({ at }) => at < from);
+  // A range to grow into, so that the first samples do not jump about.
+  const start = known.length === 0 ? [(heard[0]?.at ?? 0) - 5 * 60_000] : [];
+  const empty = start.map(() => null);
+  return {
+    times: [...start, ...known.map(({ at }) => at), ...heard.map(({ at }) => at)],
+    waiting: [
+      ...empty,
+      ...known.map(({ waiting }) => waiting ?? null),
+      ...heard.map(({ waiting }) => waiting),
+    ],
+    oldest: [
+      ...empty,
+      ...known.map(({ oldest_wait_ms }) => oldest_wait_ms ?? null),
+      ...heard.map(({ oldestWait }) => oldestWait ?? 0),
+    ],
+  };
 }
 
 /** How late deadlines fired in this process since it started. */

@@ -3,13 +3,13 @@ import { readAudit, readPriorities, readQueue, readQueueHistory, readWorkers } f
 import { useResource } from "../../api/resource.ts";
 import {
   type AuditEntry,
-  type HistoryPoint,
   JOB_STATES,
   type PriorityStats,
   type Queue,
   type QueueConfiguration,
   type Worker,
 } from "../../api/wire.ts";
+import type { HistoryPoint } from "../../api/wire-history.ts";
 import { serverNow } from "../../state/clock.ts";
 import { href } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";
@@ -142,10 +142,13 @@ function States({ queue }: { readonly queue: Queue }) {
   );
 }
 
+const lastOf = (values: readonly (number | null)[]): number =>
+  values.findLast((value) => value !== null) ?? 0;
+
 function Plots({ queue, points: all }: { readonly queue: Queue; readonly points: readonly HistoryPoint[] }) {
   const points = fromFirstJob(all);
   const times = points.map(({ timestamp }) => Date.parse(timestamp));
-  const { jobs, waits } = linesOf(queue, points);
+  const { jobs, waits, oldest } = linesOf(queue, points);
   const perSecond = points.map(({ processed, span_ms }) => (processed * 1_000) / Math.max(1, span_ms));
   return (
     <section class="plots" aria-labelledby="plots">
@@ -163,13 +166,15 @@ function Plots({ queue, points: all }: { readonly queue: Queue; readonly points:
         empty="No job waited or ran in the last hour."
       />
       <Plot
-        title="Slowest wait"
-        unit="p99 of those that started"
+        title="Wait before the start"
         times={times}
-        lines={[{ name: "wait", values: waits, latest: durationText(waits.at(-1) ?? 0) }]}
+        lines={[
+          { name: "oldest", values: oldest, latest: durationText(lastOf(oldest)) },
+          { name: "p99", values: waits, latest: durationText(lastOf(waits)) },
+        ]}
         format={durationText}
         of="durations"
-        empty="No job started in the last hour."
+        empty="No job waited in the last hour."
       />
       <Plot
         title="Attempts that ended"

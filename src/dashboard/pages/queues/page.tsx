@@ -7,7 +7,8 @@ import {
   readWorkers,
 } from "../../api/operations.ts";
 import { useResource } from "../../api/resource.ts";
-import type { AuditEntry, HistoryPoint, Job, Queue, QueueConfiguration, Worker } from "../../api/wire.ts";
+import type { AuditEntry, Job, Queue, QueueConfiguration, Worker } from "../../api/wire.ts";
+import type { HistoryPoint } from "../../api/wire-history.ts";
 import { now, serverNow } from "../../state/clock.ts";
 import { href } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";
@@ -220,8 +221,8 @@ function columnsOf(beside: Beside, onForm: (name: string, form: QueueFormName) =
         <span class="figure">
           <Oldest job={beside.oldest.get(queue.name)} />
           <Sparkline
-            label={`How long the slowest of ${queue.name} waited, in the last hour`}
-            values={lines(queue).waits}
+            label={`How long the oldest job of ${queue.name} had waited, in the last hour`}
+            values={lines(queue).oldest}
             tone={toneOf(need(queue))}
           />
         </span>

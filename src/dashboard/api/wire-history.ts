@@ -1,0 +1,27 @@
+export interface HistoryPoint {
+  readonly timestamp: string;
+  readonly span_ms: number;
+  readonly processed: number;
+  readonly completed: number;
+  readonly failed: number;
+  readonly enqueued: number;
+  readonly discarded: number;
+  readonly cancelled: number;
+  readonly late: number;
+  readonly near_misses: number;
+  readonly latency_p50_ms?: number;
+  readonly latency_p95_ms?: number;
+  readonly latency_p99_ms?: number;
+  readonly wait_p50_ms?: number;
+  readonly wait_p99_ms?: number;
+  /** The most jobs that waited at once, and the longest that one had; left out where nobody looked. */
+  readonly waiting?: number;
+  readonly oldest_wait_ms?: number;
+}
+
+export interface History {
+  readonly period: string;
+  readonly since: string;
+  readonly until: string;
+  readonly data: readonly HistoryPoint[];
+}

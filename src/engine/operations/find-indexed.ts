@@ -1,0 +1,57 @@
+import { refuse } from "../../core/errors.ts";
+import { isInternalQueue } from "../../core/job/internal-queue.ts";
+import type { JobRow } from "../../core/job/job.ts";
+import type { Store } from "../../ports/store.ts";
+import { matches, type ParsedQuery } from "./job-query.ts";
+
+/** A page of stored rows. */
+export interface RowPage {
+  readonly jobs: readonly JobRow[];
+  readonly cursor: string | null;
+  /** Upper bound of the rows that were read for this page. */
+  readonly scanned: number;
+  /** An index found them: all jobs were searched, not only those that were read. */
+  readonly isIndexed?: true;
+}
+
+/** Marks the cursor of an index, which a scan cannot continue. */
+const INDEXED = "index:";
+/** Candidates that one request loads, and how many at a time: each may hold 3 MB. */
+const MOST_CANDIDATES = 1_000;
+const LOADED_AT_ONCE = 50;
+const SHORTEST_INDEXED = 3;
+
+/** One page of a search by the index of the store; null if a scan has to do it. */
+export async function findIndexed(
+  { search, jobs }: Pick<Store, "jobs" | "search">,
+  query: ParsedQuery,
+  after: string | null,
+  limit: number,
+): Promise<RowPage | null> {
+  const { text } = query.filter;
+  const isContinued = after?.startsWith(INDEXED) ?? false;
+  if (!search || text === undefined || (after !== null && !isContinued)) return null;
+  if ([...text].length < SHORTEST_INDEXED) return null;
+  const found: JobRow[] = [];
+  let before = after === null ? null : after.slice(INDEXED.length);
+  for (let scanned = 0; ; ) {
+    const candidates = await search.find(text, before, LOADED_AT_ONCE);
+    if (candidates === null) {
+      if (isContinued) throw refuse("invalid_option", "cursor", after, "search again: the index is gone");
+      return null;
+    }
+    const rows = await jobs.load(candidates.map(({ id }) => id));
+    scanned += candidates.length;
+    for (const [index, { cursor }] of candidates.entries()) {
+      const row = rows[index];
+      before = cursor;
+      if (row && !isInternalQueue(row.queue) && matches(row, query)) found.push(row);
+      const isLast = index === candidates.length - 1 && candidates.length < LOADED_AT_ONCE;
+      if (found.length >= limit)
+        return { jobs: found, cursor: isLast ? null : INDEXED + cursor, scanned, isIndexed: true };
+    }
+    if (candidates.length < LOADED_AT_ONCE) return { jobs: found, cursor: null, scanned, isIndexed: true };
+    if (scanned >= MOST_CANDIDATES)
+      return { jobs: found, cursor: INDEXED + (before as string), scanned, isIndexed: true };
+  }
+}

@@ -1,0 +1,84 @@
+import { WEBHOOK_QUEUE } from "../../core/job/internal-queue.ts";
+import type { WebhookSender } from "../../ports/webhooks.ts";
+import { type Processor, processor } from "../attempt/processor.ts";
+import type { EngineContext } from "../context.ts";
+import type { WorkOptions } from "../worker/work-options.ts";
+import { Deliverer } from "./deliverer.ts";
+import { DELIVERY } from "./delivery-jobs.ts";
+import { Endpoints } from "./endpoints.ts";
+import { type FollowerHost, WebhookFollower } from "./follower.ts";
+import { WebhookCounters, type WebhookCounts } from "./webhook-counters.ts";
+import { Webhooks, type WebhooksHost } from "./webhooks.ts";
+
+/** How a process delivers webhooks. */
+export interface WebhookSetup {
+  readonly sender: WebhookSender;
+  /** Calls that run at once in this process. Default 64. */
+  readonly concurrency?: number;
+}
+
+const CONCURRENCY = 64;
+
+/** The webhooks of an engine, and what delivers them in this process if it does. */
+export function openWebhooks(
+  context: EngineContext,
+  host: Omit<WebhooksHost, "sender" | "changed" | "counts">,
+  setup: WebhookSetup | undefined,
+): [Webhooks, WebhookDelivery | undefined] {
+  const delivery = setup && new WebhookDelivery(context, host, setup);
+  const webhooks = new Webhooks(context, {
+    ...host,
+    sender: setup?.sender,
+    changed: (id) => delivery?.changed(id),
+    counts: () => delivery?.counts ?? null,
+  });
+  return [webhooks, delivery];
+}
+
+/** The parts of a process that delivers: one reads the journal, a worker makes the calls. */
+export class WebhookDelivery {
+  readonly #setup: WebhookSetup;
+  readonly #follower: WebhookFollower;
+  readonly #endpoints: Endpoints;
+  readonly #counters = new WebhookCounters();
+  readonly #processor: Processor;
+
+  constructor(context: EngineContext, host: FollowerHost, setup: WebhookSetup) {
+    this.#setup = setup;
+    this.#follower = new WebhookFollower(context, host);
+    this.#endpoints = new Endpoints(context);
+    const { sender } = setup;
+    const parts = { endpoints: this.#endpoints, sender, counters: this.#counters };
+    const deliverer = new Deliverer(context, parts);
+    this.#processor = processor(DELIVERY, (attempt) => deliverer.run(attempt));
+  }
+
+  start(work: (options: WorkOptions) => unknown): void {
+    const { concurrency = CONCURRENCY } = this.#setup;
+    work({ processors: [this.#processor], queues: { [WEBHOOK_QUEUE]: { concurrency } } });
+    this.#follower.loop.start();
+    this.#endpoints.loop.start();
+  }
+
+  /** Events may have been committed. */
+  wake(): void {
+    this.#follower.wake();
+  }
+
+  changed(id: string): void {
+    this.#endpoints.forget(id);
+    this.#follower.changed();
+  }
+
+  get counts(): WebhookCounts {
+    return this.#counters.snapshot(this.#follower.active);
+  }
+
+  /** After the worker is closed, so that its last counts are written. */
+  async stop(): Promise<void> {
+    await Promise.all([this.#follower.stop(), this.#endpoints.loop.stop()]);
+    // Counts only: a store that fails must not keep the engine from closing.
+    await this.#endpoints.flush().catch(() => {});
+    this.#setup.sender.close();
+  }
+}
