@@ -33,7 +33,7 @@ export const DELIVERY = defineJob({
   type: "curfew.webhook",
   queue: WEBHOOK_QUEUE,
   payload: unchecked<DeliveryPayload>(),
-  timeouts: { wait: "none", grace: "2s", heartbeat: "1m", mode: "fail" },
+  timeouts: { wait: "none", grace: "2s", heartbeat: "20s", mode: "fail" },
   retry: { retryFit: "any", onStall: "retry", onExhausted: "dead-letter", except: [REFUSED] },
   retention: { completed: "1d", discarded: "14d", cancelled: "1d", deadLetter: "14d" },
 });

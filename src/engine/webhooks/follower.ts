@@ -11,6 +11,7 @@ import { type Loop, storeLoop } from "../runtime/loop.ts";
 import { DeliveryMaker, subjectOf } from "./delivery-jobs.ts";
 import { CURSORS, LEADS, MOST_SUBSCRIPTIONS, WEBHOOKS, type WebhookCursor } from "./webhook-records.ts";
 
+/** What makes deliveries out of payloads, and announces them once they are stored. */
 export interface FollowerHost {
   readonly context: () => EnqueueContext;
   readonly notice: (jobs: readonly NewJob[]) => void;
@@ -34,11 +35,21 @@ interface Place {
   storedAt: number;
 }
 
+/** Deliveries of one subscription that are stored with its cursor. */
+interface Step {
+  readonly id: string;
+  readonly place: Place;
+  readonly jobs: readonly NewJob[];
+  readonly rest: Held[];
+  readonly cursor: string | null;
+  readonly unit: Unit;
+}
+
 const LEASE = 15_000;
 const IDLE = 5_000;
 const POLL = 1_000;
 /** The shortest pause between two reads. Events that come meanwhile share a commit. */
-const SHORTEST = 25;
+const SHORTEST = 100;
 const SUBSCRIPTIONS_EVERY = 1_000;
 /** A page is one commit at most, which must not keep others from the store for long. */
 const PAGE = 100;
@@ -46,6 +57,8 @@ const PAGE = 100;
 const STORE_EVERY = 60_000;
 /** Characters of the events of one delivery. */
 const BATCH_SIZE = 256_000;
+/** A call of the store ends with the subscription that reaches this many deliveries. */
+const MOST_STORED = 100;
 /** Events in memory that are in no delivery yet, of one subscription. */
 const MOST_HELD = 500;
 const LEAD = "journal";
@@ -64,9 +77,14 @@ export class WebhookFollower {
   #subscriptions: ReadonlyMap<string, Subscription> = new Map();
   #readAt = Number.NEGATIVE_INFINITY;
   #leadsUntil: Instant = 0;
+  /** When to ask for the lease again, by the monotonic clock. */
+  #asksAt = Number.NEGATIVE_INFINITY;
+  readonly #onFirst: () => void;
   #isWaking = false;
 
-  constructor(context: EngineContext, host: FollowerHost) {
+  /** `onFirst` is called with the first round that finds a subscription. */
+  constructor(context: EngineContext, host: FollowerHost, onFirst: () => void) {
+    this.#onFirst = onFirst;
     this.#context = context;
     this.#host = host;
     this.#owner = context.nextId();
@@ -110,9 +128,10 @@ export class WebhookFollower {
     const { idlePollFactor } = this.#context;
     await this.#readSubscriptions();
     if (this.#subscriptions.size === 0) return IDLE * idlePollFactor;
+    this.#onFirst();
     if (!(await this.#lead())) {
       this.#places.clear();
-      return IDLE;
+      return Math.max(1, this.#asksAt - this.#context.system.monotonic());
     }
     const isBehind = await this.#follow();
     return isBehind ? 1 : this.#nextLook();
@@ -147,12 +166,15 @@ export class WebhookFollower {
   async #lead(): Promise<boolean> {
     const now = this.#context.clock.now();
     if (this.#leadsUntil - now > LEASE / 2) return true;
+    const at = this.#context.system.monotonic();
+    if (at < this.#asksAt) return false;
     const taken = await changeRecord(this.#context, "webhooks", LEADS, LEAD, (lead) =>
       lead && lead.owner !== this.#owner && lead.until > now
         ? null
         : { body: { owner: this.#owner, until: now + LEASE } },
     );
     this.#leadsUntil = taken ? now + LEASE : 0;
+    this.#asksAt = taken ? Number.NEGATIVE_INFINITY : at + IDLE;
     return taken !== null;
   }
 
@@ -211,45 +233,60 @@ export class WebhookFollower {
     return place.held.length >= size || clock.now() >= first.event.at + within;
   }
 
-  /** One call of the store per subscription, so that none of them is long. */
+  /** Subscriptions share calls of the store, up to a number of deliveries: a long call would hold up others. */
   async #store(ids: readonly string[]): Promise<void> {
-    const { store } = this.#context;
-    const rows = await store.records.load(ids.map((id) => CURSORS.key(id)));
+    const rows = await this.#context.store.records.load(ids.map((id) => CURSORS.key(id)));
+    let steps: Step[] = [];
+    let size = 0;
     for (const [index, id] of ids.entries()) {
       const row = rows[index];
       const place = this.#places.get(id) as Place;
       const record = row && CURSORS.read(row);
       // It was deleted, or another process has stored deliveries: begin again where the store is.
       if (!record || record.body.cursor !== place.stored) this.#places.delete(id);
-      else await this.#storeOne(id, place, record);
+      else {
+        const step = this.#stepOf(id, place, record);
+        steps.push(step);
+        size += step.jobs.length;
+      }
+      if (size < MOST_STORED) continue;
+      await this.#commit(steps);
+      [steps, size] = [[], 0];
     }
+    await this.#commit(steps);
   }
 
-  async #storeOne(
+  #stepOf(
     id: string,
     place: Place,
     { version, body }: { readonly version: number; readonly body: WebhookCursor },
-  ): Promise<void> {
-    const { clock, system } = this.#context;
+  ): Step {
     // Later than those of a process whose clock is ahead: deliveries run in the order of their time.
-    const at = Math.max(clock.now(), body.at + 1);
+    const at = Math.max(this.#context.clock.now(), body.at + 1);
     const { jobs, rest, last } = this.#deliveries(id, place, at);
     const cursor = rest.length === 0 ? place.cursor : (last?.cursor ?? place.stored);
     const effects: Effect[] = [CURSORS.put(id, { cursor, at: jobs.length > 0 ? at : body.at }, null)];
-    const woken = wokenOnce(jobs);
-    for (const job of woken) effects.push({ enqueue: job });
+    for (const job of wokenOnce(jobs)) effects.push({ enqueue: job });
     for (const job of new Map(jobs.map((each) => [each.limitKey, each])).values())
       effects.push(admission({ limitKey: job.limitKey as string, options: job.options }));
-    const unit: Unit = { when: [CURSORS.guard(id, version)], effects };
-    const [outcome] = await commitUnits(this.#context, [unit]);
-    if (!outcome?.ok) {
-      this.#places.delete(id);
-      return;
+    return { id, place, jobs, rest, cursor, unit: { when: [CURSORS.guard(id, version)], effects } };
+  }
+
+  async #commit(steps: readonly Step[]): Promise<void> {
+    const outcomes = await commitUnits(
+      this.#context,
+      steps.map(({ unit }) => unit),
+    );
+    for (const [index, { id, place, jobs, rest, cursor }] of steps.entries()) {
+      if (!outcomes[index]?.ok) {
+        this.#places.delete(id);
+        continue;
+      }
+      place.stored = cursor;
+      place.storedAt = this.#context.system.monotonic();
+      place.held = rest;
+      if (jobs.length > 0) this.#host.notice(jobs);
     }
-    place.stored = cursor;
-    place.storedAt = system.monotonic();
-    place.held = rest;
-    if (jobs.length > 0) this.#host.notice(jobs);
   }
 
   /** The deliveries of the held events. A batch that is neither full nor due stays. */

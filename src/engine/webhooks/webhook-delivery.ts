@@ -42,10 +42,11 @@ export class WebhookDelivery {
   readonly #endpoints: Endpoints;
   readonly #counters = new WebhookCounters();
   readonly #processor: Processor;
+  #start: (() => unknown) | undefined;
 
   constructor(context: EngineContext, host: FollowerHost, setup: WebhookSetup) {
     this.#setup = setup;
-    this.#follower = new WebhookFollower(context, host);
+    this.#follower = new WebhookFollower(context, host, () => this.#work());
     this.#endpoints = new Endpoints(context);
     const { sender } = setup;
     const parts = { endpoints: this.#endpoints, sender, counters: this.#counters };
@@ -53,11 +54,17 @@ export class WebhookDelivery {
     this.#processor = processor(DELIVERY, (attempt) => deliverer.run(attempt));
   }
 
+  /** The worker is started with the first subscription: without one, its beats would be for nothing. */
   start(work: (options: WorkOptions) => unknown): void {
     const { concurrency = CONCURRENCY } = this.#setup;
-    work({ processors: [this.#processor], queues: { [WEBHOOK_QUEUE]: { concurrency } } });
+    this.#start = () => work({ processors: [this.#processor], queues: { [WEBHOOK_QUEUE]: { concurrency } } });
     this.#follower.loop.start();
     this.#endpoints.loop.start();
+  }
+
+  #work(): void {
+    this.#start?.();
+    this.#start = undefined;
   }
 
   /** Events may have been committed. */

@@ -155,6 +155,11 @@ export class Webhooks {
       const body = parseSubscription(options, before, { allowed: this.#allowed, now });
       return { body, effects: this.#audit("update", id, now, { fields: Object.keys(options) }) };
     });
+    // A new URL is a new endpoint, which has not failed yet.
+    if (options.url !== undefined)
+      await changeRecord(this.#context, "update", STATES, id, (state) =>
+        state?.circuit ? { body: { ...state, circuit: null } } : null,
+      );
     this.#host.changed(id);
     const state = await STATES.load(this.#context.store, id);
     return viewOf(id, changed?.body as Subscription, state?.body ?? NEW_STATE, this.#context.clock.now());

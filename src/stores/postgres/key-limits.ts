@@ -47,6 +47,8 @@ export async function admit(
     most = Math.min(count, roomOf(effectiveLimit(limit, override), use));
   }
   if (most <= 0) return;
+  // The order of a strict limit is kept: ADMIT would pass over the best job while another transaction looks at it.
+  if (limit?.strict) await session.run(AWAIT_WAITING, [limitKey, most]);
   const admitted = await session.run(ADMIT, [limitKey, most]);
   for (const [queue] of admitted) hints.ready.add(queue as string);
   if (limit && admitted.length < most) await admitAwaited(session, limitKey, most - admitted.length, hints);

@@ -1,0 +1,204 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import type { Taken } from "./receivers-main.ts";
+
+export interface LaneOptions {
+  /** A store for the server with webhooks, and one for the server without. */
+  readonly stores: readonly [withHooks: string, without: string];
+  readonly deliveries: number;
+  /** Jobs that are enqueued per second. */
+  readonly rate: number;
+  readonly rounds: number;
+}
+
+export interface LaneResult {
+  readonly jobs: number;
+  readonly deliveries: number;
+  /** Events that an endpoint should have got and did not. */
+  readonly lost: number;
+  readonly outOfOrder: number;
+  /** Deliveries of the endpoints that never answer which are neither waiting nor dead. */
+  readonly forgotten: number;
+  readonly repeated: number;
+  readonly spoiled: Readonly<Record<string, number>>;
+  readonly p99: { readonly withHooks: number; readonly without: number; readonly ratio: number };
+  readonly p50: { readonly withHooks: number; readonly without: number };
+  /** Milliseconds of the server process for a job, with and without its five deliveries. */
+  readonly cpuPerJob: { readonly withHooks: number; readonly without: number };
+  readonly seconds: number;
+}
+
+/** Deliveries that a job causes: three in order, and two that are not. */
+const PER_JOB = 5;
+/** One job in this many is of the type whose other endpoints never answer. */
+const RARE = 50;
+const WARM_UP = 200;
+const RETRY = { max_attempts: 20, delays: ["PT0.2S", "PT0.5S", "PT1S"] };
+
+const start = (file: string, ...args: string[]): ChildProcess => fork(join(import.meta.dirname, file), args);
+
+async function said<Value>(child: ChildProcess, asked?: string): Promise<Value> {
+  if (asked !== undefined) child.send(asked);
+  const [value] = await once(child, "message");
+  return value as Value;
+}
+
+const usages = (servers: readonly ChildProcess[]) =>
+  Promise.all(servers.map(async (child) => (await said<{ cpu: number }>(child, "usage")).cpu));
+
+async function call(url: string, method: string, path: string, body?: object) {
+  const init = {
+    method,
+    headers: { "Content-Type": "application/json" },
+    ...(body && { body: JSON.stringify(body) }),
+  };
+  // The server may close a connection just as it is used again.
+  const ask = () => fetch(`${url}/ojs/v1${path}`, init);
+  const response = await ask().catch(ask).catch(ask);
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+  return JSON.parse(text);
+}
+
+/** Enqueues at a steady rate, whether replies come or not. Returns the ids and the milliseconds of each enqueue. */
+async function load(url: string, count: number, rate: number, from: number) {
+  const took: number[] = [];
+  const ids: { id: string; isRare: boolean }[] = [];
+  const pending: Promise<void>[] = [];
+  const begun = performance.now();
+  for (let index = 0; index < count; index++) {
+    const due = begun + (index * 1_000) / rate;
+    const wait = due - performance.now();
+    if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
+    const isRare = (from + index) % RARE === 0;
+    const sentAt = performance.now();
+    pending.push(
+      call(url, "POST", "/jobs", { type: isRare ? "lane.rare" : "lane.job", args: [index] }).then(
+        ({ job }) => {
+          took.push(performance.now() - sentAt);
+          ids.push({ id: job.id, isRare });
+        },
+      ),
+    );
+  }
+  await Promise.all(pending);
+  return { took, ids };
+}
+
+const quantile = (sorted: readonly number[], share: number) =>
+  sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+
+async function subscribe(url: string, port: number): Promise<string[]> {
+  const add = async (endpoint: string, more: object) => {
+    const base = { url: `http://127.0.0.1:${port}/${endpoint}`, timeout: 2, retry: RETRY };
+    return (await call(url, "POST", "/webhooks/subscriptions", { ...base, ...more })).id as string;
+  };
+  const filter = { job_types: ["lane.rare"] };
+  await add("ordered", { events: ["job.enqueued", "job.started", "job.completed"], ordered: true });
+  await add("plain", { events: ["job.completed"] });
+  await add("batched", { events: ["job.completed"], batch: { max_events: 20, max_wait: "PT0.5S" } });
+  return [
+    await add("dead", { events: ["job.completed"], filter }),
+    await add("stuck", { events: ["job.completed"], filter }),
+  ];
+}
+
+/** Enqueues the same load on both servers in turn, and compares what the endpoints took with what there was. */
+export async function runLane({ stores, deliveries, rate, rounds }: LaneOptions): Promise<LaneResult> {
+  const begun = performance.now();
+  const receivers = start("receivers-main.ts");
+  const servers = stores.map((store) => start("server-main.ts", store)) as [ChildProcess, ChildProcess];
+  try {
+    const { port } = await said<{ port: number }>(receivers);
+    const [{ url }, { url: plainUrl }] = (await Promise.all(
+      servers.map((child) => said<{ url: string }>(child)),
+    )) as [{ url: string }, { url: string }];
+    const never = await subscribe(url, port);
+    const ids: { id: string; isRare: boolean }[] = [];
+    const perRound = Math.ceil(deliveries / PER_JOB / rounds);
+    // Both servers are warm before anything is measured.
+    ids.push(...(await load(url, WARM_UP, rate, 1)).ids);
+    await drained(receivers, ids.length * PER_JOB);
+    await load(plainUrl, WARM_UP, rate, 1);
+    const before = await usages(servers);
+    const [hooked, plain]: [number[], number[]] = [[], []];
+    for (let round = 0; round < rounds; round++) {
+      plain.push(...(await load(plainUrl, perRound, rate, ids.length)).took);
+      const made = await load(url, perRound, rate, ids.length);
+      hooked.push(...made.took);
+      ids.push(...made.ids);
+      await drained(receivers, ids.length * PER_JOB);
+    }
+    const after = await usages(servers);
+    const cpu = after.map((usage, index) => usage - (before[index] as number)) as [number, number];
+    const measured = perRound * rounds;
+    const { taken, spoiled } = await said<{ taken: Taken[]; spoiled: Record<string, number> }>(
+      receivers,
+      "taken",
+    );
+    const [a, b] = [hooked, plain].map((list) => list.toSorted((x, y) => x - y)) as [number[], number[]];
+    const rare = ids.filter(({ isRare }) => isRare).length;
+    const kept = await Promise.all(never.map((id) => countDeliveries(url, id)));
+    return {
+      jobs: ids.length,
+      deliveries: ids.length * PER_JOB,
+      ...compare(
+        ids.map(({ id }) => id),
+        taken,
+      ),
+      forgotten: kept.reduce((sum, count) => sum + Math.abs(rare - count), 0),
+      spoiled,
+      p99: {
+        withHooks: quantile(a, 0.99),
+        without: quantile(b, 0.99),
+        ratio: quantile(a, 0.99) / quantile(b, 0.99),
+      },
+      p50: { withHooks: quantile(a, 0.5), without: quantile(b, 0.5) },
+      cpuPerJob: { withHooks: cpu[0] / measured, without: cpu[1] / measured },
+      seconds: (performance.now() - begun) / 1_000,
+    };
+  } finally {
+    for (const child of [receivers, ...servers]) child.kill("SIGKILL");
+  }
+}
+
+/** Resolves when the endpoints have taken everything, or nothing more for a minute. */
+async function drained(receivers: ChildProcess, expected: number): Promise<void> {
+  let [last, changedAt] = [0, performance.now()];
+  for (;;) {
+    const { count } = await said<{ count: number }>(receivers, "count");
+    if (count >= expected || performance.now() - changedAt > 60_000) return;
+    if (count !== last) [last, changedAt] = [count, performance.now()];
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+}
+
+async function countDeliveries(url: string, id: string): Promise<number> {
+  let count = 0;
+  for (let cursor: string | null = null; ; ) {
+    const after = cursor === null ? "" : `&cursor=${encodeURIComponent(cursor)}`;
+    const page = await call(url, "GET", `/webhooks/deliveries?limit=200&subscription_id=${id}${after}`);
+    count += page.deliveries.filter(({ status }: { status: string }) => status !== "delivered").length;
+    cursor = page.pagination.next_cursor;
+    if (cursor === null) return count;
+  }
+}
+
+const EVENTS = ["job.enqueued", "job.started", "job.completed"];
+
+function compare(jobs: readonly string[], taken: readonly Taken[]) {
+  const byKey = Map.groupBy(taken, ({ endpoint, job }) => `${endpoint} ${job}`);
+  let [lost, outOfOrder, repeated] = [0, 0, 0];
+  for (const job of jobs)
+    for (const endpoint of ["ordered", "plain", "batched"]) {
+      const wanted = endpoint === "ordered" ? EVENTS : ["job.completed"];
+      const got = (byKey.get(`${endpoint} ${job}`) ?? []).map(({ event }) => event);
+      const first = [...new Set(got)];
+      repeated += got.length - first.length;
+      lost += wanted.filter((event) => !first.includes(event)).length;
+      if (endpoint === "ordered" && first.join() !== EVENTS.filter((event) => first.includes(event)).join())
+        outOfOrder += 1;
+    }
+  return { lost, outOfOrder, repeated };
+}
