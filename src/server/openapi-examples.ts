@@ -27,12 +27,18 @@ export const EXAMPLES: Readonly<Record<string, object>> = {
   DeadLetterBulkRequest: { filter: { queue: "email", error_type: "ConnectionError" }, confirm: true },
   DeadLetterPurgeRequest: { queue: "email", older_than: "P30D", confirm: true },
   WorkflowRequest: {
+    type: "graph",
     name: "onboarding",
     options: { queue: "email" },
     steps: [
       { id: "welcome", type: "email.send", args: ["welcome"], depends_on: [] },
       { id: "remind", type: "email.send", args: ["remind"], depends_on: ["welcome"] },
     ],
+  },
+  SchemaRequest: {
+    schema: { type: "array", prefixItems: [{ type: "object", required: ["to"] }] },
+    compatibility: "backward",
+    validation: "always",
   },
   CronRequest: {
     name: "daily-report",
@@ -67,6 +73,7 @@ export const EXAMPLES: Readonly<Record<string, object>> = {
 
 /** What each tag holds. */
 export const TAGS: Readonly<Record<string, string>> = {
+  schemas: "What the arguments of jobs must look like, by type and version",
   system: "Health, readiness, metrics and the description of the server",
   session: "Sessions of browsers",
   jobs: "Enqueue jobs, look at them, wait for them and end them",

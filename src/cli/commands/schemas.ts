@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { argsSchemaOf } from "../../engine/schemas/definition-schema.ts";
+import { argsSchemaOf } from "../../core/registry/definition-schema.ts";
 import { withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
 import { loadDefinitions } from "../load-workers.ts";
@@ -171,10 +171,11 @@ function declareCheck(command: Command): void {
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
-  } catch {
+  } catch (cause) {
     throw new CommandFailed(
       "usage",
       "schemas check: <args> is not valid JSON; quote it, such as '{\"cents\": 5}'",
+      { cause },
     );
   }
 }

@@ -7,6 +7,7 @@ import {
   checkCompatibility,
   incompatibilities,
 } from "../../core/registry/compatibility.ts";
+import { argsSchemaOf } from "../../core/registry/definition-schema.ts";
 import { checkJsonSchema, type JsonSchema } from "../../core/registry/json-schema.ts";
 import {
   checkUri,
@@ -27,7 +28,6 @@ import { BATCH_LIMIT } from "../../ports/store.ts";
 import { changeRecord, type RecordChange } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
-import { argsSchemaOf } from "./definition-schema.ts";
 import { ALL_TYPES, SCHEMA_INDEX, SCHEMAS, schemaName } from "./schema-records.ts";
 import { type Misfit, validators } from "./validator.ts";
 

@@ -144,7 +144,7 @@ const getNewest = (path: string) =>
     summary: "The newest schema of a type, or the one with a uri",
     reply: schemaReply,
     replies: { 200: "The schema", 404: "There is none" },
-    run: async ({ params }, context) => reply(200, await byName(params.name ?? "", context)),
+    run: async ({ params }, context) => reply(200, await byName(params.name ?? params.type ?? "", context)),
   });
 
 const versions = route({
@@ -256,7 +256,7 @@ export const jobSchemaRoutes: readonly Route[] = [
   publish,
   configure,
   put,
-  getNewest(`${ADMIN}/:name`),
+  getNewest(`${ADMIN}/:type`),
   getVersion,
   remove,
   listBy(PLAIN),

@@ -30,7 +30,7 @@ export const schemaRulesBody = z.looseObject(rules).meta({ id: "SchemaRules" });
 export const checkSchemaBody = z
   .looseObject({
     schema: schema.nullish(),
-    args: z.array(z.json()).nullish(),
+    args: z.array(z.unknown()).nullish(),
     version: version.nullish(),
     ...rules,
   })

@@ -1,5 +1,5 @@
-import { refuse } from "../../core/errors.ts";
-import type { AnyDefinition } from "../../core/job/job-definition.ts";
+import { refuse } from "../errors.ts";
+import type { AnyDefinition } from "../job/job-definition.ts";
 
 /** Standard JSON Schema (standardschema.dev/json-schema): zod from 4.2 on, and others, have it. */
 interface WithJsonSchema {
