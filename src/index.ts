@@ -72,6 +72,7 @@ export {
 } from "./engine/attempt/processor.ts";
 export type { CalendarView, StoredCalendarInput } from "./engine/calendars/calendars.ts";
 export type { CronInput, CronView } from "./engine/crons/crons.ts";
+export type { CurfewApi } from "./engine/curfew-api.ts";
 export type { ServedDestination, TimeoutHandler, TimeoutMetrics } from "./engine/dispatch/engine-timeouts.ts";
 export type { RevokedState } from "./engine/dispatch/operate-timeout.ts";
 export type { CalendarPage } from "./engine/dispatch/timeout-api.ts";

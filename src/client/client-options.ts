@@ -7,7 +7,7 @@ import { realSystem } from "../engine/runtime/real-system.ts";
 import { BASE } from "../ojs/paths.ts";
 import { guardedLogger, type Logger } from "../ports/log.ts";
 import type { System } from "../ports/system.ts";
-import type { Fetch } from "./transport.ts";
+import type { Fetch, ServerWarning } from "./transport.ts";
 
 export interface ClientOptions {
   /** The address of the server, such as `"https://jobs.example.com"`, with the path where it is mounted. */
@@ -17,6 +17,8 @@ export interface ClientOptions {
   /** A replacement for Node's `fetch`. */
   readonly fetch?: Fetch;
   readonly logger?: Logger;
+  /** Called once for each different warning of the server. The logger gets it too. */
+  readonly onWarning?: (warning: ServerWarning) => void;
   /** How long one request may take. Default 10 s. */
   readonly timeout?: Duration;
   /** The most tries of a request while the server does not answer or sends 429 or 503. Default 5. */
@@ -39,6 +41,7 @@ export interface CheckedOptions {
   readonly tries: number;
   readonly replyLimit: number;
   readonly documentLimit: number;
+  readonly onWarning: ((warning: ServerWarning) => void) | undefined;
 }
 
 const KEYS = keysOf<ClientOptions>({
@@ -46,6 +49,7 @@ const KEYS = keysOf<ClientOptions>({
   key: true,
   fetch: true,
   logger: true,
+  onWarning: true,
   timeout: true,
   tries: true,
   replyLimit: true,
@@ -72,6 +76,7 @@ export function checkOptions(options: ClientOptions): CheckedOptions {
     fetch: options.fetch ?? ((address, init) => fetch(address, init)),
     logger: guardedLogger(logger),
     system,
+    onWarning: options.onWarning,
     timeout: options.timeout === undefined ? TIMEOUT : parseDuration(options.timeout, "client.timeout"),
     tries: wholeNumber("tries", options.tries ?? TRIES, MOST_TRIES),
     replyLimit: wholeNumber("replyLimit", options.replyLimit ?? REPLY_LIMIT, 2 ** 30),

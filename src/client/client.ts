@@ -1,38 +1,72 @@
-import { CurfewError, refuse } from "../core/errors.ts";
-import { createIdSource, UUID } from "../core/ids.ts";
+import { createIdSource } from "../core/ids.ts";
 import { type EnqueueOptions, preparePayload } from "../core/job/envelope.ts";
+import type { Explanation } from "../core/job/explain.ts";
 import type { JobId, JobRow } from "../core/job/job.ts";
-import type { JobDefinition } from "../core/job/job-definition.ts";
+import type { AnyDefinition, JobDefinition } from "../core/job/job-definition.ts";
+import type { Job } from "../core/job/job-view.ts";
 import { checkMany } from "../core/job/many.ts";
 import type { Why } from "../core/job/why/reason.ts";
 import { refuseOldNode } from "../core/node-version.ts";
+import type { AnySaga, MessageTarget, SchemaMap } from "../core/saga/saga.ts";
+import type { InputOf, Schema } from "../core/schema.ts";
+import type { Advice } from "../core/stats/advice.ts";
 import type { Duration } from "../core/time.ts";
 import type { AttemptParts } from "../engine/context.ts";
+import type {
+  AuditApi,
+  BulkApi,
+  CronsApi,
+  CurfewApi,
+  DeadLettersApi,
+  JournalApi,
+  LimitsApi,
+  MaintenanceApi,
+  QueuesApi,
+  ResultOf,
+  SagaRecordsApi,
+  TimeoutsApi,
+  WorkflowsApi,
+} from "../engine/curfew-api.ts";
 import {
   type EngineEvent,
   type EngineEventName,
   type EngineEvents,
   EventBus,
 } from "../engine/events/event-bus.ts";
-import { type ExtendOptions, parseExtension } from "../engine/operations/operate-job.ts";
+import type { ExportPage, ExportPageOptions } from "../engine/operations/export-jobs.ts";
+import type { JobPage, PageOptions } from "../engine/operations/find-jobs.ts";
+import type { ImportedLine, ImportOptions } from "../engine/operations/import-jobs.ts";
+import type { JobQuery } from "../engine/operations/job-query.ts";
+import type { ExtendOptions, RetryByHandOptions } from "../engine/operations/operate-job.ts";
+import { type JobRequestOptions, requestJob } from "../engine/operations/request-job.ts";
+import { type CloseOnSignalsOptions, closeOnSignals } from "../engine/runtime/close-on-signals.ts";
 import { EngineClock } from "../engine/runtime/engine-clock.ts";
+import type { SagaView } from "../engine/sagas/saga-handle.ts";
+import type { MessageOptions } from "../engine/sagas/sagas.ts";
 import { type CounterSnapshot, Counters } from "../engine/statistics/counters.ts";
+import type { Stats } from "../engine/statistics/statistics.ts";
+import type { AdviseQuery, StatsQuery } from "../engine/statistics/stats-query.ts";
 import { QueueWarnings } from "../engine/worker/warn-of-queues.ts";
 import type { WorkOptions } from "../engine/worker/work-options.ts";
-import { jobPath, PATHS } from "../ojs/paths.ts";
-import { type JobSnapshot, object, readSnapshot } from "../ojs/read-job.ts";
-import { readWhy } from "../ojs/read-why.ts";
-import { checkId, enqueueFields, enqueueText } from "../ojs/write-enqueue.ts";
+import { Caller } from "./caller.ts";
 import { type CheckedOptions, type ClientOptions, checkOptions } from "./client-options.ts";
-import { type HandleHost, RemoteJobHandle } from "./remote-job-handle.ts";
+import { RemoteEnqueuer } from "./remote-enqueuer.ts";
+import { remoteAudit, remoteJournal } from "./remote-events.ts";
+import { RemoteJobHandle } from "./remote-job-handle.ts";
+import { jobPage, remoteBulk, remoteDeadLetters } from "./remote-jobs.ts";
+import { remoteCrons, remoteLimits, remoteMaintenance, remoteQueues } from "./remote-queues.ts";
+import {
+  listSagas,
+  type RemoteMessageHandle,
+  type RemoteSagaHandle,
+  remoteSagaRecords,
+  sagaHandle,
+  sendMessage,
+} from "./remote-sagas.ts";
+import { refuseTx, remoteTimeouts } from "./remote-timeouts.ts";
 import { RemoteWorker } from "./remote-worker.ts";
-import { type Reply, type Request, refusalOf, refused, Transport } from "./transport.ts";
-
-type ResultOf<Definition> = Definition extends JobDefinition<unknown, unknown, infer Result> ? Result : never;
-
-/** The most jobs and characters of a batch, within the limits of a server. */
-const BATCH_JOBS = 500;
-const BATCH_BYTES = 2_000_000;
+import { remoteWorkflows } from "./remote-workflows.ts";
+import { Transport } from "./transport.ts";
 
 /** Opens a client of a server. Opening sends no request. */
 export function openClient(options: ClientOptions): Client {
@@ -40,25 +74,48 @@ export function openClient(options: ClientOptions): Client {
   return new Client(checkOptions(options));
 }
 
-/** A process without a store uses this to enqueue at a server, wait for results and run workers. */
-export class Client implements AsyncDisposable {
+/** A process without a store uses this for everything that an engine offers, over HTTP. */
+export class Client implements CurfewApi {
+  /** Settings, pauses and depths of queues. */
+  readonly queues: QueuesApi;
+  /** Begins and ends times in which no queue hands out jobs. */
+  readonly maintenance: MaintenanceApi;
+  /** Limit keys: their use, and what operators set for them. */
+  readonly limits: LimitsApi;
+  /** Jobs that are enqueued at the instants of a cron expression. */
+  readonly crons: CronsApi;
+  /** Jobs that depend on each other, started and cancelled as one. */
+  readonly workflows: WorkflowsApi;
+  /** Actions on many jobs at once: cancel, retry, delete, prioritise. */
+  readonly bulk: BulkApi;
+  /** Jobs that failed for good and were kept (SEMANTICS 4.5). */
+  readonly deadLetters: DeadLettersApi;
+  /** Stores, reads and revokes timeouts (SEMANTICS 6). */
+  readonly timeouts: TimeoutsApi;
+  /** The recorded events of all jobs. */
+  readonly journal: JournalApi;
+  /** What named operators did. */
+  readonly audit: AuditApi;
+  /** Sagas of any type, without their definitions. */
+  readonly sagaRecords: SagaRecordsApi;
   readonly #transport: Transport;
   readonly #parts: AttemptParts;
   readonly #clock: EngineClock;
-  readonly #nextId: () => JobId;
   readonly #workers = new Set<RemoteWorker>();
   readonly #warnings: QueueWarnings;
-  readonly #onClose = new Set<() => void>();
-  readonly #host: HandleHost;
+  readonly #caller: Caller;
+  readonly #enqueuer: RemoteEnqueuer;
   #closing: Promise<void> | undefined;
 
   constructor(options: CheckedOptions) {
-    const { system, logger, documentLimit } = options;
+    const { system, logger, documentLimit, timeout } = options;
     this.#transport = new Transport(options);
     this.#warnings = new QueueWarnings(system, logger, () => this.#workers);
     this.#clock = EngineClock.unread(system);
     // The machine's clock is good enough for ids.
-    this.#nextId = createIdSource(() => system.wall(), system.fill);
+    const nextId = createIdSource(() => system.wall(), system.fill);
+    this.#caller = new Caller({ system, transport: this.#transport, timeout, documentLimit, nextId });
+    this.#enqueuer = new RemoteEnqueuer(this.#caller, this.#transport);
     this.#parts = {
       system,
       logger,
@@ -68,17 +125,17 @@ export class Client implements AsyncDisposable {
       counters: new Counters(),
       enqueueFrom: (parent, definition, payload, more) => this.#enqueue(definition, payload, more, parent),
     };
-    this.#host = {
-      system,
-      load: (id, wait) => this.#load(id, wait),
-      cancel: (id) => this.cancel(id),
-      extend: (id, limits) => this.extend(id, limits),
-      why: (id) => this.why(id),
-      onClose: (callback) => {
-        this.#onClose.add(callback);
-        return () => void this.#onClose.delete(callback);
-      },
-    };
+    this.queues = remoteQueues(this.#caller);
+    this.maintenance = remoteMaintenance(this.#caller);
+    this.limits = remoteLimits(this.#caller);
+    this.crons = remoteCrons(this.#caller);
+    this.workflows = remoteWorkflows(this.#caller);
+    this.bulk = remoteBulk(this.#caller);
+    this.deadLetters = remoteDeadLetters(this.#caller);
+    this.timeouts = remoteTimeouts(this.#caller);
+    this.journal = remoteJournal(this.#caller);
+    this.audit = remoteAudit(this.#caller);
+    this.sagaRecords = remoteSagaRecords(this.#caller);
   }
 
   /** Adds one job; resolves when it is durable. A known id returns the old job, marked `duplicate`. */
@@ -100,20 +157,8 @@ export class Client implements AsyncDisposable {
     parent: JobRow | undefined,
   ): Promise<RemoteJobHandle<unknown>> {
     // A handler of a draining worker may still enqueue child jobs.
-    if (!parent) this.#assertOpen();
-    const fields = enqueueFields(definition, options, parent?.id);
-    const id = options?.id === undefined ? this.#nextId() : checkId(options.id);
-    const text = await preparePayload(definition, payload, this.#parts.documentLimit);
-    const body = enqueueText(fields, id, text);
-    const reply = await this.#transport.ask({ method: "POST", path: PATHS.jobs, what: "enqueue", body });
-    const isKnown = this.#isKnown(reply, "enqueue");
-    // Another call came at the same time, and its job stands for this one too.
-    if (reply.status === 200) {
-      const job = readSnapshot(object(reply.body, "reply").job);
-      return new RemoteJobHandle(this.#host, job.id, true);
-    }
-    // A generated id is known only if an earlier try arrived and its answer was lost.
-    return new RemoteJobHandle(this.#host, id, isKnown && options?.id !== undefined);
+    if (!parent) this.#caller.assertOpen();
+    return this.#enqueuer.enqueue(definition as AnyDefinition, payload, options, parent?.id);
   }
 
   /** Adds many jobs of one definition; all payloads are checked before any is sent. */
@@ -122,41 +167,23 @@ export class Client implements AsyncDisposable {
     payloads: readonly NoInfer<Input>[],
     options?: Omit<EnqueueOptions, "id">,
   ): Promise<RemoteJobHandle<Result>[]> {
-    this.#assertOpen();
+    this.#caller.assertOpen();
     checkMany(payloads, options);
-    const fields = enqueueFields(definition, options, undefined);
-    const texts: string[] = [];
-    for (const payload of payloads) {
-      const text = preparePayload(definition, payload, this.#parts.documentLimit);
-      texts.push(typeof text === "string" ? text : await text);
-    }
-    const jobs = texts.map((text) => ({ id: this.#nextId(), text }));
-    const ids: JobId[] = [];
-    for (const batch of batchesOf(jobs.map(({ id, text }) => enqueueText(fields, id, text)))) {
-      const body = `{"jobs":[${batch.join(",")}]}`;
-      const reply = await this.#transport.ask({
-        method: "POST",
-        path: PATHS.batch,
-        what: "enqueueMany",
-        body,
-      });
-      // A batch is stored as a whole, so a known id means that an earlier try stored it.
-      const isKnown = this.#isKnown(reply, "enqueueMany");
-      const own = jobs.slice(ids.length, ids.length + batch.length).map(({ id }) => id);
-      // Of debounced jobs of one key only the last is stored, and the server names it for all.
-      ids.push(...(fields.unique && !isKnown ? idsIn(reply, own) : own));
-    }
-    return jobs.map(({ id }, index) => {
-      const stored = ids[index] ?? id;
-      return new RemoteJobHandle<Result>(this.#host, stored, stored !== id);
-    });
+    const many = await this.#enqueuer.enqueueMany(definition as AnyDefinition, payloads, options, (payload) =>
+      preparePayload(definition, payload as Input, this.#parts.documentLimit),
+    );
+    return many as RemoteJobHandle<Result>[];
   }
 
-  /** Whether the id is known. Throws for every other refusal. */
-  #isKnown(reply: Reply, what: string): boolean {
-    if (reply.status === 200 || reply.status === 201) return false;
-    if (reply.status === 409 && refusalOf(reply).code === "duplicate") return true;
-    throw refused(what, reply);
+  /** Enqueues a job and waits for its result; rejects with a TimeoutError after `within` (SEMANTICS 10.8). */
+  request<Input, Result>(
+    definition: JobDefinition<Input, unknown, Result>,
+    payload: NoInfer<Input>,
+    options: JobRequestOptions,
+  ): Promise<Result> {
+    const enqueue = (more: EnqueueOptions) =>
+      this.#enqueue(definition, payload, more, undefined) as Promise<RemoteJobHandle<Result>>;
+    return requestJob({ enqueue, system: this.#parts.system }, options);
   }
 
   /** A handle on a job that was enqueued elsewhere or earlier. */
@@ -164,68 +191,106 @@ export class Client implements AsyncDisposable {
     id: JobId,
     _definition?: Definition,
   ): RemoteJobHandle<ResultOf<Definition>> {
-    return new RemoteJobHandle(this.#host, id);
+    return new RemoteJobHandle(this.#caller, id);
   }
+
+  readonly #byId = (id: JobId) => new RemoteJobHandle<Job["payload"]>(this.#caller, id);
 
   /** The current job, or null. */
-  load(id: JobId): Promise<JobSnapshot | null> {
-    return this.#load(id);
+  load(id: JobId): Promise<Job | null> {
+    return this.#byId(id).load();
   }
 
-  async #load(id: JobId, wait?: number): Promise<JobSnapshot | null> {
-    const query = wait === undefined ? "" : `?wait_ms=${wait}`;
-    const request = { method: "GET", path: `${jobPath(pathId(id))}${query}`, what: "load" } as const;
-    const reply = await this.#ask(request);
-    if (reply.status === 404) return null;
-    return this.#snapshot(request, reply);
+  /** A page of the jobs that match the query. */
+  find(query?: JobQuery, page?: PageOptions): Promise<JobPage> {
+    return jobPage(this.#caller, "jobs.find", query, page);
   }
 
   /** Ends a waiting or running job at once. Later writes of its handler are refused (SEMANTICS 5.1). */
-  async cancel(id: JobId): Promise<JobSnapshot> {
-    const request = { method: "DELETE", path: jobPath(pathId(id)), what: "cancel" } as const;
-    const reply = await this.#ask(request);
-    if (reply.status === 409 && reply.isRepeated) {
-      // An earlier try without an answer may have cancelled it.
-      const job = await this.load(id);
-      if (job?.state === "cancelled") return job;
-    }
-    return this.#snapshot(request, reply);
+  cancel(id: JobId): Promise<Job> {
+    return this.#byId(id).cancel();
   }
 
   /** Changes the limits of a waiting or running job (SEMANTICS 5.3). */
-  async extend(id: JobId, options: ExtendOptions): Promise<JobSnapshot> {
-    const { attempt, total, heartbeat } = parseExtension(options);
-    const body = JSON.stringify({
-      ...(attempt !== undefined && { timeout_ms: attempt ?? "none" }),
-      ...(total !== undefined && { total_timeout_ms: total ?? "none" }),
-      ...(heartbeat !== undefined && { heartbeat_timeout_ms: heartbeat ?? "none" }),
-    });
-    const request = { method: "PATCH", path: jobPath(pathId(id)), what: "extend", body } as const;
-    return this.#snapshot(request, await this.#ask(request));
+  extend(id: JobId, options: ExtendOptions): Promise<Job> {
+    return this.#byId(id).extend(options);
+  }
+
+  /** Runs a discarded job again: attempts, `wait` and `total` start anew (SEMANTICS 4.6). */
+  retry(id: JobId, options?: RetryByHandOptions): Promise<Job> {
+    return this.#byId(id).retry(options);
+  }
+
+  /** Makes a pending job available. */
+  activate(id: JobId): Promise<Job> {
+    return this.#byId(id).activate();
+  }
+
+  /** For every limit of a job: the source that won, the sources that lost, the instants, and warnings. */
+  explain(id: JobId, definition?: JobDefinition<unknown, unknown, unknown>): Promise<Explanation> {
+    return this.#byId(id).explain(definition);
   }
 
   /** Explains why a job does not run, does not end, or ended. Act on the first reason. */
-  async why(id: JobId): Promise<Why> {
-    const reply = await this.#ask({ method: "GET", path: `/jobs/${pathId(id)}/why`, what: "why" });
-    if (reply.status >= 300) throw refused("why", reply);
-    return readWhy(reply.body);
+  why(id: JobId): Promise<Why> {
+    return this.#byId(id).why();
   }
 
-  #ask(request: Request): Promise<Reply> {
-    this.#assertOpen();
-    return this.#transport.ask(request);
+  /** One page of jobs as lines that `importJobs` takes, on any store. */
+  exportJobs(query?: JobQuery, page?: ExportPageOptions): Promise<ExportPage> {
+    return this.#caller.call("jobs.export", [query, page]);
   }
 
-  #snapshot({ what }: Request, reply: Reply): JobSnapshot {
-    if (reply.status >= 300) throw refused(what, reply);
-    return readSnapshot(object(reply.body, "reply").job);
+  /** Stores up to 1,000 lines of an export, each under its own id. Repeating a call adds nothing twice. */
+  async importJobs(
+    lines: readonly unknown[],
+    options: Omit<ImportOptions, "by"> = {},
+  ): Promise<ImportedLine[]> {
+    refuseTx(options);
+    return this.#caller.call("jobs.import", [lines, options]);
+  }
+
+  /** Sends a message to a saga; resolves when it is durable. A process that hosts the saga handles it. */
+  async send<Messages extends SchemaMap, Name extends keyof Messages & string>(
+    saga: MessageTarget<Messages>,
+    name: Name,
+    payload: InputOf<Messages[Name]>,
+    options?: MessageOptions,
+  ): Promise<RemoteMessageHandle> {
+    return sendMessage(this.#caller, saga, name, payload, options);
+  }
+
+  /** A handle on the saga with this correlation value. */
+  saga<S extends Schema>(
+    saga: AnySaga & { readonly state: S },
+    id: string | number | bigint,
+  ): RemoteSagaHandle<InputOf<S>> {
+    return sagaHandle(this.#caller, saga, id);
+  }
+
+  /** A page of the sagas of one type, live and completed, by id. `after` is the last id of the page before. */
+  async sagas<S extends Schema>(
+    saga: AnySaga & { readonly state: S },
+    page?: { readonly after?: string; readonly limit?: number },
+  ): Promise<SagaView<InputOf<S>>[]> {
+    return listSagas(this.#caller, saga, page);
+  }
+
+  /** Counts of all processes that share the store, for a span of time: totals and points for plots. */
+  stats(query?: StatsQuery): Promise<Stats> {
+    return this.#caller.call("stats", [query]);
+  }
+
+  /** Suggests attempt timeouts from measured runs, and says how many runs another timeout would have ended. */
+  advise(query?: AdviseQuery): Promise<Advice[]> {
+    return this.#caller.call("advise", [query]);
   }
 
   /** Starts a worker in this process. It fetches jobs from the server. */
   work(options: WorkOptions): RemoteWorker {
-    this.#assertOpen();
+    this.#caller.assertOpen();
     const shared = {
-      id: this.#nextId(),
+      id: this.#caller.nextId(),
       parts: this.#parts,
       clock: this.#clock,
       transport: this.#transport,
@@ -236,7 +301,7 @@ export class Client implements AsyncDisposable {
     return worker.start();
   }
 
-  /** Calls back for events of this process's workers. The outcome of jobs is in the server's events. */
+  /** Calls back for events of this process's workers. `journal` has the events of all processes. */
   on<Name extends EngineEventName>(name: Name, listener: (event: EngineEvents[Name]) => void): () => void {
     return this.#parts.bus.on(name, listener);
   }
@@ -251,53 +316,27 @@ export class Client implements AsyncDisposable {
     return this.#parts.counters.snapshot();
   }
 
-  #assertOpen(): void {
-    if (this.#closing) throw new CurfewError("closed", "the client is closed; open a new one");
-  }
-
   /** Closes the workers (SEMANTICS 5.2), then everything else. Calling it twice is harmless. */
   close(options: { readonly drain?: Duration } = {}): Promise<void> {
     this.#closing ??= this.#close(options);
     return this.#closing;
   }
 
+  /** Closes the client at SIGTERM or SIGINT. Returns a function that undoes this. */
+  closeOnSignals(options: CloseOnSignalsOptions = {}): () => void {
+    const closing = options.drain === undefined ? {} : { drain: options.drain };
+    return closeOnSignals(options, this.#parts.logger, () => this.close(closing));
+  }
+
   async #close(options: { readonly drain?: Duration }): Promise<void> {
+    this.#caller.stop();
     await Promise.all([...this.#workers].map((worker) => worker.close(options)));
     this.#transport.close();
-    for (const callback of [...this.#onClose]) callback();
+    this.#caller.close();
     this.#parts.bus.close();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
-}
-
-/** An id for a path. Other text could become another path. */
-function pathId(id: JobId): string {
-  if (typeof id !== "string" || !UUID.test(id))
-    throw refuse("invalid_option", "id", id, "pass the id of a job, a lower-case UUID");
-  return id;
-}
-
-function* batchesOf(texts: readonly string[]): Iterable<string[]> {
-  let batch: string[] = [];
-  let size = 0;
-  for (const text of texts) {
-    if (batch.length > 0 && (batch.length >= BATCH_JOBS || size + text.length > BATCH_BYTES)) {
-      yield batch;
-      batch = [];
-      size = 0;
-    }
-    batch.push(text);
-    size += text.length;
-  }
-  if (batch.length > 0) yield batch;
-}
-
-/** The ids of the jobs in a reply; `own` if it does not have them. */
-function idsIn(reply: Reply, own: readonly JobId[]): readonly JobId[] {
-  const { jobs } = object(reply.body, "reply");
-  if (!Array.isArray(jobs) || jobs.length !== own.length) return own;
-  return jobs.map((job) => readSnapshot(job).id);
 }

@@ -1,62 +1,125 @@
-import { CurfewError } from "../core/errors.ts";
+import { refuse } from "../core/errors.ts";
+import { UUID } from "../core/ids.ts";
+import type { SavedCheckpoint } from "../core/job/checkpoint.ts";
+import { type Explanation, printable } from "../core/job/explain.ts";
 import type { JobId } from "../core/job/job.ts";
-import { isTerminal } from "../core/job/lifecycle.ts";
+import type { JobDefinition } from "../core/job/job-definition.ts";
+import type { Job } from "../core/job/job-view.ts";
+import { portableDefinition } from "../core/job/portable.ts";
 import type { Why } from "../core/job/why/reason.ts";
 import { whyDuplicate } from "../core/job/why.ts";
-import { backoff, jittered } from "../core/pace.ts";
-import { type Duration, formatDuration, parseDuration } from "../core/time.ts";
-import { JobFailedError } from "../engine/operations/job-failed-error.ts";
-import type { ExtendOptions } from "../engine/operations/operate-job.ts";
-import type { JobSnapshot } from "../ojs/read-job.ts";
-import type { System, Timer } from "../ports/system.ts";
-
-/** What a handle needs from its client. */
-export interface HandleHost {
-  readonly system: System;
-  /** `wait`: how long the server may wait for the job's end before it replies. */
-  load(id: JobId, wait?: number): Promise<JobSnapshot | null>;
-  cancel(id: JobId): Promise<JobSnapshot>;
-  extend(id: JobId, options: ExtendOptions): Promise<JobSnapshot>;
-  why(id: JobId): Promise<Why>;
-  /** Calls back when the client closes. Returns the function that unsubscribes. */
-  onClose(callback: () => void): () => void;
-}
-
-const WAIT = 2_000;
-const POLL = { first: 50, factor: 2, most: 1_000 };
+import type { Duration } from "../core/time.ts";
+import type { JobHandleApi } from "../engine/curfew-api.ts";
+import type { JobProgress, LogPage } from "../engine/operations/job-handle.ts";
+import type { ExtendOptions, RetryByHandOptions } from "../engine/operations/operate-job.ts";
+import type { RescheduleOptions } from "../engine/operations/reschedule-options.ts";
+import type { Awaited } from "../ojs/calls.ts";
+import type { Caller } from "./caller.ts";
+import { readJob } from "./remote-jobs.ts";
+import { waitFor } from "./remote-wait.ts";
 
 /** A job at the server. */
-export class RemoteJobHandle<Result = unknown> {
+export class RemoteJobHandle<Result = unknown> implements JobHandleApi<Result> {
   readonly id: JobId;
-  /** The id was known: this is the old job, and nothing was added. */
+  /** A job with this id or unique key existed: this handle names it, and nothing was added. */
   readonly duplicate: boolean;
-  readonly #host: HandleHost;
+  readonly #caller: Caller;
 
-  constructor(host: HandleHost, id: JobId, duplicate = false) {
-    this.#host = host;
+  constructor(caller: Caller, id: JobId, duplicate = false) {
+    this.#caller = caller;
     this.id = id;
     this.duplicate = duplicate;
   }
 
+  /** Another text would be refused by the server, with less to say about it. */
+  #checkedId(): JobId {
+    if (typeof this.id === "string" && UUID.test(this.id)) return this.id;
+    throw refuse("invalid_option", "id", this.id, "pass the id of a job, a lower-case UUID");
+  }
+
   /** The current job, or null. */
-  load(): Promise<JobSnapshot | null> {
-    return this.#host.load(this.id);
+  async load(): Promise<Job<Result> | null> {
+    const found = await this.#caller.call<Job<Result> | null>("jobs.load", [this.#checkedId()]);
+    return found && readJob(found);
   }
 
   /** Ends the job at once, waiting or running (SEMANTICS 5.1). */
-  cancel(): Promise<JobSnapshot> {
-    return this.#host.cancel(this.id);
+  async cancel(): Promise<Job<Result>> {
+    const cancelled = await this.#caller.call<Job<Result> | undefined>("jobs.cancel", [this.#checkedId()], {
+      // An earlier try without an answer may have cancelled it.
+      onRepeated: ({ code }) => code === "invalid_state",
+    });
+    if (cancelled) return readJob(cancelled);
+    const job = await this.load();
+    if (job?.state === "cancelled") return job;
+    return readJob(await this.#caller.call<Job<Result>>("jobs.cancel", [this.#checkedId()]));
   }
 
   /** Changes the limits of the job, waiting or running (SEMANTICS 5.3). */
-  extend(options: ExtendOptions): Promise<JobSnapshot> {
-    return this.#host.extend(this.id, options);
+  extend(options: ExtendOptions): Promise<Job<Result>> {
+    return this.#changed("jobs.extend", options);
+  }
+
+  /** Runs the job again if it was discarded (SEMANTICS 4.6). */
+  retry(options?: RetryByHandOptions): Promise<Job<Result>> {
+    return this.#changed("jobs.retry", options);
+  }
+
+  /** Makes the job available if it is pending. */
+  activate(): Promise<Job<Result>> {
+    return this.#changed("jobs.activate");
+  }
+
+  /** Gives the job another priority, from -100 to 100, while it waits. */
+  prioritise(priority: number): Promise<Job<Result>> {
+    return this.#changed("jobs.prioritise", priority);
+  }
+
+  /** Makes a scheduled or retryable job due now. */
+  runNow(): Promise<Job<Result>> {
+    return this.#changed("jobs.runNow");
+  }
+
+  /** Changes when a waiting job is due. */
+  reschedule(when: RescheduleOptions): Promise<Job<Result>> {
+    return this.#changed("jobs.reschedule", when);
+  }
+
+  async #changed(name: ChangeName, argument?: unknown): Promise<Job<Result>> {
+    return readJob(await this.#caller.call<Job<Result>>(name, [this.#checkedId(), argument]));
+  }
+
+  /** Returns the source of every limit with the settings that it overrode, the resulting instants, and warnings. */
+  async explain(definition?: JobDefinition<unknown, unknown, unknown>): Promise<Explanation> {
+    // The key of a limit may be a function of a payload, and explain does not look at limits.
+    const said = definition && portableDefinition({ ...definition, limit: undefined });
+    return printable(await this.#caller.call<Explanation>("jobs.explain", [this.#checkedId(), said]));
   }
 
   /** Explains why the job does not run, does not end, or ended. A duplicate says first that nothing was added. */
   async why(): Promise<Why> {
-    const said = await this.#host.why(this.id);
+    const said = await this.#caller.call<Why>("jobs.why", [this.#checkedId()]);
     return this.duplicate ? whyDuplicate(said) : said;
+  }
+
+  /** Progress of the current or last attempt; 1 for a completed job. */
+  async progress(): Promise<JobProgress> {
+    return this.#caller.call("jobs.progress", [this.#checkedId()]);
+  }
+
+  /** The saved state that the next attempt begins with; null if there is none. */
+  async checkpoint(): Promise<SavedCheckpoint | null> {
+    return this.#caller.call("jobs.checkpoint", [this.#checkedId()]);
+  }
+
+  /** Deletes the saved state, so that the next attempt begins from the start. */
+  async clearCheckpoint(): Promise<void> {
+    return this.#caller.call("jobs.clearCheckpoint", [this.#checkedId()]);
+  }
+
+  /** Lines of the job's log, oldest first. */
+  async logs(page?: { readonly after?: number | null; readonly limit?: number }): Promise<LogPage> {
+    return this.#caller.call("jobs.logs", [this.#checkedId(), page]);
   }
 
   /**
@@ -64,102 +127,16 @@ export class RemoteJobHandle<Result = unknown> {
    * the job does not exist, and with `result_timeout` when `within` is over; the job continues.
    */
   result(options: { readonly within?: Duration; readonly signal?: AbortSignal } = {}): Promise<Result> {
-    const within = options.within === undefined ? undefined : parseDuration(options.within, "within");
-    return new Promise((resolve, reject) => {
-      const wait = new ResultWait(
-        this.#host,
-        this.id,
-        (job) => {
-          if (job === null)
-            reject(
-              new CurfewError(
-                "result_gone",
-                `result: job ${this.id} not found; it never existed, or it ended and its retention is over`,
-              ),
-            );
-          else if (job.state === "completed") resolve(job.result as Result);
-          else reject(new JobFailedError(job));
-        },
-        reject,
-      );
-      wait.start(within, options.signal);
-    });
+    return waitFor<Result>(this.#caller, `job ${this.id}`, options, (wait) =>
+      this.#caller.call<Awaited<Result>>("jobs.result", [this.#checkedId(), wait], { wait, about: this.id }),
+    );
   }
 }
 
-/** Waits for one job to end. The server holds the request until then; an early reply leads to another request after a pause. */
-class ResultWait {
-  readonly #host: HandleHost;
-  readonly #id: JobId;
-  readonly #onEnd: (job: JobSnapshot | null) => void;
-  readonly #onFailed: (error: unknown) => void;
-  readonly #undo: (() => void)[] = [];
-  #poll: Timer | undefined;
-  #polls = 1;
-  #isOver = false;
-
-  constructor(
-    host: HandleHost,
-    id: JobId,
-    onEnd: (job: JobSnapshot | null) => void,
-    onFailed: (error: unknown) => void,
-  ) {
-    this.#host = host;
-    this.#id = id;
-    this.#onEnd = onEnd;
-    this.#onFailed = onFailed;
-  }
-
-  start(within: number | undefined, signal: AbortSignal | undefined): void {
-    if (within !== undefined) {
-      const message = `job ${this.#id} did not end within ${formatDuration(within)}; it continues`;
-      const giveUp = () => this.#fail(new CurfewError("result_timeout", message));
-      const limit = this.#host.system.after(within, giveUp, { keepAlive: true });
-      this.#undo.push(() => limit.cancel());
-    }
-    if (signal) {
-      const onAbort = () => this.#fail(signal.reason);
-      signal.addEventListener("abort", onAbort, { once: true });
-      this.#undo.push(() => signal.removeEventListener("abort", onAbort));
-      if (signal.aborted) onAbort();
-    }
-    const closed = `the client was closed before job ${this.#id} ended; the job continues`;
-    this.#undo.push(this.#host.onClose(() => this.#fail(new CurfewError("closed", closed))));
-    void this.#look();
-  }
-
-  async #look(): Promise<void> {
-    if (this.#isOver) return;
-    const { system } = this.#host;
-    const askedAt = system.monotonic();
-    try {
-      const job = await this.#host.load(this.#id, WAIT);
-      if (job === null || isTerminal(job.state)) {
-        this.#end();
-        this.#onEnd(job);
-        return;
-      }
-    } catch (error) {
-      // An unreachable server may come back. A refusal is final.
-      const isAway = error instanceof CurfewError && error.code === "server_failed";
-      if (!isAway) this.#fail(error);
-    }
-    if (this.#isOver) return;
-    const hasWaited = system.monotonic() - askedAt >= WAIT / 2;
-    this.#polls = hasWaited ? 1 : this.#polls + 1;
-    const delay = jittered(backoff(this.#polls, POLL), system.random);
-    this.#poll = system.after(delay, () => void this.#look(), { keepAlive: true });
-  }
-
-  #fail(error: unknown): void {
-    if (this.#isOver) return;
-    this.#end();
-    this.#onFailed(error);
-  }
-
-  #end(): void {
-    this.#isOver = true;
-    this.#poll?.cancel();
-    for (const undo of this.#undo.splice(0)) undo();
-  }
-}
+type ChangeName =
+  | "jobs.extend"
+  | "jobs.retry"
+  | "jobs.activate"
+  | "jobs.prioritise"
+  | "jobs.runNow"
+  | "jobs.reschedule";

@@ -1,5 +1,6 @@
 import { CurfewError, show } from "../core/errors.ts";
 import { backoff } from "../core/pace.ts";
+import { callSafely } from "../core/user-values.ts";
 import type { Logger } from "../ports/log.ts";
 import type { System } from "../ports/system.ts";
 
@@ -24,6 +25,8 @@ export interface Request {
   readonly what: string;
   /** The time limit, if it differs from the client's. */
   readonly timeout?: number;
+  /** Repeating it could do it twice: it is not sent again once it may have arrived. */
+  readonly isOnce?: true;
 }
 
 export interface Reply {
@@ -49,6 +52,15 @@ interface TransportOptions {
   readonly tries: number;
   /** The most bytes of a reply. */
   readonly replyLimit: number;
+  readonly onWarning?: ((warning: ServerWarning) => void) | undefined;
+}
+
+/** Something that the server found odd in a request and took all the same, such as a timeout with a typo in its name. */
+export interface ServerWarning {
+  /** The call of the client: `enqueue`. */
+  readonly call: string;
+  /** Names the field and what was probably meant. */
+  readonly message: string;
 }
 
 const BACKOFF = { first: 100, factor: 2, most: 5_000 };
@@ -125,10 +137,12 @@ export class Transport {
         failure = error;
         isRepeated ||= !error.isUnsent;
       }
-      if (reply && !LATER.has(reply.status)) return reply;
-      if (tries >= this.#options.tries || this.isClosed) throw this.#failed(request, reply, failure);
+      if (reply && isFinal(reply)) return reply;
       // A failed request may still have had its effect.
       isRepeated ||= reply !== undefined && reply.status !== 429;
+      const isUncertain = request.isOnce === true && isRepeated;
+      if (tries >= this.#options.tries || this.isClosed || isUncertain)
+        throw this.#failed(request, reply, failure, tries, isUncertain);
       await this.rest(tries, reply?.retryAfter, true);
     }
   }
@@ -227,7 +241,12 @@ export class Transport {
   #warn({ what }: Request, warning: string | null): void {
     if (warning === null || this.#warned.has(warning) || this.#warned.size >= MOST_WARNINGS) return;
     this.#warned.add(warning);
-    this.#options.logger.warn({ what, warning: warning.slice(0, 1_000) }, "the server warns about a request");
+    const text = warning.slice(0, 1_000);
+    this.#options.logger.warn({ what, warning: text }, "the server warns about a request");
+    callSafely(
+      () => this.#options.onWarning?.({ call: what, message: text }),
+      (error) => this.#options.logger.error({ error }, "onWarning of the client threw"),
+    );
   }
 
   /** The text of a reply, counted while it arrives. */
@@ -261,14 +280,27 @@ export class Transport {
     }
   }
 
-  #failed(request: Request, reply: Reply | undefined, failure: unknown): CurfewError {
+  #failed(
+    request: Request,
+    reply: Reply | undefined,
+    failure: unknown,
+    tries: number,
+    isUncertain: boolean,
+  ): CurfewError {
     if (this.isClosed) return new CurfewError("closed", `${request.what}: the client is closed`);
-    const { tries } = this.#options;
     const because = failure instanceof Error ? failure.message : reply ? saidBy(reply) : "no answer";
-    return new CurfewError("server_failed", `${request.what}: ${because} (tried ${tries} times)`, {
+    const end = isUncertain
+      ? "; it may or may not have been done: look before you repeat it"
+      : ` (tried ${tries} times)`;
+    return new CurfewError("server_failed", `${request.what}: ${because}${end}`, {
       ...(failure !== undefined && { cause: failure }),
     });
   }
+}
+
+/** Whether the caller gets this reply. A full queue is the caller's to handle, as on an engine. */
+function isFinal(reply: Reply): boolean {
+  return !LATER.has(reply.status) || refusalOf(reply).code === "QUEUE_FULL";
 }
 
 /** The code of a network error; `fetch` hides it in the cause. */

@@ -19,6 +19,7 @@ import type { EngineContext } from "./context.ts";
 import { CRONS } from "./crons/cron-jobs.ts";
 import { CronScheduler } from "./crons/cron-scheduler.ts";
 import { Crons } from "./crons/crons.ts";
+import type { CurfewApi, ResultOf } from "./curfew-api.ts";
 import { Dispatcher, LEASE } from "./dispatch/dispatcher.ts";
 import { EngineTimeouts } from "./dispatch/engine-timeouts.ts";
 import { JOB_DESTINATION, JobDestination } from "./dispatch/job-destination.ts";
@@ -74,7 +75,7 @@ import { Workflows } from "./workflows/workflows.ts";
 const DRAIN = 25_000;
 
 /** What a user opens: it enqueues jobs, runs workers, and acts on due rows. */
-export class Engine implements AsyncDisposable {
+export class Engine implements CurfewApi {
   /** Stores, delivers and revokes timeouts (SEMANTICS 6). */
   readonly timeouts: EngineTimeouts;
   /** Settings, pauses and depths of queues. */
@@ -101,6 +102,7 @@ export class Engine implements AsyncDisposable {
   readonly bulk: Bulk;
   /** Jobs that failed for good and were kept (SEMANTICS 4.5). */
   readonly deadLetters: DeadLetters;
+  /** Sagas of any type, without their definitions. */
   readonly sagaRecords: SagaRecords;
   readonly #context: EngineContext;
   readonly #intake: Intake;
@@ -170,7 +172,7 @@ export class Engine implements AsyncDisposable {
     this.limits = new Limits(this.#context, assertOpen);
     this.schemas = new Schemas(this.#context, assertOpen);
     this.#sagas = new Sagas(this.#context, notice);
-    this.sagaRecords = new SagaRecords(this.#context.store);
+    this.sagaRecords = new SagaRecords(this.#context.store, this.#sagas);
     this.bulk = new Bulk(this.#context);
     this.deadLetters = new DeadLetters(this.#context, this.bulk);
     this.#statistics = new Statistics(this.#context);

@@ -53,17 +53,8 @@ export type WireEnqueue = WireSettings & {
   readonly expires_at?: string;
   readonly meta?: { readonly [key: string]: Json };
   readonly parent_id?: string;
-  readonly unique?: WireUnique;
-};
-
-/** A rule of debounce or throttle. Other unique rules are not sent by our client. */
-export type WireUnique = {
-  readonly keys: readonly ("type" | "queue" | "args" | "meta")[];
-  readonly own_key?: string;
-  readonly args_paths?: readonly (readonly string[])[];
-  readonly meta_keys?: readonly string[];
-  readonly debounce?: { readonly quiet: string; readonly max_wait?: string };
-  readonly throttle?: string;
+  /** Options in the words of the engine: `limit`, `unique` and others that Open Job Spec cannot say in full. */
+  readonly curfew?: { readonly [option: string]: Json } | undefined;
 };
 
 export type WireFetch = {

@@ -1,28 +1,22 @@
 import { refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { UUID_V7 } from "../core/ids.ts";
 import { ENQUEUE_KEYS, type EnqueueOptions, refuseAlone } from "../core/job/envelope.ts";
-import type { Backoff, JobId, Pace, PolicySettings } from "../core/job/job.ts";
+import type { Backoff, JobId, PolicySettings } from "../core/job/job.ts";
 import {
+  type AnyDefinition,
   assertDefinition,
   checkPriority,
   checkQueue,
   type JobDefinition,
 } from "../core/job/job-definition.ts";
 import { parseSettings } from "../core/job/policy.ts";
+import { portableDefinition, portableOptions } from "../core/job/portable.ts";
 import { joinRedact, parseRedact, redactTexts } from "../core/job/redaction.ts";
-import { parseUnique, type UniqueRule } from "../core/job/unique-key.ts";
 import { versionField } from "../core/registry/registered-schema.ts";
 import { toJsonText } from "../core/schema.ts";
 import { parseDuration, parseInstant } from "../core/time.ts";
 import { instantText } from "./wire-fields.ts";
-import type {
-  WireEnqueue,
-  WireRetention,
-  WireRetry,
-  WireSettings,
-  WireTimeouts,
-  WireUnique,
-} from "./wire-types.ts";
+import type { WireEnqueue, WireRetention, WireRetry, WireSettings, WireTimeouts } from "./wire-types.ts";
 
 /**
  * Everything of an enqueue but its id and payload, in the words of the wire. Whatever can be checked without the
@@ -44,17 +38,8 @@ export function enqueueFields<Input>(
       typeof said.tx,
       "a transaction of yours cannot span a server: use openEngine on the same database, or leave it out",
     );
-  const limit = said.limit ?? definition.limit;
-  if (limit !== undefined && limit !== "none")
-    throw refuse(
-      "not_over_http",
-      said.limit === undefined ? "limit of the definition" : "options.limit",
-      limit,
-      'the remote client does not send limits: enqueue through openEngine, or with limit: "none"',
-    );
   if (said.detach !== undefined && typeof said.detach !== "boolean")
     throw refuse("invalid_option", "options.detach", said.detach, "write true or false");
-  const unique = uniqueRule(said, definition);
   const { queue = definition.queue, priority = definition.priority } = said;
   const redact = joinRedact(
     definition.redact,
@@ -70,45 +55,6 @@ export function enqueueFields<Input>(
     ...settingsFields(merged(definition.settings, parseSettings(said, "options"))),
     ...(parent !== undefined && !said.detach && { parent_id: parent }),
     ...(redact.length > 0 && { redact: redactTexts(redact) }),
-    ...(unique && { unique: uniqueFields(unique, unique.pace) }),
-  };
-}
-
-type PacedRule = UniqueRule & { readonly pace: Pace };
-
-function uniqueRule(said: EnqueueOptions, definition: Pick<JobDefinition, "unique">): PacedRule | undefined {
-  const unique = said.unique ?? definition.unique;
-  if (!unique) return undefined;
-  const rule = said.unique ? parseUnique(said.unique, "options.unique") : definition.unique;
-  if (rule?.pace) return rule as PacedRule;
-  throw refuse(
-    "not_over_http",
-    "options.unique",
-    unique,
-    "the remote client sends only debounce and throttle: pass unique: false, or enqueue with openEngine on the same database",
-  );
-}
-
-function uniqueFields({ key, payload, queue, meta }: UniqueRule, pace: Pace): WireUnique {
-  const seconds = (span: number) => `PT${span / 1_000}S`;
-  return {
-    keys: [
-      "type",
-      ...(queue ? (["queue"] as const) : []),
-      ...(payload === true ? (["args"] as const) : []),
-      ...(meta === true ? (["meta"] as const) : []),
-    ],
-    ...(key !== null && { own_key: key }),
-    ...(typeof payload !== "boolean" && { args_paths: payload }),
-    ...(typeof meta !== "boolean" && { meta_keys: meta }),
-    ...(pace.kind === "throttle"
-      ? { throttle: seconds(pace.period) }
-      : {
-          debounce: {
-            quiet: seconds(pace.quiet),
-            ...(pace.most !== null && { max_wait: seconds(pace.most) }),
-          },
-        }),
   };
 }
 
@@ -203,7 +149,49 @@ function backoffFields(backoff: Backoff): WireRetry {
   };
 }
 
+/** Options that have fields of their own on the wire, and those that are never sent. */
+const OWN_FIELDS: readonly string[] = [
+  "id",
+  "queue",
+  "priority",
+  "delay",
+  "at",
+  "expiresAt",
+  "meta",
+  "timeouts",
+  "retry",
+  "retention",
+  "detach",
+  "redact",
+  "tx",
+];
+
+/**
+ * What Open Job Spec has no words for, in the words of the engine: `unique` with a key or paths of the payload, `limit`,
+ * and every other option. The payload is needed because the key of a limit may be a function of it.
+ */
+export function exactOptions(
+  definition: AnyDefinition,
+  options: EnqueueOptions | undefined,
+  payload: unknown,
+): WireEnqueue["curfew"] {
+  const { limit, unique, ...rest } = portableOptions(options);
+  const usual = definition.limit || definition.unique ? portableDefinition(definition, payload) : undefined;
+  const exact = {
+    ...Object.fromEntries(Object.entries(rest).filter(([name]) => !OWN_FIELDS.includes(name))),
+    ...((limit ?? usual?.limit) !== undefined && { limit: limit ?? usual?.limit }),
+    ...((unique ?? usual?.unique) !== undefined && { unique: unique ?? usual?.unique }),
+  };
+  return Object.keys(exact).length === 0 ? undefined : (exact as unknown as WireEnqueue["curfew"]);
+}
+
 /** The body of an enqueue: the payload is JSON text already and is put in as it is. */
-export function enqueueText(fields: WireEnqueue, id: JobId, payload: string): string {
-  return `${JSON.stringify({ ...fields, id }).slice(0, -1)},"args":[${payload}]}`;
+export function enqueueText(
+  fields: WireEnqueue,
+  id: JobId,
+  payload: string,
+  curfew?: WireEnqueue["curfew"],
+): string {
+  const body = curfew ? { ...fields, curfew, id } : { ...fields, id };
+  return `${JSON.stringify(body).slice(0, -1)},"args":[${payload}]}`;
 }

@@ -1,6 +1,7 @@
 import { CurfewError, ERRORS, type ErrorCode, show } from "../core/errors.ts";
 import type { Sender } from "../core/job/holder.ts";
 import type { JobRow } from "../core/job/job.ts";
+import type { Json } from "../core/schema.ts";
 import { QueueFullError } from "../engine/enqueue/queue-full-error.ts";
 import { HttpError } from "./http-error.ts";
 
@@ -105,10 +106,16 @@ export function asHttpError(thrown: unknown): HttpError {
         ...(status === 422 && { type: "validation_error" }),
         ...(thrown.field !== undefined && { details: { field: thrown.field } }),
         ...(status === 503 && { headers: { "Retry-After": "1" } }),
+        ...(status < 500 && { details: codeOf(thrown) }),
       });
     }
   }
   return new HttpError(500, "internal_error", "The server failed; its log has this request by its id");
+}
+
+/** The library's own words, by which our client throws the same error as an engine. */
+function codeOf({ code, field, message }: CurfewError): Json {
+  return { curfew_code: code, ...(field !== undefined && { field }), message };
 }
 
 /** The body of an error reply. */

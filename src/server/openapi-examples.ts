@@ -76,6 +76,7 @@ export const TAGS: Readonly<Record<string, string>> = {
   schemas: "What the arguments of jobs must look like, by type and version",
   system: "Health, readiness, metrics and the description of the server",
   session: "Sessions of browsers",
+  calls: "Methods of the library under their own names, for curfew's own client",
   jobs: "Enqueue jobs, look at them, wait for them and end them",
   workers: "Fetch jobs, report on them and stay alive",
   progress: "Progress, checkpoints and logs of running jobs",

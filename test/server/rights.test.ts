@@ -59,7 +59,11 @@ describe("who may call what", () => {
   it("the read-only role can change nothing but its own session", () => {
     const changing = ROUTES.filter(
       ({ method, right, path }) =>
-        method !== "GET" && (right === "read" || right === "open") && path !== "/ojs/v1/session",
+        method !== "GET" &&
+        (right === "read" || right === "open") &&
+        path !== "/ojs/v1/session" &&
+        // Calls have arguments, so those that read are sent with POST too; see "a reading call changes nothing".
+        !path.startsWith("/ojs/v1/calls/"),
     );
     expect(changing.map(({ method, path }) => `${method} ${path}`)).toEqual([]);
   });

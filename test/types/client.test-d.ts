@@ -1,6 +1,6 @@
 import { describe, expectTypeOf, it } from "vitest";
-import { type Client, type JobSnapshot, openClient, type RemoteJobHandle } from "../../src/client/index.ts";
-import { processor } from "../../src/index.ts";
+import { type Client, openClient, type RemoteJobHandle } from "../../src/client/index.ts";
+import { type Job, processor } from "../../src/index.ts";
 import { charge, optional, plain } from "./jobs.ts";
 
 declare const client: Client;
@@ -49,7 +49,7 @@ describe("a client's handle", () => {
   it("gives the result as the definition declares it", async () => {
     const job = await client.enqueue(charge, { orderId: "o", cents: "1" });
     expectTypeOf(job.result()).toEqualTypeOf<Promise<{ receipt: string }>>();
-    expectTypeOf(job.load()).toEqualTypeOf<Promise<JobSnapshot | null>>();
+    expectTypeOf(job.load()).toEqualTypeOf<Promise<Job<{ receipt: string }> | null>>();
     expectTypeOf(client.job("id", charge).result()).toEqualTypeOf<Promise<{ receipt: string }>>();
     job.extend({ attempt: "1h", total: "none" });
     // @ts-expect-error the result has no such field

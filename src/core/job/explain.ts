@@ -73,7 +73,13 @@ export function explainJob(
     ...endlessWarnings(row, policy, input.queueConcurrency),
     ...(input.warnings ?? []),
   ];
-  return { fields, instants, fixed, warnings, toString: () => print(fields, instants, fixed, warnings) };
+  return printable({ fields, instants, fixed, warnings });
+}
+
+/** Adds the text, which JSON loses. */
+export function printable(explanation: Omit<Explanation, "toString">): Explanation {
+  const { fields, instants, fixed, warnings } = explanation;
+  return { ...explanation, toString: () => print(fields, instants, fixed, warnings) };
 }
 
 function budgetFields(row: JobRow, settings: SettingsBySource): ExplainedField[] {

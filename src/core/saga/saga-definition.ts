@@ -133,7 +133,8 @@ const KEYS = keysOf<AnyOptions>({
 });
 
 const BUILT_IN_ATTEMPT = 30_000;
-const BUILT_IN_RETENTION = 24 * 3_600_000;
+/** How long a completed saga is kept, unless its definition says otherwise. */
+export const SAGA_RETENTION = 24 * 3_600_000;
 const NAME = /^[A-Za-z][A-Za-z0-9_.-]{0,99}$/;
 
 /** Declares a saga: its state, its messages and timeouts, and its handlers. */
@@ -187,7 +188,7 @@ function planSaga(options: LooseOptions): SagaPlan {
     attempt: parseLimits(options.attempt as AttemptOptions<string, string> | undefined, messages, timeouts),
     retention:
       options.retention === undefined
-        ? BUILT_IN_RETENTION
+        ? SAGA_RETENTION
         : parseDuration(options.retention, "retention", { zero: true }),
   });
 }

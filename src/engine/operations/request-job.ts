@@ -4,7 +4,6 @@ import { TimeoutError } from "../../core/job/reasons.ts";
 import { type Duration, parseDuration } from "../../core/time.ts";
 import type { System } from "../../ports/system.ts";
 import { currentAmbient } from "../runtime/ambient.ts";
-import type { JobHandle } from "./job-handle.ts";
 
 export interface JobRequestOptions extends EnqueueOptions {
   /** How long the caller waits for the result. */
@@ -19,9 +18,16 @@ export interface JobRequestOptions extends EnqueueOptions {
   readonly signal?: AbortSignal;
 }
 
-/** What `requestJob` needs from the engine. */
+/** A handle of an engine or of a client. */
+interface RequestedJob<Result> {
+  readonly duplicate: boolean;
+  result(options: { readonly signal: AbortSignal }): Promise<Result>;
+  cancel(): Promise<unknown>;
+}
+
+/** What `requestJob` needs from the engine or the client. */
 interface Requester<Result> {
-  enqueue(options: EnqueueOptions): Promise<JobHandle<Result>>;
+  enqueue(options: EnqueueOptions): Promise<RequestedJob<Result>>;
   readonly system: Pick<System, "monotonic" | "after">;
 }
 
@@ -70,7 +76,7 @@ function untilStopped<Value>(signal: AbortSignal, work: () => Promise<Value>): P
 }
 
 /** The caller does not wait for it: the job may have ended, and the store may not answer. Its `total` ends it then. */
-async function cancelOwn(enqueued: Promise<JobHandle<unknown>>): Promise<void> {
+async function cancelOwn(enqueued: Promise<RequestedJob<unknown>>): Promise<void> {
   try {
     const job = await enqueued;
     if (!job.duplicate) await job.cancel();

@@ -1,9 +1,11 @@
+import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import type { SagaPlan } from "../../core/saga/saga.ts";
 import type { SagaRecord } from "../../core/saga/saga-record.ts";
 import type { Instant } from "../../core/time.ts";
 import type { TimeoutRow } from "../../core/timeout/timeout.ts";
 import { changeRecord } from "../commit/commit.ts";
 import type { StoredRecord } from "../commit/records.ts";
+import { auditEffects } from "../events/audit-log.ts";
 import type { Chains } from "../runtime/serial-by-key.ts";
 import { mailKeyOf, nameOf, recordKeyOf, SAGAS, type SagaName, sagaName } from "./saga-addresses.ts";
 import { type StepContext, writeOf } from "./saga-runner.ts";
@@ -34,10 +36,10 @@ export class SagaHandle<State = unknown> {
   readonly type: string;
   readonly id: string;
   readonly #context: StepContext;
-  readonly #plan: SagaPlan;
+  readonly #plan: Pick<SagaPlan, "type" | "retention">;
   readonly #chains: Chains;
 
-  constructor(context: StepContext, plan: SagaPlan, id: string, chains: Chains) {
+  constructor(context: StepContext, plan: Pick<SagaPlan, "type" | "retention">, id: string, chains: Chains) {
     this.#context = context;
     this.#plan = plan;
     this.#chains = chains;
@@ -69,8 +71,8 @@ export class SagaHandle<State = unknown> {
    * Revokes a timeout by key or id. After `revoked`, its handler cannot commit, and this process does not start it.
    * Another process may still start it; its step is then refused.
    */
-  async revoke(keyOrId: string): Promise<"revoked" | "not-pending"> {
-    return this.#change((record) => {
+  async revoke(keyOrId: string, by?: By): Promise<"revoked" | "not-pending"> {
+    return this.#change("saga.revoke", by, (record) => {
       const pending = record.pending.find(({ id, key }) => id === keyOrId || key === keyOrId);
       if (!pending) return null;
       return {
@@ -81,8 +83,8 @@ export class SagaHandle<State = unknown> {
   }
 
   /** Completes the saga without a handler and revokes its pending timeouts. Returns whether it was alive. */
-  end(): Promise<boolean> {
-    return this.#change((record) => ({
+  end(by?: By): Promise<boolean> {
+    return this.#change("saga.end", by, (record) => ({
       record: { ...record, pending: [], completedAt: this.#context.clock.now() },
       ids: record.pending.map(({ id }) => id),
     }));
@@ -90,14 +92,21 @@ export class SagaHandle<State = unknown> {
 
   /** Changes a live saga: after the running steps of this process, and guarded against steps of others. */
   #change(
+    action: string,
+    by: By | undefined,
     change: (record: SagaRecord) => { readonly record: SagaRecord; readonly ids: readonly string[] } | null,
   ): Promise<boolean> {
     const name = sagaName(this.#name);
+    const actor = by && parseBy(by);
     return this.#chains.run(name, async () => {
       const changed = await changeRecord(this.#context, "saga", SAGAS, name, (record, now) => {
         const next = record?.completedAt === null ? change(record) : null;
         if (!next) return null;
-        const effects = next.ids.map((id) => ({ revoke: { id } }));
+        const about = { details: { type: this.type, saga: this.id } };
+        const effects = [
+          ...next.ids.map((id) => ({ revoke: { id } })),
+          ...auditEffects(this.#context, actor, action, about, now),
+        ];
         return { ...writeOf(this.#plan, { ...next.record, changedAt: now }), effects };
       });
       return changed !== null;

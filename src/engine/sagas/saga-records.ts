@@ -1,9 +1,15 @@
 import { checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { identityText } from "../../core/saga/message.ts";
+import { SAGA_RETENTION } from "../../core/saga/saga-definition.ts";
+import { type Json, toJsonText } from "../../core/schema.ts";
+import { type Duration, parseDuration } from "../../core/time.ts";
 import { checkText } from "../../core/timeout/timeout.ts";
 import type { Store } from "../../ports/store.ts";
 import { type Timeout, timeoutOf } from "../dispatch/timeout-view.ts";
+import type { MessageHandle } from "./message-handle.ts";
 import { keyPrefixOf, mailKeyOf, nameOf, recordKeyOf, SAGAS, sagaName } from "./saga-addresses.ts";
-import { type SagaView, viewOf } from "./saga-handle.ts";
+import { type SagaHandle, type SagaView, viewOf } from "./saga-handle.ts";
+import type { PostedMessage, Sagas } from "./sagas.ts";
 
 export interface SagaListOptions {
   /** Only sagas of this type. Default: all types, one after the other. */
@@ -34,12 +40,38 @@ export interface SagaDetail extends SagaView {
 
 const MOST = 1_000;
 
-/** Reads sagas from the store. It needs no definition, so any process can read all sagas. */
+/** Reads and operates sagas. It needs no definition, so any process can use it for all sagas. */
 export class SagaRecords {
   readonly #store: Store;
+  readonly #sagas: Sagas;
 
-  constructor(store: Store) {
+  constructor(store: Store, sagas: Sagas) {
     this.#store = store;
+    this.#sagas = sagas;
+  }
+
+  /** Sends a message whose payload the sender has checked. */
+  async send(message: Omit<PostedMessage, "payload"> & { readonly payload: Json }): Promise<MessageHandle> {
+    const payload = toJsonText(message.payload, "payload");
+    checkText(message.saga, "saga");
+    checkText(message.name, "name");
+    return this.#sagas.post({ ...message, payload, to: identityText(message.to, "to") });
+  }
+
+  /** A sent message by its id. */
+  message(id: string): MessageHandle {
+    return this.#sagas.message(checkText(id, "id"));
+  }
+
+  /** A handle on any saga. `retention` says how long it can be read if this handle ends it; default a day. */
+  handle(type: string, id: string, options: { readonly retention?: Duration } = {}): SagaHandle {
+    refuseUnknownKeys(options, "options", ["retention"]);
+    const { retention = { milliseconds: SAGA_RETENTION } } = options;
+    const plan = {
+      type: checkText(type, "type"),
+      retention: parseDuration(retention, "options.retention", { zero: true }),
+    };
+    return this.#sagas.handleOf(plan, identityText(id, "id"));
   }
 
   /** Live and completed sagas, by type and id. */

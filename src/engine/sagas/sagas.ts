@@ -24,6 +24,17 @@ export interface MessageOptions {
   readonly tx?: Transaction;
 }
 
+/** A message that its sender has checked and correlated; its payload is JSON text. */
+export interface PostedMessage {
+  readonly saga: string;
+  /** The correlation value of its saga. */
+  readonly to: string;
+  readonly name: string;
+  readonly payload: string;
+  /** The sender's id for the message. */
+  readonly id?: string;
+}
+
 /** Sagas that this process handles until `close`. */
 export interface SagaHost extends AsyncDisposable {
   close(): Promise<void>;
@@ -72,30 +83,39 @@ export class Sagas {
   ): Promise<MessageHandle> {
     const plan = planOf(saga);
     refuseUnknownKeys(options, "options", ["id", "tx"]);
-    const messageId = options.id === undefined ? undefined : checkMessageId(options.id);
-    const { clock, nextId, documentLimit, store } = this.#context;
-    const prepared = await prepareMessage(plan, name, payload, documentLimit);
+    const { id, tx } = options;
+    if (id !== undefined) checkMessageId(id);
+    const prepared = await prepareMessage(plan, name, payload, this.#context.documentLimit);
+    return this.post({ ...prepared, saga: plan.type, name, ...(id !== undefined && { id }) }, tx);
+  }
+
+  /** Makes a checked message durable, for a process without the saga's definition too. */
+  async post(message: PostedMessage, tx?: unknown): Promise<MessageHandle> {
+    const { clock, nextId, store } = this.#context;
+    const { id } = message;
+    if (id !== undefined) checkMessageId(id);
     const rowId = nextId();
-    const message = {
-      ...prepared,
-      saga: plan.type,
-      name,
-      replyTo: null,
-      ...(messageId && { id: messageId }),
-    };
     const now = clock.now();
-    const row = messageRow(message, rowId, now);
-    if (options.tx === undefined) await this.#outbox.add(row);
+    const row = messageRow({ ...message, replyTo: null }, rowId, now);
+    if (tx === undefined) await this.#outbox.add(row);
     else {
-      checkTx(store, options.tx);
-      await store.timeouts.insert([row], { now, tx: options.tx });
+      checkTx(store, tx);
+      await store.timeouts.insert([row], { now, tx });
     }
-    return new MessageHandle(this.#context, messageId ?? rowId);
+    return this.message(id ?? rowId);
+  }
+
+  message(id: string): MessageHandle {
+    return new MessageHandle(this.#context, id);
   }
 
   handle<State>(saga: unknown, id: string | number | bigint): SagaHandle<State> {
-    const plan: SagaPlan = planOf(saga);
-    return new SagaHandle(this.#context, plan, identityText(id, "id"), this.#chains);
+    return this.handleOf(planOf(saga), identityText(id, "id"));
+  }
+
+  /** A handle for a process without the definition. `retention` counts if the handle ends the saga. */
+  handleOf<State>(plan: Pick<SagaPlan, "type" | "retention">, id: string): SagaHandle<State> {
+    return new SagaHandle(this.#context, plan, id, this.#chains);
   }
 
   /** Sagas of one type by id; `after` is the last id of the page before. */

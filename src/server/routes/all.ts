@@ -11,6 +11,7 @@ import { adminTimeoutRoutes } from "./admin-timeouts.ts";
 import { adminTransferRoutes } from "./admin-transfer.ts";
 import { adminWorkerRoutes } from "./admin-workers.ts";
 import { calendarRoutes } from "./calendars.ts";
+import { callRoutes } from "./calls.ts";
 import { cronRoutes } from "./crons.ts";
 import { deadLetterRoutes } from "./dead-letter.ts";
 import { eventStreamRoutes } from "./event-stream.ts";
@@ -71,5 +72,6 @@ export const ROUTES: readonly Route[] = [
   ...adminSystemRoutes,
   ...adminTransferRoutes,
   ...whyRoutes,
+  ...callRoutes,
   ...STREAM_ROUTES,
 ];

@@ -1,4 +1,5 @@
-import type { EnqueueOptions } from "../../core/job/envelope.ts";
+import { refuseUnknownKeys } from "../../core/errors.ts";
+import { ENQUEUE_KEYS, type EnqueueOptions } from "../../core/job/envelope.ts";
 import type { Backoff, JobOptions, JobRow, PolicySettings } from "../../core/job/job.ts";
 import { DEFAULT_QUEUE, defineJob, type JobDefinition } from "../../core/job/job-definition.ts";
 import { type PolicyOptions, parseSettings, type RetentionOptions } from "../../core/job/policy.ts";
@@ -71,6 +72,7 @@ const READ = new Set([
   "delay_until",
   "expires_at",
   "parent_id",
+  "curfew",
   "redact",
 ]);
 
@@ -161,11 +163,20 @@ function readOptions(body: EnqueueBody, now: Instant): EnqueueOptions {
   if (unique) options.unique = readUnique(unique, body.args.length !== 1);
   const limit = field(body, "rate_limit") as EnqueueBody["rate_limit"];
   if (limit) options.limit = readLimit(limit, options.queue ?? DEFAULT_QUEUE);
+  if (body.curfew) Object.assign(options, readExact(body.curfew));
   const metadata = (body.options as Fields | null | undefined)?.metadata ?? (body as Fields).metadata;
   if (body.meta || metadata)
     options.meta = { ...(metadata as object | undefined), ...body.meta } as Record<string, Json>;
   return options;
 }
+
+/** Options in the words of the engine, from our own client. The engine checks their values. */
+function readExact(said: object): Partial<EnqueueOptions> {
+  refuseUnknownKeys(said, "curfew", EXACT);
+  return said;
+}
+
+const EXACT = ENQUEUE_KEYS.filter((name) => name !== "id" && name !== "tx" && name !== "detach");
 
 /** A relative start counts from the job's creation, like its timeouts. */
 function readStart(text: string, now: Instant): Pick<EnqueueOptions, "at" | "delay"> {

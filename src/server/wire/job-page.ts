@@ -10,8 +10,8 @@ const MOST_ROWS = 16;
 /** Pages that are read at once. More wait, so that many readers do not fill the memory. */
 const MOST_READS = 4;
 
-export interface RowsRead {
-  readonly jobs: readonly JobRow[];
+export interface RowsRead<Row = JobRow> {
+  readonly jobs: readonly Row[];
   readonly cursor: string | null;
   readonly scanned?: number;
   readonly isIndexed?: true;
@@ -26,7 +26,7 @@ export interface JobTexts {
   readonly isIndexed: boolean;
 }
 
-type Read = (after: string | null, limit: number) => Promise<RowsRead>;
+type Read<Row = JobRow> = (after: string | null, limit: number) => Promise<RowsRead<Row>>;
 
 let reading = 0;
 const waiting: (() => void)[] = [];
@@ -45,11 +45,11 @@ export async function limited<Answer>(read: () => Promise<Answer>): Promise<Answ
 }
 
 /** Reads jobs in steps until there are `limit` of them, their texts fill a page, or a step finds fewer than it may. */
-export function readTexts(
-  read: Read,
+export function readTexts<Row = JobRow>(
+  read: Read<Row>,
   after: string | null,
   limit: number,
-  show: (row: JobRow) => string = (row) => jobText(row),
+  show: (row: Row) => string = (row) => jobText(row as JobRow),
 ): Promise<JobTexts> {
   return limited(async () => {
     const texts: string[] = [];

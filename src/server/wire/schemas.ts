@@ -165,6 +165,9 @@ export const enqueueSchema = z
       description: "The running job that enqueues this one: what is left of its total is an upper bound.",
     }),
     meta: optional(metaObject),
+    curfew: optional(z.looseObject({})).meta({
+      description: "Options of curfew's own client in the words of its library, such as limit and unique.",
+    }),
     options: optional(
       optionsSchema.meta({ description: "The same fields may stand at the top level; these go first." }),
     ),

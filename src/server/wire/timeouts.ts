@@ -78,7 +78,10 @@ export function timeoutDetail(one: Timeout) {
 }
 
 /** A delayed job is stored whole. Its payload is a text in it. */
-function visiblePayload({ destination, payload }: Timeout): Timeout["payload"] {
+export function visiblePayload({
+  destination,
+  payload,
+}: Pick<Timeout, "destination" | "payload">): Timeout["payload"] {
   if (destination !== JOB_DESTINATION || typeof payload !== "object" || payload === null) return payload;
   const job = payload as {
     readonly payload?: unknown;

@@ -1,6 +1,8 @@
 import { type Random, randomInt } from "../../../src/core/random.ts";
+import type { CallName } from "../../../src/ojs/calls.ts";
 import { queryNames } from "../../../src/server/query-names.ts";
 import { ROUTES as ALL, STREAM_ROUTES } from "../../../src/server/routes/all.ts";
+import { CALL_ARGS } from "../call-args.ts";
 import {
   brokenText,
   mutated,
@@ -167,10 +169,17 @@ const SOUNDS: readonly (readonly [RegExp, Sound])[] = [
   [/\/:id$/, () => ({ timeout_ms: 1_000, total_timeout_ms: 2_000, heartbeat_timeout_ms: 500 })],
 ];
 
+/** The body of a call of the library, or undefined for another path. */
+function callBody(path: string, id: string): object | undefined {
+  const [, name] = /\/calls\/(.+)$/.exec(path) ?? [];
+  const make = CALL_ARGS[name as CallName] as (typeof CALL_ARGS)[CallName] | undefined;
+  return make && { args: make({ waiting: id, running: id, dead: id, workflow: id }) };
+}
+
 function bodyOf(random: Random, path: string, id: string, fence: number): string | Uint8Array {
   const own = SOUNDS.find(([pattern]) => pattern.test(path));
   const [, make] = own && random() < 0.9 ? own : pick(random, SOUNDS);
-  const sound = make(random, id, fence);
+  const sound = callBody(path, id) ?? make(random, id, fence);
   const kind = random();
   const value = kind < 0.5 ? mutated(random, sound) : kind < 0.95 ? sound : strangeValue(random);
   const text = JSON.stringify(value) ?? "";

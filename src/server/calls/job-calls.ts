@@ -1,0 +1,173 @@
+import { z } from "zod";
+import { refuse } from "../../core/errors.ts";
+import { checkpointOf } from "../../core/job/checkpoint.ts";
+import type { JobRow } from "../../core/job/job.ts";
+import { type Job, jobView } from "../../core/job/job-view.ts";
+import { pathsWithin, visibleRow } from "../../core/job/redaction.ts";
+import { redactValue } from "../../core/redact.ts";
+import type { DeadLetterQuery } from "../../engine/operations/dead-letters.ts";
+import type { ExportPageOptions } from "../../engine/operations/export-jobs.ts";
+import type { PageOptions, RowPage } from "../../engine/operations/find-jobs.ts";
+import type { ImportOptions } from "../../engine/operations/import-jobs.ts";
+import type { JobQuery } from "../../engine/operations/job-query.ts";
+import {
+  type ExtendOptions,
+  type RetryByHandOptions,
+  unknownJob,
+} from "../../engine/operations/operate-job.ts";
+import type { RescheduleOptions } from "../../engine/operations/reschedule-options.ts";
+import { limited, readTexts } from "../wire/job-page.ts";
+import {
+  awaited,
+  type CallHost,
+  call,
+  definition,
+  definitionOf,
+  id,
+  JsonText,
+  json,
+  options,
+  wait,
+} from "./call.ts";
+
+const page = options<PageOptions>().optional();
+
+/** A job as people may see it. */
+async function seen(row: Promise<JobRow>): Promise<Job> {
+  return jobView(visibleRow(await row));
+}
+
+async function loaded({ service }: CallHost, job: string): Promise<Job | null> {
+  const row = await service.rows.load(job);
+  return row && jobView(visibleRow(row));
+}
+
+/** What is redacted is known before the job ends, and its row may be gone afterwards. */
+async function resultOf({ engine, service }: CallHost, job: string, within: number) {
+  const row = await service.rows.load(job);
+  const paths = pathsWithin(row?.options?.redact, "result");
+  const answer = await awaited(() => engine.job(job).result({ within: { milliseconds: within } }));
+  return answer.isDone && paths.length > 0
+    ? { isDone: true, value: redactValue(answer.value, paths) }
+    : answer;
+}
+
+/** A page that is bounded in bytes: it may be shorter than asked, and its cursor continues. */
+async function jobPage(
+  read: (page: PageOptions) => Promise<RowPage>,
+  { after = null, limit = 100, ...rest }: PageOptions = {},
+): Promise<JsonText> {
+  // The engine refuses a wrong limit before anything is read by steps.
+  if (!Number.isInteger(limit) || limit < 1 || limit > 1_000) await read({ ...rest, after, limit });
+  const found = await readTexts(
+    (from, step) => read({ ...rest, after: from, limit: step }),
+    after,
+    limit,
+    (row: JobRow) => JSON.stringify(jobView(visibleRow(row))),
+  );
+  return new JsonText(`{"jobs":[${found.texts.join(",")}],"cursor":${JSON.stringify(found.cursor)}}`);
+}
+
+function checkedDead(query: DeadLetterQuery = {}): DeadLetterQuery {
+  for (const name of ["state", "deadLetter", "isLive"])
+    if (Object.hasOwn(query, name))
+      throw refuse("unknown_option", `query.${name}`, name, "leave it out: dead letters are discarded jobs");
+  return query;
+}
+
+export const jobCalls = {
+  "jobs.load": call("Load a job", z.tuple([id]), loaded),
+  "jobs.result": call("Wait for the result of a job", z.tuple([id, wait]), resultOf),
+  "jobs.find": call(
+    "Find jobs",
+    z.tuple([options<JobQuery>().optional(), page]),
+    ({ service }, query, asked) => jobPage((step) => service.rows.find(query, step), asked),
+  ),
+  "jobs.cancel": call("Cancel a job", z.tuple([id]), ({ service, by }, job) =>
+    seen(service.rows.cancel(job, by)),
+  ),
+  "jobs.extend": call(
+    "Change the limits of a job",
+    z.tuple([id, options<ExtendOptions>()]),
+    ({ service, by }, job, limits) => seen(service.rows.extend(job, limits, by)),
+  ),
+  "jobs.retry": call(
+    "Run a discarded job again",
+    z.tuple([id, options<RetryByHandOptions>().optional()]),
+    ({ service, by }, job, how) => seen(service.rows.retry(job, how, by)),
+  ),
+  "jobs.activate": call("Make a pending job available", z.tuple([id]), ({ service, by }, job) =>
+    seen(service.rows.activate(job, by)),
+  ),
+  "jobs.prioritise": call(
+    "Change the priority of a job",
+    z.tuple([id, z.number()]),
+    ({ service, by }, job, priority) => seen(service.rows.prioritise(job, priority, by)),
+  ),
+  "jobs.runNow": call("Make a waiting job due now", z.tuple([id]), ({ service, by }, job) =>
+    seen(service.rows.runNow(job, by)),
+  ),
+  "jobs.reschedule": call(
+    "Change when a waiting job is due",
+    z.tuple([id, options<RescheduleOptions>()]),
+    ({ service, by }, job, when) => seen(service.rows.reschedule(job, when, by)),
+  ),
+  "jobs.explain": call(
+    "Explain the limits of a job",
+    z.tuple([id, definition.optional()]),
+    ({ engine }, job, said) => engine.explain(job, said && definitionOf(said)),
+  ),
+  "jobs.why": call("Explain why a job does not run", z.tuple([id]), ({ engine }, job) => engine.why(job)),
+  "jobs.progress": call("Load the progress of a job", z.tuple([id]), ({ engine }, job) =>
+    engine.job(job).progress(),
+  ),
+  "jobs.checkpoint": call("Load the saved state of a job", z.tuple([id]), async ({ service }, job) => {
+    const row = await service.rows.load(job);
+    if (!row) throw unknownJob("checkpoint", job);
+    return checkpointOf(visibleRow(row));
+  }),
+  "jobs.clearCheckpoint": call("Delete the saved state of a job", z.tuple([id]), ({ engine }, job) =>
+    engine.job(job).clearCheckpoint(),
+  ),
+  "jobs.logs": call(
+    "Load log lines of a job",
+    z.tuple([id, options<{ after?: number | null; limit?: number }>().optional()]),
+    ({ engine }, job, asked) => engine.job(job).logs(asked),
+  ),
+  "jobs.export": call(
+    "Export jobs as lines",
+    z.tuple([options<JobQuery>().optional(), options<ExportPageOptions>().optional()]),
+    ({ engine }, query, asked) => limited(() => engine.exportJobs(query, asked)),
+  ),
+  "jobs.import": call(
+    "Store lines of an export",
+    z.tuple([z.array(json).max(1_000), options<Omit<ImportOptions, "by" | "tx">>().optional()]),
+    ({ engine, by }, lines, how) => limited(() => engine.importJobs(lines, { ...how, by })),
+  ),
+  "deadLetters.list": call(
+    "List dead letters",
+    z.tuple([options<DeadLetterQuery>().optional(), page]),
+    ({ service }, query, asked) =>
+      jobPage((step) => service.rows.find({ ...checkedDead(query), deadLetter: true }, step), asked),
+  ),
+  "deadLetters.get": call("Load a dead letter", z.tuple([id]), async (host, job) => {
+    const found = await loaded(host, job);
+    return found?.deadLetter ? found : null;
+  }),
+  "deadLetters.count": call(
+    "Count dead letters",
+    z.tuple([options<DeadLetterQuery>().optional()]),
+    ({ engine }, query) => engine.deadLetters.count(query),
+  ),
+  "deadLetters.retry": call(
+    "Run a dead letter again",
+    z.tuple([id, options<RetryByHandOptions>().optional()]),
+    async (host, job, how) => {
+      await host.engine.deadLetters.retry(job, how, host.by);
+      return loaded(host, job);
+    },
+  ),
+  "deadLetters.delete": call("Delete a dead letter", z.tuple([id]), ({ engine, by }, job) =>
+    engine.deadLetters.delete(job, by),
+  ),
+};

@@ -1,0 +1,71 @@
+import { z } from "zod";
+import { mailKeyOf, recordKeyOf, sagaName } from "../../engine/sagas/saga-addresses.ts";
+import type { SagaListOptions } from "../../engine/sagas/saga-records.ts";
+import { writeTimeout } from "../../ojs/timeout-fields.ts";
+import { awaited, call, count, json, options, text, wait } from "./call.ts";
+
+const one = z.tuple([text, text]);
+const retention = z.int().min(0).max(315_360_000_000);
+/** Rows of one reply. */
+const MOST = 1_000;
+
+interface SentMessage {
+  readonly saga: string;
+  readonly to: string;
+  readonly name: string;
+  readonly id: string;
+}
+
+export const sagaCalls = {
+  "sagas.list": call("List sagas", z.tuple([options<SagaListOptions>().optional()]), ({ engine }, page) =>
+    engine.sagaRecords.list(page),
+  ),
+  "sagas.after": call(
+    "List sagas of a type by id",
+    z.tuple([text, text.nullable(), count]),
+    async ({ engine }, type, after, limit) => {
+      const cursor = after === null ? {} : { after: sagaName({ type, id: after }) };
+      return (await engine.sagaRecords.list({ type, limit, ...cursor })).sagas;
+    },
+  ),
+  "sagas.load": call("Load a saga", one, ({ engine }, type, id) =>
+    engine.sagaRecords.handle(type, id).load(),
+  ),
+  "sagas.get": call("Load a saga with its timeouts and messages", one, async ({ engine }, type, id) => {
+    const found = await engine.sagaRecords.get(type, id);
+    return (
+      found && {
+        ...found,
+        timeouts: found.timeouts.map(writeTimeout),
+        messages: found.messages.map(writeTimeout),
+      }
+    );
+  }),
+  "sagas.timeouts": call("List the timeouts of a saga", one, async ({ engine }, type, id) => {
+    const rows = await engine.store.timeouts.list({ saga: recordKeyOf({ type, id }) }, null, MOST);
+    return rows.map(writeTimeout);
+  }),
+  "sagas.messages": call("List the messages of a saga", one, async ({ engine }, type, id) => {
+    const rows = await engine.store.timeouts.list({ saga: mailKeyOf({ type, id }) }, null, MOST);
+    return rows.map(writeTimeout);
+  }),
+  "sagas.send": call(
+    "Send a message to a saga",
+    z.tuple([options<SentMessage>(), json]),
+    async ({ engine }, { saga, to, name, id }, payload) => {
+      const handle = await engine.sagaRecords.send({ saga, to, name, id, payload });
+      return handle.id;
+    },
+  ),
+  "sagas.reply": call("Wait for the reply to a message", z.tuple([text, wait]), ({ engine }, id, within) =>
+    awaited(() => engine.sagaRecords.message(id).reply({ within: { milliseconds: within } })),
+  ),
+  "sagas.revoke": call(
+    "Revoke a timeout of a saga",
+    z.tuple([text, text, text]),
+    ({ engine, by }, type, id, keyOrId) => engine.sagaRecords.handle(type, id).revoke(keyOrId, by),
+  ),
+  "sagas.end": call("End a saga", z.tuple([text, text, retention]), ({ engine, by }, type, id, kept) =>
+    engine.sagaRecords.handle(type, id, { retention: { milliseconds: kept } }).end(by),
+  ),
+};

@@ -1,0 +1,137 @@
+import { z } from "zod";
+import { refuse } from "../../core/errors.ts";
+import type { PortableDefinition } from "../../core/job/portable.ts";
+import type { Duration } from "../../core/time.ts";
+import { decodeHeaders } from "../../core/timeout/timeout-headers.ts";
+import type { When } from "../../core/timeout/when.ts";
+import type { EnqueueLaterOptions } from "../../engine/dispatch/engine-timeouts.ts";
+import { JOB_DESTINATION } from "../../engine/dispatch/job-destination.ts";
+import type { CalendarOptions } from "../../engine/dispatch/timeout-api.ts";
+import type { Timeout } from "../../engine/dispatch/timeout-view.ts";
+import { isSagaDestination } from "../../engine/sagas/saga-addresses.ts";
+import { type SentTimeout, writeTimeout } from "../../ojs/timeout-fields.ts";
+import type { TimeoutFilter, Which } from "../../ports/timeouts.ts";
+import { visiblePayload } from "../wire/timeouts.ts";
+import { type CallHost, call, definitionOf, json, options, text } from "./call.ts";
+
+/** A text that every store can keep. */
+const name = text.regex(/^[^\p{Cc}\p{Cs}]*$/u, { error: "use a text without control characters" });
+const id = z.tuple([name]);
+const saga = z.tuple([name, name]);
+const filter = z.strictObject({
+  destination: name.optional(),
+  saga: saga.optional(),
+  isDead: z.boolean().optional(),
+  hasWallClock: z.literal(true).optional(),
+}) as unknown as z.ZodType<TimeoutFilter>;
+const which = z.union([
+  z.strictObject({ id: name }),
+  z.strictObject({ saga, key: name.optional() }),
+  z.strictObject({ destination: name, key: name }),
+]) as unknown as z.ZodType<Which>;
+const page = z.strictObject({
+  after: name.optional(),
+  limit: z.int().min(1).max(1_000).optional(),
+}) as unknown as z.ZodType<{ after?: string; limit?: number }>;
+const none = z.tuple([]);
+const owner = z.union([name, z.null()]);
+
+/** A timeout as people may see it: that of a delayed job has the job's payload. */
+function shown(timeout: Timeout) {
+  return writeTimeout({ ...timeout, payload: visiblePayload(timeout) });
+}
+
+/** Rows of these destinations are made by the engine. Others could forge what a saga or a job gets. */
+function inputOf({ headers, ...input }: SentTimeout) {
+  const { destination } = input;
+  if (destination === JOB_DESTINATION || isSagaDestination(String(destination)))
+    throw refuse(
+      "invalid_name",
+      "timeout.destination",
+      destination,
+      "use another name: timeouts.enqueue and send make timeouts for jobs and sagas",
+    );
+  return { ...input, ...(typeof headers === "string" && { headers: decodeHeaders(headers) }) };
+}
+
+/** Each is made due by itself, because only that writes to the audit. */
+async function requeue({ engine, by }: CallHost, ids: readonly string[]): Promise<number> {
+  let revived = 0;
+  for (const one of ids) {
+    try {
+      await engine.timeouts.revive(one, by);
+      revived += 1;
+    } catch (error) {
+      const { code } = error as { readonly code?: unknown };
+      if (code !== "not_found" && code !== "invalid_state") throw error;
+    }
+  }
+  return revived;
+}
+
+export const timeoutCalls = {
+  "timeouts.insert": call(
+    "Store timeouts",
+    z.tuple([z.array(options<SentTimeout>()).max(500)]),
+    ({ engine }, sent) => engine.timeouts.insertMany(sent.map(inputOf)),
+  ),
+  "timeouts.enqueue": call(
+    "Enqueue a job at an instant",
+    z.tuple([options<PortableDefinition>(), json, options<EnqueueLaterOptions>()]),
+    ({ engine }, job, payload, how) => engine.timeouts.enqueue(definitionOf(job), payload, how),
+  ),
+  "timeouts.get": call("Load a timeout", id, async ({ engine }, timeout) => {
+    const found = await engine.timeouts.get(timeout);
+    return found && shown(found);
+  }),
+  "timeouts.calendar": call(
+    "List timeouts by their due instant",
+    z.tuple([options<CalendarOptions>().optional()]),
+    async ({ engine }, asked) => {
+      const { timeouts, cursor } = await engine.timeouts.calendar(asked);
+      return { timeouts: timeouts.map(shown), cursor };
+    },
+  ),
+  "timeouts.list": call(
+    "List timeouts by id",
+    z.tuple([filter.optional(), page.optional()]),
+    async ({ engine }, said, asked) => (await engine.timeouts.list(said, asked)).map(shown),
+  ),
+  "timeouts.cancel": call("Cancel timeouts", z.tuple([which]), ({ engine }, said) =>
+    engine.timeouts.cancel(said),
+  ),
+  "timeouts.revoke": call("Revoke a timeout", id, ({ engine, by }, timeout) =>
+    engine.timeouts.revoke(timeout, by),
+  ),
+  "timeouts.reschedule": call(
+    "Move a timeout",
+    z.tuple([name, json]),
+    async ({ engine, by }, timeout, when) =>
+      shown(await engine.timeouts.reschedule(timeout, when as When, by)),
+  ),
+  "timeouts.revive": call("Make a dead timeout due", id, async ({ engine, by }, timeout) =>
+    shown(await engine.timeouts.revive(timeout, by)),
+  ),
+  "timeouts.requeue": call("Make dead timeouts due", z.tuple([z.array(name).max(1_000)]), requeue),
+  "timeouts.nextDueAt": call("Find the next due instant", none, ({ engine }) => engine.timeouts.nextDueAt()),
+  "timeouts.count": call("Count timeouts", none, ({ engine }) => engine.timeouts.count()),
+  "timeouts.claimDue": call(
+    "Lease due timeouts",
+    z.tuple([options<{ limit?: number; lease?: Duration; destinations?: string[] }>().optional()]),
+    async ({ engine }, how) => (await engine.timeouts.claimDue(how)).map(shown),
+  ),
+  "timeouts.remove": call("Remove a leased timeout", z.tuple([name, owner]), ({ engine }, timeout, by) =>
+    engine.timeouts.remove(timeout, by ?? undefined),
+  ),
+  "timeouts.release": call(
+    "Release a leased timeout",
+    z.tuple([name, owner, options<{ after?: Duration; error?: string }>().optional()]),
+    ({ engine }, timeout, by, how) => engine.timeouts.release(timeout, by ?? undefined, how),
+  ),
+  "timeouts.extend": call(
+    "Extend a lease",
+    z.tuple([name, name, options<{ lease?: Duration }>().optional()]),
+    ({ engine }, timeout, by, how) => engine.timeouts.extend(timeout, by, how),
+  ),
+  "timeouts.reap": call("Free expired leases", none, ({ engine }) => engine.timeouts.reap()),
+};

@@ -1,0 +1,110 @@
+import { z } from "zod";
+import { CurfewError, ERRORS, type ErrorCode } from "../../core/errors.ts";
+import type { Json } from "../../core/schema.ts";
+import { ConcurrencyError } from "../../core/timeout/timeout.ts";
+import { JobFailedError } from "../../engine/operations/job-failed-error.ts";
+import { WorkflowFailedError } from "../../engine/workflows/workflow-failed-error.ts";
+import { CALLS, type CallName, callPath } from "../../ojs/calls.ts";
+import { BASE } from "../../ojs/paths.ts";
+import { bulkCalls } from "../calls/bulk-calls.ts";
+import { type Call, JsonText } from "../calls/call.ts";
+import { cronCalls } from "../calls/cron-calls.ts";
+import { eventCalls } from "../calls/event-calls.ts";
+import { jobCalls } from "../calls/job-calls.ts";
+import { queueCalls } from "../calls/queue-calls.ts";
+import { sagaCalls } from "../calls/saga-calls.ts";
+import { timeoutCalls } from "../calls/timeout-calls.ts";
+import { workflowCalls } from "../calls/workflow-calls.ts";
+import { asHttpError } from "../failures.ts";
+import { HttpError } from "../http-error.ts";
+import { byKey, type Reply, type Route, reply, route } from "../route.ts";
+
+const TAG = "calls";
+
+const SERVED: Readonly<Record<CallName, Call>> = {
+  ...jobCalls,
+  ...queueCalls,
+  ...cronCalls,
+  ...workflowCalls,
+  ...bulkCalls,
+  ...timeoutCalls,
+  ...sagaCalls,
+  ...eventCalls,
+};
+
+const callReply = z.looseObject({ result: z.unknown().optional() });
+
+/** How a job, a workflow or a lease ended. It is an answer, not a failure of the server. */
+const OUTCOMES: readonly string[] = [
+  "job_failed",
+  "workflow_failed",
+  "result_gone",
+  "known_id",
+  "concurrency",
+];
+
+/** The error in the engine's own words. The client makes the same error of it, so the message names the engine's options. */
+function asCallError(thrown: unknown): HttpError {
+  if (!isOurs(thrown)) return asHttpError(thrown);
+  const { message } = thrown;
+  if (OUTCOMES.includes(thrown.code))
+    return new HttpError(409, "conflict", message, { details: detailsOf(thrown) });
+  const { status, code, more } = asHttpError(new CurfewError(thrown.code, message));
+  // The message of a failure may name hosts and tables, so only the log has it.
+  if (status >= 500) return asHttpError(thrown);
+  return new HttpError(status, code, message, { ...more, details: detailsOf(thrown) });
+}
+
+interface OurError extends Error {
+  readonly code: ErrorCode;
+  readonly field?: string | undefined;
+}
+
+/** A CurfewError, or a RangeError or TypeError with one of our codes. */
+function isOurs(thrown: unknown): thrown is OurError {
+  return thrown instanceof Error && "code" in thrown && Object.hasOwn(ERRORS, String(thrown.code));
+}
+
+function detailsOf(thrown: OurError): Json {
+  const { code, field } = thrown;
+  return JSON.parse(
+    JSON.stringify({
+      curfew_code: code,
+      ...(field !== undefined && { field }),
+      ...(thrown instanceof JobFailedError && { state: thrown.state, record: thrown.record ?? null }),
+      ...(thrown instanceof WorkflowFailedError && { state: thrown.state, failure: thrown.failure }),
+      ...(thrown instanceof ConcurrencyError && { owner: thrown.owner, reason: thrown.reason }),
+    }),
+  ) as Json;
+}
+
+function resultOf(result: unknown): Reply {
+  if (result instanceof JsonText) return reply(200, `{"result":${result.text}}`);
+  return reply(200, JSON.stringify({ result }));
+}
+
+function callRoute(name: CallName): Route {
+  const { summary, args, run } = SERVED[name];
+  return route({
+    method: "POST",
+    path: `${BASE}${callPath(name)}`,
+    right: CALLS[name].right,
+    tag: TAG,
+    summary,
+    body: z.looseObject({ args, reason: z.string().max(500).nullish() }),
+    reply: callReply,
+    replies: { 200: "Its result", 404: "It does not exist", 409: "Its state does not allow it" },
+    async run(call, { engine, service }) {
+      const { identity, isGone } = call;
+      const body = call.body as { readonly args: readonly never[] };
+      try {
+        return resultOf(await run({ engine, service, by: byKey(identity), isGone }, ...body.args));
+      } catch (error) {
+        throw asCallError(error);
+      }
+    },
+  });
+}
+
+/** The methods of the engine under their own names, for our client. */
+export const callRoutes: readonly Route[] = (Object.keys(SERVED) as CallName[]).map(callRoute);
