@@ -5,7 +5,7 @@ import { CurfewError, refuse } from "../core/errors.ts";
 import type { EnqueueOptions, NewJob } from "../core/job/envelope.ts";
 import type { Explanation } from "../core/job/explain.ts";
 import type { JobId } from "../core/job/job.ts";
-import type { JobDefinition, ResultOfJob } from "../core/job/job-definition.ts";
+import type { JobDefinition } from "../core/job/job-definition.ts";
 import type { Job } from "../core/job/job-view.ts";
 import type { Why } from "../core/job/why/reason.ts";
 import type { AnySaga, MessageTarget, SchemaMap } from "../core/saga/saga.ts";
@@ -271,7 +271,7 @@ export class Engine implements CurfewApi {
   job<Definition extends JobDefinition<unknown, unknown, unknown>>(
     id: JobId,
     _definition?: Definition,
-  ): JobHandle<ResultOfJob<Definition>> {
+  ): JobHandle<ResultOf<Definition>> {
     return new JobHandle(this.#context, id);
   }
 

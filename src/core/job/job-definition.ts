@@ -44,7 +44,7 @@ export type InputOfJob<Definition> =
 /** The definitions of the steps before a step, in their order; or one definition for any number of them. */
 export type Parents = AnyDefinition | readonly AnyDefinition[] | undefined;
 
-export type ResultOfJob<Definition> = Definition extends {
+type ResultOfJob<Definition> = Definition extends {
   readonly result: Schema<unknown, infer Result> | undefined;
 }
   ? Result
