@@ -35,6 +35,9 @@ export const EXAMPLES: Readonly<Record<string, object>> = {
       { id: "remind", type: "email.send", args: ["remind"], depends_on: ["welcome"] },
     ],
   },
+  SchemaRegistration: { type: "email.send", version: 1, schema: { type: "array", minItems: 1 } },
+  SchemaRules: { validation: "always" },
+  SchemaCheckRequest: { args: [{ to: "user@example.com" }] },
   SchemaRequest: {
     schema: { type: "array", prefixItems: [{ type: "object", required: ["to"] }] },
     compatibility: "backward",

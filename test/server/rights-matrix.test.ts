@@ -55,12 +55,16 @@ async function make(stage: Stage, worker: Role = "admin"): Promise<Things> {
   const steps = [{ type: "a.b", args: [] }];
   const workflow = (await send("POST", "/workflows", { type: "chain", steps, options: { queue: "wf" } })).id;
   await send("PUT", "/rate-limits/k/override", { concurrency: 3 });
+  await send("PUT", "/admin/schemas/t/1", { schema: {}, uri: "urn:x" });
   const hook = { url: "https://example.com/hook", events: ["job.failed"] };
   const webhook = (await send("POST", "/webhooks/subscriptions", hook)).id;
   return { waiting, running, dead, workflow, webhook };
 }
 
-function pathOf({ path, right }: Route, { waiting, running, dead, workflow, webhook }: Things): string {
+function pathOf(
+  { method, path, right }: Route,
+  { waiting, running, dead, workflow, webhook }: Things,
+): string {
   const id = path.includes("dead-letter")
     ? dead
     : path.includes("/workflows/")
@@ -74,7 +78,12 @@ function pathOf({ path, right }: Route, { waiting, running, dead, workflow, webh
             : path.includes("/retry")
               ? dead
               : waiting;
-  const values: Record<string, string> = { id, name: "c", queue: "wait", key: "k", type: "t" };
+  const name = path.includes("/schemas/") ? "urn:x" : "c";
+  const isNew = method === "PUT" && path.includes("/schemas/");
+  const values: Record<string, string> = {
+    ...{ id, name, queue: "wait", key: "k", type: "t" },
+    ...(path.includes("/schemas/") && { version: isNew ? "2" : "1" }),
+  };
   const filled = path.replace(/:(\w+)/g, (_all, name: string) => values[name] ?? "none");
   return filled + (path.endsWith("purge-preview") ? "?states=completed" : "");
 }
@@ -101,6 +110,9 @@ const BODIES: readonly (readonly [RegExp, (things: Things) => object])[] = [
   [/crons?\/:name$/, () => ({ enabled: false })],
   [/\/webhooks\/subscriptions$/, () => ({ url: "https://example.com/other", events: ["job.failed"] })],
   [/\/webhooks\/subscriptions\/:id$/, () => ({ active: false })],
+  [/\/schemas$/, () => ({ type: "n", version: 1, schema: {} })],
+  [/\/schemas\/:type\/check$/, () => ({ args: [] })],
+  [/\/schemas\/:type(\/:version)?$/, () => ({ schema: { maxItems: 3 }, validation: "named" })],
   [/\/workflows$/, () => ({ type: "chain", steps: [{ type: "a.b", args: [] }] })],
   [/reschedule$/, () => ({ due_at: "+PT1H" })],
   [/\/import$/, () => ({ lines: [{}], dry_run: true })],
@@ -168,6 +180,7 @@ async function picture(stage: Stage): Promise<string> {
     "/workflows",
     "/rate-limits",
     "/webhooks/subscriptions",
+    "/schemas",
     "/queues",
     "/admin/maintenance",
     "/admin/workers",
