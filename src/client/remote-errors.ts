@@ -22,7 +22,7 @@ interface Details {
   readonly reason?: unknown;
 }
 
-export function detailsOf(reply: Reply): Details {
+function detailsOf(reply: Reply): Details {
   const { details } = refusalOf(reply);
   return typeof details === "object" && details !== null ? details : {};
 }

@@ -66,6 +66,10 @@ export class RemoteSagaHandle<State = unknown> implements SagaHandleApi<State> {
     return this.#caller.call("sagas.revoke", [this.type, this.id, keyOrId]);
   }
 
+  compensate(): Promise<"begun" | "resumed" | "running" | null> {
+    return this.#caller.call("sagas.compensate", [this.type, this.id, this.#retention]);
+  }
+
   end(): Promise<boolean> {
     return this.#caller.call("sagas.end", [this.type, this.id, this.#retention]);
   }

@@ -13,7 +13,7 @@ import { readJob } from "./remote-jobs.ts";
 import { waitFor } from "./remote-wait.ts";
 
 /** A workflow at the server. */
-export class RemoteWorkflowHandle<Result = unknown> implements WorkflowHandleApi<Result> {
+class RemoteWorkflowHandle<Result = unknown> implements WorkflowHandleApi<Result> {
   readonly id: string;
   readonly duplicate: boolean;
   readonly #caller: Caller;

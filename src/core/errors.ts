@@ -48,6 +48,8 @@ export const ERRORS = {
   no_next_state: { kind: "programmer", says: "is not a next state, so nothing was saved" },
   invalid_saga_state: { kind: "programmer", says: "does not fit the saga's state schema" },
   identity_changed: { kind: "programmer", says: "is not the id of this saga, so nothing was saved" },
+  unknown_undo: { kind: "programmer", says: "is not an undo of this saga" },
+  compensating: { kind: "programmer", says: "cannot do this while it is compensated" },
   too_many_pending: { kind: "programmer", says: "exceeds the limit of pending timeouts" },
   no_sender: { kind: "programmer", says: "has no sender to reply to" },
   step_over: { kind: "programmer", says: "was called after its handler had ended" },

@@ -79,7 +79,8 @@ export const reindex = defineJob({
 export const charge = defineJob({
   type: "card.charge",
   queue: "payments",
-  payload: unchecked<{ order: string; cents: number; isDeclined: boolean }>(),
+  payload: unchecked<{ order: string; cents: number; card: string; isDeclined: boolean }>(),
+  redact: ["payload.card"],
   timeouts: { attempt: "10s", total: "1m" },
   retry: { attempts: 2, backoff: soon, onExhausted: "dead-letter" },
   retention,

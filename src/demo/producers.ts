@@ -82,7 +82,12 @@ function traffic({ engine, pick, orderId }: Shop): Producer[] {
       first: 1_500,
       every: 6_000,
       act: (turn) =>
-        engine.enqueue(charge, { order: orderId(), cents: 990 + pick(20_000), isDeclined: turn % 5 === 1 }),
+        engine.enqueue(charge, {
+          order: orderId(),
+          cents: 990 + pick(20_000),
+          card: `4000 0000 0000 ${1_000 + pick(9_000)}`,
+          isDeclined: turn % 5 === 1,
+        }),
     },
     {
       name: "archive",

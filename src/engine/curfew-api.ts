@@ -114,6 +114,7 @@ export interface SagaHandleApi<State = unknown> {
   timeouts(): Promise<TimeoutRow[]>;
   messages(): Promise<TimeoutRow[]>;
   revoke(keyOrId: string): Promise<"revoked" | "not-pending">;
+  compensate(): Promise<"begun" | "resumed" | "running" | null>;
   end(): Promise<boolean>;
 }
 

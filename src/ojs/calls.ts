@@ -110,6 +110,7 @@ export const CALLS = {
   "sagas.reply": READ,
   "sagas.revoke": OPERATE_ONCE,
   "sagas.end": OPERATE_ONCE,
+  "sagas.compensate": OPERATE_ONCE,
   stats: READ,
   advise: READ,
 } as const satisfies Readonly<Record<string, CallRule>>;

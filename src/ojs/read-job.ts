@@ -7,7 +7,7 @@ import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 
 /** A job as a server shows it. */
-export interface JobSnapshot {
+interface JobSnapshot {
   readonly id: JobId;
   readonly type: string;
   readonly queue: string;
@@ -62,7 +62,7 @@ function number(value: unknown, field: string): number {
 }
 
 /** An instant that may be left out or null. */
-export function instant(value: unknown, field: string): Instant | null {
+function instant(value: unknown, field: string): Instant | null {
   if (value === undefined || value === null) return null;
   const at = Date.parse(text(value, field));
   if (Number.isNaN(at)) throw new WireError(field, value);
@@ -79,7 +79,7 @@ function payloadOf(job: Fields): Json {
   return args.length === 1 ? (args[0] as Json) : args;
 }
 
-export function readSnapshot(value: unknown): JobSnapshot {
+function readSnapshot(value: unknown): JobSnapshot {
   const job = object(value, "job");
   const state = text(job.state, "job.state") as JobState;
   if (!JOB_STATES.includes(state)) throw new WireError("job.state", state);

@@ -9,16 +9,20 @@ export interface SearchCandidate {
   readonly cursor: string;
 }
 
+/** One step of a search: every job that has the text, and some that do not, up to where it came. */
+export interface SearchStep {
+  readonly candidates: readonly SearchCandidate[];
+  /** Continues the search; null at its end. */
+  readonly next: string | null;
+}
+
 /**
  * An index that somebody switches on, for texts of 3 characters or more within the first `SEARCHED_LENGTH` of a payload.
  * It holds nothing that `options.redact` hides.
  */
 export interface SearchIndex {
-  /**
-   * Jobs that may have the text, the newest first: every job that has it, and some that do not. Null if the index is not
-   * built, or if more jobs have the text than the index reads: a scan of the newest finds enough of them.
-   */
-  find(text: string, before: string | null, limit: number): Promise<readonly SearchCandidate[] | null>;
+  /** The next jobs that may have the text, the newest first; null if the index is not built. */
+  find(text: string, before: string | null, limit: number): Promise<SearchStep | null>;
   /** Builds it while others work. It may be repeated, and goes on where it stopped. */
   build(onStep: (done: number) => void): Promise<void>;
   drop(): Promise<void>;

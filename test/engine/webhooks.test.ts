@@ -1,10 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { WEBHOOK_QUEUE } from "../../src/core/job/internal-queue.ts";
 import { DELIVERY } from "../../src/engine/webhooks/delivery-jobs.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { defineJob } from "../../src/index.ts";
 import { faultyStore } from "../../src/testing/faulty-store.ts";
 import { openStage, shared } from "./stage.ts";
 import { BROKEN, fakeSender, OK, openWebhookStage, URL } from "./webhook-stage.ts";
+
+const LATER = defineJob({ type: "test.later" });
 
 describe("deliveries of webhooks (SEMANTICS 11)", () => {
   it("one call carries one wanted event, with the id of its delivery and the secret to sign with", async () => {
@@ -201,14 +203,14 @@ describe("the cursor of a subscription", () => {
     await engine.webhooks.create({ url: URL, events: ["job.scheduled"] });
     await test.advance("10s");
     const later = { at: new Date(test.now() + 86_400_000) };
-    for (let count = 0; count < 10; count++) await engine.enqueue(DELIVERY_FREE, null, later);
+    for (let count = 0; count < 10; count++) await engine.enqueue(LATER, null, later);
     await test.advance("5s");
     const both = () => [...first.calls, ...second.calls].length;
     expect(both()).toBe(10);
     const closing = first.other.close({ drain: "0s" });
     await test.advance("10s");
     await closing;
-    for (let count = 0; count < 10; count++) await engine.enqueue(DELIVERY_FREE, null, later);
+    for (let count = 0; count < 10; count++) await engine.enqueue(LATER, null, later);
     await test.advance("20s");
     expect(both()).toBe(20);
     const end = second.other.close({ drain: "0s" });
@@ -306,8 +308,6 @@ describe("subscriptions", () => {
   });
 });
 
-const DELIVERY_FREE = (await import("../../src/index.ts")).defineJob({ type: "test.later" });
-
 it("deliveries are in no list, count, bulk action or export of jobs", async () => {
   const stage = await openWebhookStage(() => ({ ...OK, status: 404 }));
   await stage.engine.webhooks.create({ url: URL, events: ["job.completed"] });
@@ -319,6 +319,26 @@ it("deliveries are in no list, count, bulk action or export of jobs", async () =
   expect((await engine.bulk.delete({ all: true })).done).toBe(2);
   expect((await engine.webhooks.deliveries({ state: "dead" })).deliveries).toHaveLength(2);
   expect((await engine.exportJobs({}, { ended: true })).lines).toEqual([]);
-  expect(DELIVERY.queue).toBe(WEBHOOK_QUEUE);
-  expect(createMemoryStore).toBeTypeOf("function");
+});
+
+it("nobody but the engine can make a delivery: its queue is refused wherever a caller names one", async () => {
+  const stage = await openWebhookStage();
+  const { engine } = stage;
+  const { webhook } = await engine.webhooks.create({ url: URL, events: ["job.failed"] });
+  const forged = { subscription: webhook.id, events: [] };
+  const inQueue = { queue: WEBHOOK_QUEUE };
+  await expect(engine.enqueue(DELIVERY, forged)).rejects.toThrow('begin with "curfew."');
+  await expect(engine.enqueue(LATER, null, inQueue)).rejects.toThrow("options.queue");
+  await expect(engine.enqueueMany(DELIVERY, [forged])).rejects.toThrow('begin with "curfew."');
+  await expect(engine.timeouts.enqueue(DELIVERY, forged, { dueAt: "1s" })).rejects.toThrow("curfew.");
+  await expect(engine.crons.put("c", { cron: "* * * * *", job: LATER, options: inQueue })).rejects.toThrow(
+    "curfew.",
+  );
+  const job = await engine.enqueue(LATER, null, { delay: "1h" });
+  const { lines } = await engine.exportJobs({});
+  expect(lines).toHaveLength(1);
+  const line = { ...lines[0], id: job.id.replace(/.$/, "0"), queue: WEBHOOK_QUEUE };
+  expect(JSON.stringify(await engine.importJobs([line]))).toContain("curfew.");
+  await stage.advance("2m");
+  expect(stage.calls).toEqual([]);
 });

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { z } from "zod";
 import type { Duration } from "../../src/core/time.ts";
 import { diary } from "../engine/saga-stage.ts";
 import { fits } from "./fits.ts";
@@ -200,6 +201,55 @@ describe("sagas for operators", () => {
     });
     expect(shown.body.handled).toHaveLength(1);
     expect((await stage.get("/admin/sagas/diary/none")).status).toBe(404);
+  });
+
+  it("are taken back by an operator, without their definitions, and again after an undo that failed", async () => {
+    await using stage = await openStage();
+    let isBroken = true;
+    const { saga, texts } = diary((context, text) => void context.undo("back" as never, { text } as never), {
+      undos: { back: z.object({ text: z.string() }) },
+      onUndo: {
+        back: (state: { texts: string[] }, { text }: { text: string }) => {
+          if (isBroken && text === "one") throw new Error("the other side is down");
+          return { ...state, texts: [...state.texts, `-${text}`] };
+        },
+      },
+    });
+    stage.engine.host([saga]);
+    await stage.engine.send(saga, "begun", { id: "a", text: "one" });
+    await stage.engine.send(saga, "told", { id: "a", text: "two" });
+    await stage.advance("1s");
+    expect(texts()).toEqual(["one", "two"]);
+    await using other = await openStage({ store: stage.engine.store });
+    const path = "/admin/sagas/diary/a";
+    const begun = await other.post(`${path}/compensate`, {});
+    fits("POST", "/admin/sagas/:type/:id/compensate", begun);
+    expect([begun.status, begun.body.answer]).toEqual([200, "begun"]);
+    await stage.advance("10ms");
+    const { body: waiting } = await stage.get(path);
+    const [undo] = waiting.pending;
+    expect((await stage.post(`/admin/timeouts/${undo.id}/revoke`)).status).toBe(409);
+    await stage.advance("1h");
+    const stuck = await stage.get(path);
+    fits("GET", "/admin/sagas/:type/:id", stuck);
+    expect(stuck.body).toMatchObject({
+      status: "compensation_failed",
+      undos: [{ name: "back", payload: { text: "one" } }],
+      compensation: { because: "operator", failed: { error: "Error: the other side is down" } },
+      timeouts: [{ name: "back", saga: { kind: "undo" } }],
+    });
+    isBroken = false;
+    expect((await other.post(`${path}/compensate`, {})).body.answer).toBe("resumed");
+    await stage.advance("1s");
+    expect((await stage.get(path)).body).toMatchObject({
+      status: "compensated",
+      state: { texts: ["one", "two", "-two", "-one"] },
+    });
+    expect((await other.post(`${path}/compensate`, {})).status).toBe(404);
+    expect(await auditOf(stage)).toMatchObject([
+      { action: "saga.compensate", details: { saga: "diary", id: "a", answer: "resumed" } },
+      { action: "saga.compensate" },
+    ]);
   });
 
   it("know at once that a timeout of theirs was revoked, and never handle it", async () => {

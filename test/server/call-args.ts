@@ -109,6 +109,7 @@ export const CALL_ARGS: Readonly<Record<CallName, (things: Things) => readonly u
   "sagas.reply": () => ["m-1", 1],
   "sagas.revoke": () => ["t", "s", "k"],
   "sagas.end": () => ["t", "s", 0],
+  "sagas.compensate": () => ["t", "s", 0],
   stats: () => [{}],
   advise: () => [{}],
 };

@@ -30,6 +30,8 @@ interface Things {
   readonly webhook: string;
 }
 
+const CALENDAR = { zone: "Europe/Berlin", week: { mon: "09:00-17:00" } };
+
 /** `worker` fetches the running job: only the key that fetched a job may report on it. */
 async function make(stage: Stage, worker: Role = "admin"): Promise<Things> {
   const own = ROLES[worker].includes("work") ? worker : "admin";
@@ -56,6 +58,7 @@ async function make(stage: Stage, worker: Role = "admin"): Promise<Things> {
   const workflow = (await send("POST", "/workflows", { type: "chain", steps, options: { queue: "wf" } })).id;
   await send("PUT", "/rate-limits/k/override", { concurrency: 3 });
   await send("PUT", "/admin/schemas/t/1", { schema: {}, uri: "urn:x" });
+  await send("PUT", "/admin/calendars/c", CALENDAR);
   const hook = { url: "https://example.com/hook", events: ["job.failed"] };
   const webhook = (await send("POST", "/webhooks/subscriptions", hook)).id;
   return { waiting, running, dead, workflow, webhook };
@@ -89,6 +92,9 @@ function pathOf(
 }
 
 const BODIES: readonly (readonly [RegExp, (things: Things) => object])[] = [
+  [/calendars\/:name$/, () => CALENDAR],
+  [/admin\/when$/, () => ({ when: { calendar: "c", working_days: 2 } })],
+  [/\/copy$/, () => ({ type: "a.b", args: [] })],
   [/\/bulk\//, ({ waiting }) => ({ job_ids: [waiting], confirm: true })],
   [/\/dead-letter(\/retry)?$/, () => ({ filter: {}, confirm: true })],
   [/\/jobs\/batch$/, () => ({ jobs: [{ type: "a.b", args: [] }] })],
@@ -147,6 +153,7 @@ const MISSED_ACTIONS = [
   "DELETE /ojs/v1/admin/workers/:id 409",
   "DELETE /ojs/v1/queues/:queue 409",
   "POST /ojs/v1/admin/jobs/:id/run 409",
+  "POST /ojs/v1/admin/sagas/:type/:id/compensate 404",
   "POST /ojs/v1/admin/timeouts/:id/requeue 404",
   "POST /ojs/v1/admin/timeouts/:id/reschedule 404",
   "POST /ojs/v1/admin/timeouts/:id/revoke 404",
@@ -169,6 +176,7 @@ const NO_CHANGE = [
   "/calls/timeouts.revoke",
   "/calls/sagas.revoke",
   "/calls/sagas.end",
+  "/calls/sagas.compensate",
   "/calls/maintenance.end",
 ];
 

@@ -53,7 +53,7 @@ describe.each(["sqlite", "postgres"])("the search index of %s", (name) => {
     return search;
   };
   const candidates = async (engine: Engine, text: string) =>
-    (await index(engine).find(text, null, 100))?.map(({ id }) => id);
+    (await index(engine).find(text, null, 100))?.candidates.map(({ id }) => id);
   const found = async (engine: Engine, text: string) =>
     (await engine.find({ text }, { newestFirst: true })).jobs.map(({ id }) => id);
 
@@ -123,6 +123,27 @@ describe.each(["sqlite", "postgres"])("the search index of %s", (name) => {
     expect((await read("search=ne&per_page=5")).by_index).toBe(false);
   });
 
+  it("finds one old job among thousands, and the pages of a text that some of them have", async () => {
+    const engine = await open();
+    const old = await engine.enqueue(note, { text: "rare-and-old" });
+    for (const part of [0, 1, 2])
+      await engine.enqueueMany(
+        note,
+        Array.from({ length: 900 }, (_, n) => ({ text: n % 30 === 0 ? `some ${part}` : `filler ${n}` })),
+      );
+    await index(engine).build(() => {});
+    expect(await found(engine, "rare-and-old")).toEqual([old.id]);
+    const ids: string[] = [];
+    for (let after: string | null = null, pages = 0; pages < 20; pages++) {
+      const page = await engine.find({ text: "some " }, { newestFirst: true, limit: 25, after });
+      ids.push(...page.jobs.map(({ id }) => id));
+      after = page.cursor;
+      if (after === null) break;
+    }
+    expect(ids).toHaveLength(90);
+    expect(ids).toEqual([...new Set(ids)].sort().reverse());
+  });
+
   it("can be built while jobs come, by two builders at once", async () => {
     const engine = await open();
     await engine.enqueueMany(
@@ -134,7 +155,7 @@ describe.each(["sqlite", "postgres"])("the search index of %s", (name) => {
     })();
     await Promise.all([index(engine).build(() => {}), coming]);
     await index(engine).build(() => {});
-    expect((await index(engine).find("old ", null, 1_000))?.length).toBe(500);
-    expect((await index(engine).find("new ", null, 1_000))?.length).toBe(50);
+    expect((await index(engine).find("old ", null, 1_000))?.candidates.length).toBe(500);
+    expect((await index(engine).find("new ", null, 1_000))?.candidates.length).toBe(50);
   });
 });

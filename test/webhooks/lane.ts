@@ -34,6 +34,7 @@ const PER_JOB = 5;
 /** One job in this many is of the type whose other endpoints never answer. */
 const RARE = 50;
 const WARM_UP = 200;
+const MOST_TRIES = 5;
 const RETRY = { max_attempts: 20, delays: ["PT0.2S", "PT0.5S", "PT1S"] };
 
 const start = (file: string, ...args: string[]): ChildProcess => fork(join(import.meta.dirname, file), args);
@@ -53,12 +54,16 @@ async function call(url: string, method: string, path: string, body?: object) {
     headers: { "Content-Type": "application/json" },
     ...(body && { body: JSON.stringify(body) }),
   };
-  // The server may close a connection just as it is used again.
-  const ask = () => fetch(`${url}/ojs/v1${path}`, init);
-  const response = await ask().catch(ask).catch(ask);
-  const text = await response.text();
-  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
-  return JSON.parse(text);
+  for (let tries = 1; ; tries++) {
+    // The server may close a connection just as it is used again, and a starved machine is too slow for its limits.
+    const response = await fetch(`${url}/ojs/v1${path}`, init).catch((error: unknown) => {
+      if (tries === MOST_TRIES) throw error;
+    });
+    const text = await response?.text();
+    if (response?.ok && text !== undefined) return JSON.parse(text);
+    const mayRepeat = !response || response.status === 408 || response.status === 503;
+    if (!mayRepeat || tries === MOST_TRIES) throw new Error(`${method} ${path}: ${response?.status} ${text}`);
+  }
 }
 
 /** Enqueues at a steady rate, whether replies come or not. Returns the ids and the milliseconds of each enqueue. */

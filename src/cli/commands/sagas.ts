@@ -14,6 +14,7 @@ export function register(sagas: Command): void {
   sagas.description("Sagas: state that waits for messages and timeouts.");
   declareList(sagas.command("ls"));
   declareShow(sagas.command("show"));
+  declareCompensate(sagas.command("compensate"));
 }
 
 const columns = (now: number): Column<Fields>[] => [
@@ -65,6 +66,34 @@ function declareShow(command: Command): void {
   });
 }
 
+function declareCompensate(command: Command): void {
+  command
+    .description(
+      "Take a saga back: run its undos, the last one first, or go on after one that failed for good.",
+    )
+    .argument("<type>", "its type")
+    .argument("<id>", "its correlation value");
+  withTarget(command).option("--reason <text>", "why, for the audit");
+  withPage(command, {
+    examples: [["sagas compensate order 42", "take order 42 back"]],
+    json: '{"type","id","answer":"begun"|"resumed"|"running"}',
+  });
+  act<{ readonly reason?: string }>(command, async ({ target, output }, { reason }, [type, id]) => {
+    const path = `${PATH}/${encodeURIComponent(type as string)}/${encodeURIComponent(id as string)}/compensate`;
+    const body = reason === undefined ? {} : { reason };
+    const reply = await offered(target, "sagas", () => target.send("POST", path, body));
+    const says = {
+      begun: "is being taken back",
+      resumed: "goes on with its undos",
+      running: "is already being taken back",
+    };
+    output.answer(
+      reply,
+      () => `Saga ${printable(`${type} ${id}`)} ${says[reply.answer as keyof typeof says]}.`,
+    );
+  });
+}
+
 function sagaText(saga: Fields, now: number): string {
   const fields = fieldsText([
     ["saga", `${printable(String(saga.type))} ${printable(String(saga.id))}`],
@@ -72,8 +101,22 @@ function sagaText(saga: Fields, now: number): string {
     ["version", String(saga.version)],
     ["started", relativeText(saga.started_at, now)],
     ["changed", relativeText(saga.changed_at, now)],
+    ...compensationLines(saga, now),
     ["state", printable(JSON.stringify(saga.state))],
   ]);
   const waiting = [...(saga.timeouts as readonly Fields[]), ...(saga.messages as readonly Fields[])];
   return waiting.length === 0 ? fields : `${fields}\n\n${timeoutTable(waiting, now)}`;
+}
+
+function compensationLines(saga: Fields, now: number): [string, string][] {
+  const undos = (saga.undos as readonly Fields[] | undefined) ?? [];
+  const compensation = saga.compensation as Fields | null | undefined;
+  const failed = compensation?.failed as Fields | null | undefined;
+  return [
+    ...(undos.length > 0
+      ? [["undos", printable(undos.map(({ name }) => String(name)).join(", "))] as [string, string]]
+      : []),
+    ...(compensation ? [["taken back", relativeText(compensation.started_at, now)] as [string, string]] : []),
+    ...(failed ? [["failed undo", printable(String(failed.error))] as [string, string]] : []),
+  ];
 }

@@ -10,6 +10,7 @@ import { checkInstant, type Duration, type Instant, type InstantInput } from "..
 import type { Transaction } from "../transaction.ts";
 import { fixBudgets, type StoredBudgets, startOf } from "./budgets.ts";
 import { waitingWake } from "./deadlines.ts";
+import { refuseInternalQueue } from "./internal-queue.ts";
 import {
   type Fence,
   type JobId,
@@ -110,6 +111,8 @@ export interface EnqueueContext {
   readonly engineSettings?: PolicySettings | undefined;
   readonly parent?: { readonly id: JobId; readonly totalAt: Instant | null } | undefined;
   readonly documentLimit?: number;
+  /** The engine makes a job of its own, which may be in an internal queue. */
+  readonly isInternal?: true;
   /**
    * Only the wire protocol sets these: whether the job waits to be activated, its visibility timeout, and fields to
    * return.
@@ -237,6 +240,7 @@ function newTemplate<Input>(
   checkInstant(now, "now");
   const enqueueSettings = parseSettings(said, "options");
   const queue = said.queue === undefined ? definition.queue : checkQueue(said.queue, "options.queue");
+  if (!context.isInternal) refuseInternalQueue(queue, said.queue === undefined ? "queue" : "options.queue");
   const priority =
     said.priority === undefined ? definition.priority : checkPriority(said.priority, "options.priority");
   const settings: SettingsBySource = {

@@ -5,6 +5,7 @@ import type { Json } from "../schema.ts";
 import { type Instant, parseInstant } from "../time.ts";
 import { waitsForLimit } from "./decision.ts";
 import { checkErrors, checkOptions, checkPolicy } from "./document-checks.ts";
+import { refuseInternalQueue } from "./internal-queue.ts";
 import {
   dueAtOf,
   type ErrorRecord,
@@ -194,6 +195,7 @@ export function parseLine(value: unknown, field: string, documentLimit: number):
     ]),
   ) as Record<(typeof TEXTS)[number], JsonText | null>;
   const options = line.options === undefined ? null : checkOptions(line.options, at("options"));
+  refuseInternalQueue(String(line.queue), at("queue"));
   const limitKey = readName(line.limitKey, at("limitKey"));
   if ((limitKey === null) !== (options?.limit === undefined))
     throw refuse("invalid_option", at("limitKey"), limitKey, "name it with options.limit, and only then");

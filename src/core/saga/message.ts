@@ -38,6 +38,12 @@ export function checkTimeoutName(plan: SagaPlan, name: string) {
   return schema;
 }
 
+export function checkUndoName(plan: SagaPlan, name: string) {
+  const schema = Object.hasOwn(plan.undos, name) ? plan.undos[name] : undefined;
+  if (!schema) throw refuse("unknown_undo", "name", name, listed(plan.undos, plan.type));
+  return schema;
+}
+
 function listed(names: object, type: string): string {
   const known = Object.keys(names);
   return known.length > 0 ? `${type} declares ${known.join(", ")}` : `${type} declares none`;

@@ -13,17 +13,18 @@ import { TimeoutError } from "../job/reasons.ts";
 import { type Json, toJsonText, validate } from "../schema.ts";
 import type { Instant } from "../time.ts";
 import { parseWhen, type When, wallClockOf } from "../timeout/when.ts";
-import { checkMessageName, checkTimeoutName, prepareMessage } from "./message.ts";
+import { checkMessageName, checkTimeoutName, checkUndoName, prepareMessage } from "./message.ts";
 import {
   type PendingTimeout,
   planOf,
+  type RegisteredUndo,
   type RequestOptions,
   type SagaContext,
   type SagaOutlet,
   type SagaPlan,
   type SendOptions,
 } from "./saga.ts";
-import { PENDING_LIMIT, type ReplyAddress } from "./saga-record.ts";
+import { PENDING_LIMIT, type ReplyAddress, UNDO_LIMIT } from "./saga-record.ts";
 
 /** A timeout to store with the step. */
 export interface TimeoutRequest extends PendingTimeout {
@@ -32,6 +33,8 @@ export interface TimeoutRequest extends PendingTimeout {
   readonly payload: string;
   /** What `dueAt` was resolved from, if it was a wall-clock time or a time by a business calendar. */
   readonly wallClock: Json | null;
+  /** It is delivered to the handler of an undo. */
+  readonly isUndo?: true;
 }
 
 /** A message to store with the step. */
@@ -68,6 +71,9 @@ export interface ActionsInput {
   readonly pending: readonly PendingTimeout[];
   readonly sender: ReplyAddress | null;
   readonly starter: ReplyAddress | null;
+  readonly undos: readonly RegisteredUndo[];
+  /** `undo`: the handler takes a step back. `other`: another handler of a saga that is being taken back. */
+  readonly compensating: "undo" | "other" | null;
 }
 
 /**
@@ -81,12 +87,25 @@ export class SagaActions {
   readonly #revokes: PendingTimeout[] = [];
   readonly #others: (SagaEffect | Promise<SagaEffect>)[] = [];
   readonly #checks: Promise<unknown>[] = [];
+  readonly #undos: RegisteredUndo[];
   #isOver = false;
   #isCompleted = false;
+  #isTakenBack = false;
 
   constructor(input: ActionsInput) {
     this.#input = input;
     this.#pending = [...input.pending];
+    this.#undos = [...input.undos];
+  }
+
+  /** The undos after the handler, including those that it registered. */
+  get undos(): readonly RegisteredUndo[] {
+    return this.#isCompleted ? [] : this.#undos;
+  }
+
+  /** The handler called `compensate`. */
+  get isTakenBack(): boolean {
+    return this.#isTakenBack;
   }
 
   get isCompleted(): boolean {
@@ -145,12 +164,51 @@ export class SagaActions {
       },
       request: (name, when, ...[payload, options]) => this.#request(name, when, payload, options),
       revoke: (keyOrId) => this.#revoke(keyOrId),
+      undo: (name, ...[payload]) => this.#undo(name, payload),
+      isCompensating: this.#input.compensating !== null,
+      compensate: (state) => {
+        this.#assertRunning("compensate");
+        this.#refuseWhile(
+          this.#isCompleted,
+          "compensate",
+          "the handler has completed the saga: do one of the two",
+        );
+        this.#isTakenBack = true;
+        return state;
+      },
       complete: (state) => {
         this.#assertRunning("complete");
+        const isTakenBack = this.#isTakenBack || this.#input.compensating !== null;
+        this.#refuseWhile(
+          isTakenBack,
+          "complete",
+          "the saga is compensated, and completes after its last undo",
+        );
         this.#isCompleted = true;
         return state;
       },
     });
+  }
+
+  #refuseWhile(isRefused: boolean, call: string, fix: string): void {
+    if (isRefused) throw refuse("compensating", `saga.${call}`, this.#input.id, fix);
+  }
+
+  #undo(name: string, payload: unknown = {}): string {
+    this.#assertRunning("undo");
+    const { plan, nextId, enqueue, compensating } = this.#input;
+    this.#refuseWhile(compensating === "undo", "undo", "the handler of an undo has nothing to take back");
+    const schema = checkUndoName(plan, name);
+    const checked = validate(schema, payload, "payload", "invalid_payload");
+    if (checked instanceof Promise) this.#checks.push(checked);
+    if (this.#undos.length >= UNDO_LIMIT) {
+      const fix = `a saga may register ${UNDO_LIMIT}: one undo can take back many things`;
+      throw refuse("too_many_pending", "undo", name, fix);
+    }
+    const text = toJsonText(payload, "payload", enqueue.documentLimit);
+    const id = nextId();
+    this.#undos.push({ id, name, payload: JSON.parse(text) as Json });
+    return id;
   }
 
   #assertRunning(call: string): void {
@@ -163,6 +221,8 @@ export class SagaActions {
 
   #request(name: string, when: When, payload: unknown = {}, options: RequestOptions = {}): string {
     this.#assertRunning("request");
+    const isTakenBack = this.#isTakenBack || this.#input.compensating !== null;
+    this.#refuseWhile(isTakenBack, "request", "a saga that is compensated waits for its undos only");
     const { plan, now, nextId, enqueue, calendars } = this.#input;
     const schema = checkTimeoutName(plan, name);
     refuseUnknownKeys(options, "options", ["key"]);

@@ -40,25 +40,36 @@ export interface SagaDefinition<
 type HandlerLimit = Duration | "none";
 
 /** How long handlers may run: one limit for all, or some by name. */
-export type AttemptOptions<Message extends string, Timeout extends string> =
+export type AttemptOptions<Message extends string, Timeout extends string, Undo extends string = string> =
   | HandlerLimit
   | {
       readonly standard?: HandlerLimit;
       readonly start?: HandlerLimit;
       readonly on?: { readonly [Name in Message]?: HandlerLimit };
       readonly onTimeout?: { readonly [Name in Timeout]?: HandlerLimit };
+      readonly onUndo?: { readonly [Name in Undo]?: HandlerLimit };
     };
 
 type Names<Map> = keyof Map & string;
 
-type MessageHandlers<S, M extends SchemaMap, T extends SchemaMap, Starter extends string> = {
-  readonly [Name in Exclude<Names<M>, Starter>]: StateHandler<S, OutputOf<M[Name]>, M, T>;
+type MessageHandlers<
+  S,
+  M extends SchemaMap,
+  T extends SchemaMap,
+  Starter extends string,
+  U extends SchemaMap,
+> = {
+  readonly [Name in Exclude<Names<M>, Starter>]: StateHandler<S, OutputOf<M[Name]>, M, T, U>;
 } & {
-  readonly [Name in Starter]?: StateHandler<S, OutputOf<M[Name]>, M, T>;
+  readonly [Name in Starter]?: StateHandler<S, OutputOf<M[Name]>, M, T, U>;
 };
 
-type TimeoutHandlers<S, M extends SchemaMap, T extends SchemaMap> = {
-  readonly [Name in Names<T>]: StateHandler<S, OutputOf<T[Name]>, M, T>;
+type TimeoutHandlers<S, M extends SchemaMap, T extends SchemaMap, U extends SchemaMap> = {
+  readonly [Name in Names<T>]: StateHandler<S, OutputOf<T[Name]>, M, T, U>;
+};
+
+type UndoHandlers<S, M extends SchemaMap, T extends SchemaMap, U extends SchemaMap> = {
+  readonly [Name in Names<U>]: StateHandler<S, OutputOf<U[Name]>, M, T, U>;
 };
 
 export interface SagaOptions<
@@ -66,6 +77,7 @@ export interface SagaOptions<
   M extends SchemaMap,
   T extends SchemaMap,
   Starter extends Names<M>,
+  U extends SchemaMap = Record<never, Schema>,
 > {
   /** Lower-case words joined by dots: `"order"`. */
   readonly type: string;
@@ -82,20 +94,29 @@ export interface SagaOptions<
   /** The message or messages that start a saga if there is none. */
   readonly startedBy: Starter | readonly Starter[];
   /** Makes the first state from the starting message. */
-  readonly start: StartHandler<S, OutputOf<M[Starter]>, M, T>;
+  readonly start: StartHandler<S, OutputOf<M[Starter]>, M, T, U>;
   /**
    * A handler for each message that does not start the saga. A handler of a starter runs if the saga has already
    * started.
    */
-  readonly on: MessageHandlers<S, M, T, Starter>;
+  readonly on: MessageHandlers<S, M, T, Starter, U>;
   /** A handler for each timeout. */
-  readonly onTimeout?: TimeoutHandlers<S, M, T>;
+  readonly onTimeout?: TimeoutHandlers<S, M, T, U>;
+  /** What its handlers can register to take a step back, by name. */
+  readonly undos?: U;
+  /** A handler for each undo. It is tried again like every other, and must be safe to run twice. */
+  readonly onUndo?: UndoHandlers<S, M, T, U>;
+  /**
+   * What a message or timeout does whose handler failed ten times: `keep` (default) leaves the saga as it is;
+   * `compensate` takes it back.
+   */
+  readonly onFailure?: "keep" | "compensate";
   /** Called with messages for which there is no saga. Without it, they are counted and dropped. */
   readonly notFound?: NotFoundHook<M>;
   /** Reads the id of the saga from a state, so that a handler that changes it is refused (SEMANTICS 7.6). */
   readonly identify?: (state: OutputOf<S>) => string | number | bigint;
   /** How long a handler may run. Default 30 s. */
-  readonly attempt?: AttemptOptions<Names<M>, Names<T>>;
+  readonly attempt?: AttemptOptions<Names<M>, Names<T>, Names<U>>;
   /** The version of the state's shape, counted from 1. */
   readonly version?: number;
   /** Brings a state of an older version to this one. */
@@ -108,11 +129,15 @@ export interface SagaOptions<
 }
 
 /** If timeouts are declared, their handlers are required. */
-type NeedsTimeoutHandlers<S, M extends SchemaMap, T extends SchemaMap> =
-  Names<T> extends never ? unknown : { readonly onTimeout: TimeoutHandlers<S, M, T> };
+type NeedsTimeoutHandlers<S, M extends SchemaMap, T extends SchemaMap, U extends SchemaMap> =
+  Names<T> extends never ? unknown : { readonly onTimeout: TimeoutHandlers<S, M, T, U> };
+
+/** If undos are declared, their handlers are required. */
+type NeedsUndoHandlers<S, M extends SchemaMap, T extends SchemaMap, U extends SchemaMap> =
+  Names<U> extends never ? unknown : { readonly onUndo: UndoHandlers<S, M, T, U> };
 
 /** The options of any saga. */
-type AnyOptions = SagaOptions<Schema, SchemaMap, SchemaMap, string>;
+type AnyOptions = SagaOptions<Schema, SchemaMap, SchemaMap, string, SchemaMap>;
 
 const KEYS = keysOf<AnyOptions>({
   type: true,
@@ -124,6 +149,9 @@ const KEYS = keysOf<AnyOptions>({
   start: true,
   on: true,
   onTimeout: true,
+  undos: true,
+  onUndo: true,
+  onFailure: true,
   notFound: true,
   identify: true,
   attempt: true,
@@ -143,7 +171,12 @@ export function defineSaga<
   const M extends SchemaMap,
   const T extends SchemaMap = Record<never, Schema>,
   const Starter extends Names<M> = Names<M>,
->(options: SagaOptions<S, M, T, Starter> & NeedsTimeoutHandlers<S, M, T>): SagaDefinition<S, M, T> {
+  const U extends SchemaMap = Record<never, Schema>,
+>(
+  options: SagaOptions<S, M, T, Starter, U> &
+    NeedsTimeoutHandlers<S, M, T, U> &
+    NeedsUndoHandlers<S, M, T, U>,
+): SagaDefinition<S, M, T> {
   const plan = planSaga(options as unknown as LooseOptions);
   const definition: SagaDefinition<S, M, T> = {
     type: plan.type,
@@ -165,6 +198,10 @@ function planSaga(options: LooseOptions): SagaPlan {
   if (!isSchema(options.state)) throw refuse("invalid_option", "state", options.state, SCHEMA_FIX);
   const messages = checkSchemas(options.messages, "messages");
   const timeouts = checkSchemas(options.timeouts ?? {}, "timeouts");
+  const undos = checkSchemas(options.undos ?? {}, "undos");
+  const { onFailure = "keep" } = options;
+  if (onFailure !== "keep" && onFailure !== "compensate")
+    throw refuse("invalid_option", "onFailure", onFailure, 'write "keep" or "compensate"');
   const startedBy = checkStarters(options.startedBy, messages);
   const version = checkVersion(options.version ?? 1);
   if (version > 1 && options.migrate === undefined) {
@@ -184,8 +221,15 @@ function planSaga(options: LooseOptions): SagaPlan {
     start: checkFunction(options.start, "start", "missing_handler", "start"),
     on: checkHandlers(options.on ?? {}, messages, startedBy, "on"),
     onTimeout: checkHandlers(options.onTimeout ?? {}, timeouts, [], "onTimeout"),
+    undos,
+    onUndo: checkHandlers(options.onUndo ?? {}, undos, [], "onUndo"),
+    onFailure,
     notFound: optionalFunction(options.notFound, "notFound"),
-    attempt: parseLimits(options.attempt as AttemptOptions<string, string> | undefined, messages, timeouts),
+    attempt: parseLimits(options.attempt as AttemptOptions<string, string> | undefined, {
+      on: messages,
+      onTimeout: timeouts,
+      onUndo: undos,
+    }),
     retention:
       options.retention === undefined
         ? SAGA_RETENTION
@@ -230,13 +274,22 @@ function checkCorrelations(value: unknown, messages: SchemaMap): SagaPlan["corre
   return given as SagaPlan["correlate"];
 }
 
+type HandlerField = "on" | "onTimeout" | "onUndo";
+type UnknownCode = "unknown_message" | "unknown_timeout" | "unknown_undo";
+
+const UNKNOWN: Readonly<Record<HandlerField, UnknownCode>> = {
+  on: "unknown_message",
+  onTimeout: "unknown_timeout",
+  onUndo: "unknown_undo",
+};
+
 function checkHandlers(
   value: unknown,
   declared: SchemaMap,
   optional: readonly string[],
-  field: "on" | "onTimeout",
+  field: HandlerField,
 ): SagaPlan["on"] {
-  const given = checkNames(value, declared, field, field === "on" ? "unknown_message" : "unknown_timeout");
+  const given = checkNames(value, declared, field, UNKNOWN[field]);
   for (const name of Object.keys(declared)) {
     if (given[name] === undefined && optional.includes(name)) continue;
     const fix = `add ${field}.${name}: (state, payload, saga) => the next state`;
@@ -250,7 +303,7 @@ function checkNames(
   value: unknown,
   declared: SchemaMap,
   field: string,
-  code: "unknown_message" | "unknown_timeout",
+  code: UnknownCode,
 ): Record<string, unknown> {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     throw refuse("invalid_option", field, value, "write an object of names and functions");
@@ -287,19 +340,17 @@ function checkVersion(version: unknown): number {
 
 function parseLimits(
   attempt: AttemptOptions<string, string> | undefined,
-  messages: SchemaMap,
-  timeouts: SchemaMap,
+  declared: Readonly<Record<HandlerField, SchemaMap>>,
 ): HandlerLimits {
   const limit = (value: unknown, field: string) => (value === "none" ? null : parseDuration(value, field));
   const isOne = typeof attempt === "string" || !isLimitMap(attempt);
   if (attempt !== undefined && isOne) {
-    return { standard: limit(attempt, "attempt"), start: undefined, on: {}, onTimeout: {} };
+    return { standard: limit(attempt, "attempt"), start: undefined, on: {}, onTimeout: {}, onUndo: {} };
   }
   const said = (attempt ?? {}) as Exclude<AttemptOptions<string, string>, HandlerLimit>;
-  refuseUnknownKeys(said, "attempt", ["standard", "start", "on", "onTimeout"]);
-  const byName = (given: object | undefined, declared: SchemaMap, field: "on" | "onTimeout") => {
-    const code = field === "on" ? "unknown_message" : "unknown_timeout";
-    const named = checkNames(given ?? {}, declared, `attempt.${field}`, code);
+  refuseUnknownKeys(said, "attempt", LIMIT_NAMES);
+  const byName = (field: HandlerField) => {
+    const named = checkNames(said[field] ?? {}, declared[field], `attempt.${field}`, UNKNOWN[field]);
     return Object.fromEntries(
       Object.entries(named).map(([name, value]) => [name, limit(value, `attempt.${field}.${name}`)]),
     );
@@ -307,13 +358,16 @@ function parseLimits(
   return {
     standard: said.standard === undefined ? BUILT_IN_ATTEMPT : limit(said.standard, "attempt.standard"),
     start: said.start === undefined ? undefined : limit(said.start, "attempt.start"),
-    on: byName(said.on, messages, "on"),
-    onTimeout: byName(said.onTimeout, timeouts, "onTimeout"),
+    on: byName("on"),
+    onTimeout: byName("onTimeout"),
+    onUndo: byName("onUndo"),
   };
 }
+
+const LIMIT_NAMES = ["standard", "start", "on", "onTimeout", "onUndo"];
 
 /** Whether limits were given by name rather than as one duration. */
 function isLimitMap(attempt: unknown): boolean {
   if (typeof attempt !== "object" || attempt === null) return false;
-  return ["standard", "start", "on", "onTimeout"].some((name) => name in attempt);
+  return LIMIT_NAMES.some((name) => name in attempt);
 }

@@ -1,11 +1,20 @@
 import type { Json } from "../schema.ts";
 import type { Instant } from "../time.ts";
-import type { PendingTimeout } from "./saga.ts";
+import type { PendingTimeout, RegisteredUndo } from "./saga.ts";
 
 /** Where a reply goes: to a caller outside, or to a saga as one of its messages. */
 export type ReplyAddress =
   | { readonly message: string }
   | { readonly message: string; readonly saga: string; readonly id: string; readonly as: string };
+
+/** A saga that is being taken back, or was. */
+export interface Compensation {
+  readonly startedAt: Instant;
+  /** `handler`: it called `compensate`. `failure`: an event was given up for good. `operator`: somebody asked for it. */
+  readonly because: "handler" | "failure" | "operator";
+  /** The undo that was given up after its last try; null while none is. An operator lets it go on. */
+  readonly failed: { readonly undo: string; readonly error: string; readonly at: Instant } | null;
+}
 
 /**
  * The stored state of one saga. Its list of pending timeouts decides: a timeout that is not in it is not handled,
@@ -28,7 +37,13 @@ export interface SagaRecord {
   readonly fixed: readonly string[];
   /** Where a reply to the starter goes; null if the starting message had no address. */
   readonly starter: ReplyAddress | null;
+  /** How to take back the steps so far, the newest last. Left out if there is none. */
+  readonly undos?: readonly RegisteredUndo[];
+  readonly compensation?: Compensation;
 }
+
+/** The most undos of one saga. The record has them all and is written with every step. */
+export const UNDO_LIMIT = 100;
 
 /** The most pending timeouts of one saga. The record lists them all and is written with every step. */
 export const PENDING_LIMIT = 1_000;
@@ -53,6 +68,8 @@ export function encodeRecord(record: SagaRecord): Json {
     handled: record.handled,
     fixed: record.fixed,
     starter: record.starter as Json,
+    ...(record.undos && { undos: record.undos as unknown as Json }),
+    ...(record.compensation && { compensation: record.compensation as unknown as Json }),
   };
 }
 

@@ -23,13 +23,17 @@ export type StepEvent<Messages extends SchemaMap, Timeouts extends SchemaMap> =
         readonly message: Name;
         readonly payload: InputOf<Messages[Name]>;
         readonly timeout?: never;
+        readonly undo?: never;
       };
     }[Names<Messages>]
+  /** The undo that was registered last, with the payload that it was registered with. */
+  | { readonly undo: string; readonly message?: never; readonly timeout?: never }
   | {
       [Name in Names<Timeouts>]: {
         readonly timeout: Name;
         readonly payload: InputOf<Timeouts[Name]>;
         readonly message?: never;
+        readonly undo?: never;
       };
     }[Names<Timeouts>];
 
@@ -38,6 +42,13 @@ export interface PendingTimeout {
   readonly id: string;
   readonly name: string;
   readonly key: string | null;
+}
+
+/** What a saga does to take one of its steps back, as it was registered. */
+export interface RegisteredUndo {
+  readonly id: string;
+  readonly name: string;
+  readonly payload: Json;
 }
 
 /** The payload may be left out if nothing in it is required. */
@@ -82,8 +93,11 @@ export interface SagaOutlet<Messages extends SchemaMap = SchemaMap> {
 }
 
 /** What a handler of a saga can do. Everything takes effect with the commit of the step, and nothing before. */
-export interface SagaContext<Messages extends SchemaMap = SchemaMap, Timeouts extends SchemaMap = SchemaMap>
-  extends SagaOutlet<Messages> {
+export interface SagaContext<
+  Messages extends SchemaMap = SchemaMap,
+  Timeouts extends SchemaMap = SchemaMap,
+  Undos extends SchemaMap = SchemaMap,
+> extends SagaOutlet<Messages> {
   /**
    * The id of the message or timeout that is being handled. Use it as the idempotency key for calls to other systems.
    */
@@ -101,6 +115,21 @@ export interface SagaContext<Messages extends SchemaMap = SchemaMap, Timeouts ex
    * being delivered.
    */
   revoke(keyOrId: string): "revoked" | "not-pending";
+  /**
+   * Registers how to take this step back. If the saga is compensated later, the undos of its committed steps run in
+   * reverse order. Returns the id of the undo, which is the `eventId` of its handler.
+   */
+  undo<Name extends Names<Undos>>(
+    name: Name,
+    ...args: PayloadAndOptions<InputOf<Undos[Name]>, never>
+  ): string;
+  /**
+   * Begins to take the saga back: revokes what is pending, then runs the registered undos one after the other, the last
+   * one first. The saga completes after them. Use it as `return saga.compensate(state)`.
+   */
+  compensate<State>(state: State): State;
+  /** Whether the saga is being taken back. Then `request` and `complete` are refused. */
+  readonly isCompensating: boolean;
   /** Ends the saga with this state and revokes what is pending. Use it as `return saga.complete(state)`. */
   complete<State>(state: State): State;
 }
@@ -118,16 +147,21 @@ export interface AnySaga extends MessageTarget {
 
 type Next<S> = InputOf<S> | Promise<InputOf<S>>;
 
-export type StateHandler<S, Input, Messages extends SchemaMap, Timeouts extends SchemaMap> = (
-  state: OutputOf<S>,
-  payload: Input,
-  saga: SagaContext<Messages, Timeouts>,
-) => Next<S>;
+export type StateHandler<
+  S,
+  Input,
+  Messages extends SchemaMap,
+  Timeouts extends SchemaMap,
+  Undos extends SchemaMap = SchemaMap,
+> = (state: OutputOf<S>, payload: Input, saga: SagaContext<Messages, Timeouts, Undos>) => Next<S>;
 
-export type StartHandler<S, Input, Messages extends SchemaMap, Timeouts extends SchemaMap> = (
-  message: Input,
-  saga: SagaContext<Messages, Timeouts>,
-) => Next<S>;
+export type StartHandler<
+  S,
+  Input,
+  Messages extends SchemaMap,
+  Timeouts extends SchemaMap,
+  Undos extends SchemaMap = SchemaMap,
+> = (message: Input, saga: SagaContext<Messages, Timeouts, Undos>) => Next<S>;
 
 export type NotFoundHook<Messages extends SchemaMap> = (
   message: MessageOf<Messages>,
@@ -151,6 +185,10 @@ export interface SagaPlan {
   readonly start: ErasedHandler;
   readonly on: { readonly [name: string]: ErasedHandler | undefined };
   readonly onTimeout: { readonly [name: string]: ErasedHandler | undefined };
+  readonly undos: SchemaMap;
+  readonly onUndo: { readonly [name: string]: ErasedHandler | undefined };
+  /** Whether an event that is given up for good begins the compensation. */
+  readonly onFailure: "keep" | "compensate";
   readonly notFound: ErasedHandler | undefined;
   /** How long a handler may run, in milliseconds; null for no limit. */
   readonly attempt: HandlerLimits;
@@ -163,6 +201,7 @@ export interface HandlerLimits {
   readonly start: number | null | undefined;
   readonly on: { readonly [name: string]: number | null };
   readonly onTimeout: { readonly [name: string]: number | null };
+  readonly onUndo: { readonly [name: string]: number | null };
 }
 
 /** The property under which a definition carries its plan. A symbol, so that editors do not offer it to users. */

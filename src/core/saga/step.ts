@@ -3,14 +3,21 @@ import { CurfewError, refuse } from "../errors.ts";
 import type { EnqueueContext } from "../job/envelope.ts";
 import { type Json, type Schema, toJsonText, validate } from "../schema.ts";
 import type { Instant } from "../time.ts";
-import { checkMessageName, checkTimeoutName, correlationFields, identityText } from "./message.ts";
+import { beginning, nextUndo } from "./compensation.ts";
+import {
+  checkMessageName,
+  checkTimeoutName,
+  checkUndoName,
+  correlationFields,
+  identityText,
+} from "./message.ts";
 import type { ErasedHandler, SagaContext, SagaOutlet, SagaPlan } from "./saga.ts";
 import { type ActionsInput, SagaActions, type SagaEffect } from "./saga-actions.ts";
 import { HANDLED_LIMIT, type ReplyAddress, type SagaRecord } from "./saga-record.ts";
 
 /** A message or a timeout for a saga. */
 export interface SagaEvent {
-  readonly kind: "message" | "timeout";
+  readonly kind: "message" | "timeout" | "undo";
   readonly id: string;
   readonly name: string;
   readonly payload: Json;
@@ -63,6 +70,7 @@ export async function runStep(input: StepInput): Promise<StepOutcome> {
   const live = record && record.completedAt === null ? record : null;
   if (event.kind === "timeout")
     return live ? fireTimeout(input, live) : { kind: "ignored", because: "no-saga" };
+  if (event.kind === "undo") return live ? takeBack(input, live) : { kind: "ignored", because: "no-saga" };
   const schema = checkMessageName(plan, event.name);
   if (record?.handled.includes(event.id)) return { kind: "ignored", because: "handled" };
   if (live) {
@@ -78,7 +86,9 @@ export async function runStep(input: StepInput): Promise<StepOutcome> {
 
 /** How long the handler of an event may run, in milliseconds; null for no limit (SEMANTICS 7.9). */
 export function attemptLimitOf(plan: SagaPlan, event: SagaEvent, record: SagaRecord | null): number | null {
-  const { standard, start, on, onTimeout } = plan.attempt;
+  const { standard, start, on, onTimeout, onUndo } = plan.attempt;
+  if (event.kind === "undo")
+    return onUndo[event.name] === undefined ? standard : (onUndo[event.name] ?? null);
   const isStart = event.kind === "message" && (record === null || record.completedAt !== null);
   const named =
     event.kind === "timeout"
@@ -98,13 +108,25 @@ async function fireTimeout(input: StepInput, live: SagaRecord): Promise<StepOutc
   return handle(input, { ...live, pending }, handler, await parse(schema, event));
 }
 
+/** Runs the undo that was registered last. Any other is not its turn, or has run. */
+async function takeBack(input: StepInput, live: SagaRecord): Promise<StepOutcome> {
+  const { plan, event } = input;
+  const undo = live.undos?.at(-1);
+  if (!live.compensation || undo?.id !== event.id) return { kind: "ignored", because: "not-pending" };
+  const schema = checkUndoName(plan, event.name);
+  const pending = live.pending.filter(({ id }) => id !== event.id);
+  const left = { ...live, pending, undos: live.undos?.slice(0, -1) ?? [] };
+  const handler = plan.onUndo[event.name] as ErasedHandler;
+  return handle(input, left, handler, await parse(schema, { ...event, payload: undo.payload }));
+}
+
 function parse(schema: Schema, { kind, name, payload }: SagaEvent): unknown {
   return validate(schema, payload, `${kind}.${name}`, "invalid_payload");
 }
 
 async function start(input: StepInput, message: unknown): Promise<StepOutcome> {
   const { plan, id, record, event, now, nextId } = input;
-  const actions = new SagaActions(actionsInput(input, [], event.sender));
+  const actions = new SagaActions(actionsInput(input, NEW_SAGA, event.sender));
   const { returned, effects } = await run(actions, () =>
     plan.start(message as never, actions.context() as never),
   );
@@ -123,8 +145,9 @@ async function start(input: StepInput, message: unknown): Promise<StepOutcome> {
     handled: remember(record?.handled ?? [], event),
     fixed,
     starter: event.sender,
+    ...(actions.undos.length > 0 && { undos: actions.undos }),
   };
-  return { kind: "stepped", isStart: true, record: begun, effects };
+  return { kind: "stepped", isStart: true, ...settled(begun, effects, actions, now) };
 }
 
 async function handle(
@@ -134,32 +157,55 @@ async function handle(
   payload: unknown,
 ): Promise<StepOutcome> {
   const { plan, id, event, now } = input;
-  const where = `${event.kind === "timeout" ? "onTimeout" : "on"}.${event.name}`;
+  const where = `${FIELDS[event.kind]}.${event.name}`;
   const current = await readState(plan, live, id);
-  const actions = new SagaActions(actionsInput(input, live.pending, live.starter));
+  const actions = new SagaActions(actionsInput(input, live, live.starter));
   const context: SagaContext = actions.context();
   const { returned, effects } = await run(actions, () =>
     handler(current as never, payload as never, context as never),
   );
   const { state, parsed } = await checkState(input, returned, where);
   checkIdentity(plan, id, state, parsed, live.fixed, where);
+  const { undos: _before, ...kept } = live;
   const next: SagaRecord = {
-    ...live,
+    ...kept,
     state,
     schema: plan.version,
     changedAt: now,
     completedAt: actions.isCompleted ? now : null,
     pending: [...actions.pending],
     handled: event.kind === "message" ? remember(live.handled, event) : live.handled,
+    ...(actions.undos.length > 0 && { undos: actions.undos }),
   };
-  return { kind: "stepped", isStart: false, record: next, effects };
+  return { kind: "stepped", isStart: false, ...settled(next, effects, actions, now) };
+}
+
+const FIELDS = { message: "on", timeout: "onTimeout", undo: "onUndo" } as const;
+const NEW_SAGA = { pending: [] };
+
+/** A saga that is being taken back waits for its next undo, and for nothing else. */
+function settled(
+  record: SagaRecord,
+  effects: readonly SagaEffect[],
+  { isTakenBack }: SagaActions,
+  now: Instant,
+): { readonly record: SagaRecord; readonly effects: readonly SagaEffect[] } {
+  if (!isTakenBack && !record.compensation) return { record, effects };
+  const compensation = record.compensation ?? beginning("handler", now);
+  // Another undo is the next one now, so the one that failed before waits for its turn again.
+  const isStuck = compensation.failed?.undo === record.undos?.at(-1)?.id;
+  return nextUndo(
+    { ...record, compensation: isStuck ? compensation : { ...compensation, failed: null } },
+    effects,
+    now,
+  );
 }
 
 async function reportNotFound(input: StepInput, payload: unknown): Promise<StepOutcome> {
   const { plan, event } = input;
   const { notFound } = plan;
   if (!notFound) return { kind: "not-found", effects: [] };
-  const actions = new SagaActions(actionsInput(input, [], null));
+  const actions = new SagaActions(actionsInput(input, NEW_SAGA, null));
   const outlet: SagaOutlet = actions.outlet();
   const { effects } = await run(actions, () =>
     notFound({ name: event.name, payload } as never, outlet as never),
@@ -182,11 +228,12 @@ async function run(
 
 function actionsInput(
   input: StepInput,
-  pending: ActionsInput["pending"],
+  { pending, undos = [], compensation }: Pick<SagaRecord, "pending" | "undos" | "compensation">,
   starter: ReplyAddress | null,
 ): ActionsInput {
   const { event, record: _record, ...rest } = input;
-  return { ...rest, eventId: event.id, sender: event.sender, pending, starter };
+  const compensating = compensation ? (event.kind === "undo" ? "undo" : "other") : null;
+  return { ...rest, eventId: event.id, sender: event.sender, pending, starter, undos, compensating };
 }
 
 /** The stored state as the handler sees it: migrated to this version of the definition, then parsed. */

@@ -4,8 +4,8 @@ import { createIdSource } from "../ids.ts";
 import type { NewJob } from "../job/envelope.ts";
 import { type Json, toJsonText, validate } from "../schema.ts";
 import { type Instant, type InstantInput, parseInstant } from "../time.ts";
-import { checkMessageName, checkTimeoutName, correlationOf, identityText } from "./message.ts";
-import type { PendingTimeout, SagaPlan } from "./saga.ts";
+import { checkMessageName, checkTimeoutName, checkUndoName, correlationOf, identityText } from "./message.ts";
+import type { PendingTimeout, RegisteredUndo, SagaPlan } from "./saga.ts";
 import type { SagaEffect } from "./saga-actions.ts";
 import type { SagaRecord } from "./saga-record.ts";
 import { runStep, type SagaEvent } from "./step.ts";
@@ -31,8 +31,11 @@ export interface StepResult<State = unknown> {
   readonly enqueued: readonly EnqueuedBySaga[];
   readonly sent: readonly SentBySaga[];
   readonly replied: readonly Json[];
-  /** All that is pending after the step. */
+  /** All that is pending after the step; of a saga that is compensated, its next undo. */
   readonly pending: readonly PendingTimeout[];
+  /** How the steps so far would be taken back, the newest last. */
+  readonly undos: readonly RegisteredUndo[];
+  readonly compensating: boolean;
   readonly [RECORD]: SagaRecord | null;
 }
 
@@ -63,6 +66,7 @@ const START_AT = "2030-01-01T00:00:00Z";
 interface LooseEvent {
   readonly message?: string;
   readonly timeout?: string;
+  readonly undo?: string;
   readonly payload?: unknown;
 }
 
@@ -127,10 +131,16 @@ async function readEvent(
   nextId: () => string,
   before: SagaRecord | null,
 ): Promise<SagaEvent> {
-  refuseUnknownKeys(said, "event", ["message", "timeout", "payload"]);
-  const { message, timeout, payload = {} } = said;
+  refuseUnknownKeys(said, "event", ["message", "timeout", "undo", "payload"]);
+  const { message, timeout, undo, payload = {} } = said;
+  if (undo !== undefined) {
+    checkUndoName(plan, undo);
+    const last = before?.undos?.at(-1);
+    const id = last?.name === undo ? last.id : nextId();
+    return { kind: "undo", id, name: undo, payload: null, sender: null };
+  }
   if ((message === undefined) === (timeout === undefined)) {
-    throw refuse("invalid_option", "event", said, "name either a message or a timeout");
+    throw refuse("invalid_option", "event", said, "name a message, a timeout or an undo");
   }
   const text = JSON.parse(toJsonText(payload, "event.payload")) as Json;
   if (message !== undefined) {
@@ -190,6 +200,8 @@ function describe<State>(
     }),
     replied: effects.flatMap((effect) => ("reply" in effect ? [json(effect.reply.value)] : [])),
     pending: record?.pending ?? [],
+    undos: record?.undos ?? [],
+    compensating: record?.compensation !== undefined && record.completedAt === null,
     [RECORD]: record,
   };
 }

@@ -188,7 +188,7 @@ export function wants({ events, queues, types }: Subscription, event: StoredEven
 /** Calls to one endpoint that run at once, and lanes of an ordered subscription. */
 export const CALLS_AT_ONCE = 16;
 /** Begins the limit keys of deliveries. Clients do not see them. */
-export const LANE_PREFIX = "curfew.webhooks ";
+const LANE_PREFIX = "curfew.webhooks ";
 
 /**
  * The limit key of a delivery. An ordered subscription has 16 lanes, and a job is always in the same one. With batches

@@ -1,5 +1,6 @@
 import { api, part } from "./client.ts";
-import type { Saga, Timeout } from "./wire.ts";
+import type { Timeout } from "./wire.ts";
+import type { Saga } from "./wire-saga.ts";
 
 /**
  * Sagas and leased timeouts. Older servers serve neither: they answer 404, and the pages say so. Every path and name of
@@ -39,6 +40,9 @@ export const readTimeouts = ({ destination, from, to, isDead, cursor }: TimeoutQ
     },
     signal,
   );
+
+export const compensateSaga = (type: string, id: string, reason: string) =>
+  api.post(`/admin/sagas/${part(type)}/${part(id)}/compensate`, {}, reason);
 
 const timeoutPath = (id: string) => `/admin/timeouts/${part(id)}`;
 export const revokeTimeout = (id: string, reason: string) =>

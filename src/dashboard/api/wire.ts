@@ -421,17 +421,6 @@ export interface SagaTimeout {
   readonly due_at?: string;
 }
 
-export interface Saga {
-  readonly type: string;
-  readonly id: string;
-  readonly state: unknown;
-  readonly version: number;
-  readonly started_at: string;
-  readonly changed_at: string;
-  readonly completed_at: string | null;
-  readonly pending: readonly SagaTimeout[];
-}
-
 /** A leased timeout. */
 export interface Timeout {
   readonly id: string;

@@ -35,6 +35,13 @@ const STEPS = {
 };
 
 /** A value between two gaps has no line; a dot keeps it from being lost. */
+/** Half of a label: one that begins left of the plot would be cut. */
+const HALF_LABEL = 18;
+
+function hasRoom(shown: uPlot, at: number): boolean {
+  return shown.valToPos(at, "x") >= HALF_LABEL;
+}
+
 function lonely(values: ArrayLike<number | null | undefined>): number[] {
   const found: number[] = [];
   for (let index = 0; index < values.length; index++)
@@ -98,7 +105,8 @@ export function drawPlot(host: HTMLElement, { times, lines, format, of }: PlotIn
           size: 22,
           space: 64,
           grid: { show: false },
-          values: (_plot: uPlot, seconds: number[]) => seconds.map((at) => shortClockText(at * 1_000)),
+          values: (shown: uPlot, seconds: number[]) =>
+            seconds.map((at) => (hasRoom(shown, at) ? shortClockText(at * 1_000) : "")),
         },
         {
           ...axis,

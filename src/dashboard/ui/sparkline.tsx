@@ -11,7 +11,7 @@ const HEIGHT = 24;
 /** A line without axes, for a cell of a list. */
 export function Sparkline({ label, values, tone }: SparklineProps) {
   const known = values.filter((value): value is number => value !== null);
-  if (known.length < 2) return <span class="t3">–</span>;
+  if (known.length < 2) return <span />;
   const top = Math.max(...known, 1e-9);
   const x = (index: number) => (index / (values.length - 1)) * WIDTH;
   const y = (value: number) => HEIGHT - 2 - (value / top) * (HEIGHT - 4);

@@ -14,6 +14,7 @@ import type { Delivery, Destination } from "./destination.ts";
 import { DispatchCounters, type DispatchCounts } from "./dispatch-counters.ts";
 import { LeasedDelivery, Leases } from "./timeout-leases.ts";
 import { Settler } from "./timeout-settler.ts";
+import { isLastTry } from "./tries.ts";
 
 export interface DispatchDeps {
   readonly system: System;
@@ -33,7 +34,6 @@ const BATCH = 200;
 const CONCURRENCY = 100;
 const MOST_CONCURRENT = 1_000;
 export const LEASE = 300_000;
-const MOST_TRIES = 10;
 /** At most this many timeouts per destination are sent and not yet removed: a crash sends them again. */
 const MOST_SETTLING = 500;
 const REDELIVERY = { first: 1_000, factor: 2, most: 300_000 };
@@ -273,7 +273,7 @@ export class Dispatcher {
     }
     const { clock, random } = this.#deps;
     const tries = row.tries + 1;
-    const isDead = tries >= MOST_TRIES;
+    const isDead = isLastTry(row);
     const delay = jittered(backoff(tries, REDELIVERY), random);
     const dueAt = clock.now() + Math.round(delay);
     const released = { id: row.id, owner, error: errorText(error, ERROR_LIMIT) };

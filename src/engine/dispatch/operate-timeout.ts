@@ -58,6 +58,9 @@ export function revokeTimeout(
 ): Promise<RevokedState> {
   const { clock } = context;
   return untilCommitted(context, "revoke", id, async (row) => {
+    const isUndo = row.saga?.[0] === SAGA && row.headers !== null && "undo" in row.headers;
+    if (isUndo)
+      throw refused("revoke", id, "takes a step of its saga back; end the saga to leave out its undos");
     const now = clock.now();
     const saga = await withoutPending(context, row, now);
     const unit: Unit = {

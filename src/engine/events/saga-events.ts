@@ -7,8 +7,12 @@ export interface SagaEventDetail {
   readonly type: string;
   /** The correlation value of the saga. */
   readonly saga: string;
-  /** The message or timeout of the step. */
-  readonly event: { readonly kind: "message" | "timeout"; readonly name: string; readonly id: string };
+  /** The message, timeout or undo of the step. */
+  readonly event: {
+    readonly kind: "message" | "timeout" | "undo";
+    readonly name: string;
+    readonly id: string;
+  };
   readonly because?: IgnoredBecause;
   readonly error?: unknown;
 }

@@ -19,6 +19,8 @@ const INDEXED = "index:";
 /** Candidates that one request loads, and how many at a time: each may hold 3 MB. */
 const MOST_CANDIDATES = 1_000;
 const LOADED_AT_ONCE = 50;
+/** Steps of one request that find no candidate: the text is common, but not here. */
+const MOST_EMPTY = 3;
 const SHORTEST_INDEXED = 3;
 
 /** One page of a search by the index of the store; null if a scan has to do it. */
@@ -35,23 +37,24 @@ export async function findIndexed(
   const found: JobRow[] = [];
   let before = after === null ? null : after.slice(INDEXED.length);
   for (let scanned = 0; ; ) {
-    const candidates = await search.find(text, before, LOADED_AT_ONCE);
-    if (candidates === null) {
+    const step = await search.find(text, before, LOADED_AT_ONCE);
+    if (step === null) {
       if (isContinued) throw refuse("invalid_option", "cursor", after, "search again: the index is gone");
       return null;
     }
+    const { candidates, next } = step;
     const rows = await jobs.load(candidates.map(({ id }) => id));
-    scanned += candidates.length;
+    scanned += Math.max(1, candidates.length);
     for (const [index, { cursor }] of candidates.entries()) {
       const row = rows[index];
-      before = cursor;
       if (row && !isInternalQueue(row.queue) && matches(row, query)) found.push(row);
-      const isLast = index === candidates.length - 1 && candidates.length < LOADED_AT_ONCE;
+      const isEnd = index === candidates.length - 1 && next === null;
       if (found.length >= limit)
-        return { jobs: found, cursor: isLast ? null : INDEXED + cursor, scanned, isIndexed: true };
+        return { jobs: found, cursor: isEnd ? null : INDEXED + cursor, scanned, isIndexed: true };
     }
-    if (candidates.length < LOADED_AT_ONCE) return { jobs: found, cursor: null, scanned, isIndexed: true };
-    if (scanned >= MOST_CANDIDATES)
-      return { jobs: found, cursor: INDEXED + (before as string), scanned, isIndexed: true };
+    if (next === null) return { jobs: found, cursor: null, scanned, isIndexed: true };
+    before = next;
+    if (scanned >= MOST_CANDIDATES || (candidates.length === 0 && scanned >= MOST_EMPTY))
+      return { jobs: found, cursor: INDEXED + before, scanned, isIndexed: true };
   }
 }

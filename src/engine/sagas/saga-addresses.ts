@@ -90,13 +90,13 @@ export function messageRow(
 }
 
 export function timeoutRow(request: TimeoutRequest, saga: SagaName): NewTimeout {
-  const { id, name, key, dueAt, payload, wallClock } = request;
+  const { id, name, key, dueAt, payload, wallClock, isUndo } = request;
   return {
     id,
     destination: destinationOf(saga.type),
     dueAt,
     payload,
-    headers: { timeout: name },
+    headers: isUndo ? { undo: name } : { timeout: name },
     saga: recordKeyOf(saga),
     ...(key !== null && { key }),
     ...(wallClock !== null && { wallClock }),
@@ -105,8 +105,11 @@ export function timeoutRow(request: TimeoutRequest, saga: SagaName): NewTimeout 
 
 /** The saga and the event of a claimed row. */
 export function readRow(row: TimeoutRow): { readonly saga: SagaName; readonly event: SagaEvent } {
-  const headers = (row.headers ?? {}) as unknown as Partial<MessageHeaders> & { readonly timeout?: string };
-  const name = headers.message ?? headers.timeout;
+  const headers = (row.headers ?? {}) as unknown as Partial<MessageHeaders> & {
+    readonly timeout?: string;
+    readonly undo?: string;
+  };
+  const name = headers.message ?? headers.timeout ?? headers.undo;
   if (row.saga === null || name === undefined) {
     throw new CurfewError(
       "invalid_state",
@@ -116,7 +119,8 @@ export function readRow(row: TimeoutRow): { readonly saga: SagaName; readonly ev
   const payload = row.payload === null ? null : (JSON.parse(row.payload) as Json);
   const saga = nameOf(row.saga);
   if (headers.message === undefined) {
-    return { saga, event: { kind: "timeout", id: row.id, name, payload, sender: null } };
+    const kind = headers.undo === undefined ? "timeout" : "undo";
+    return { saga, event: { kind, id: row.id, name, payload, sender: null } };
   }
   const id = headers.id ?? row.id;
   return { saga, event: { kind: "message", id, name, payload, sender: headers.replyTo ?? { message: id } } };

@@ -1,14 +1,16 @@
 import { type By, parseBy } from "../../core/audit/audit-entry.ts";
-import type { SagaPlan } from "../../core/saga/saga.ts";
-import type { SagaRecord } from "../../core/saga/saga-record.ts";
+import type { RegisteredUndo, SagaPlan } from "../../core/saga/saga.ts";
+import type { Compensation, SagaRecord } from "../../core/saga/saga-record.ts";
 import type { Instant } from "../../core/time.ts";
 import type { TimeoutRow } from "../../core/timeout/timeout.ts";
 import { changeRecord } from "../commit/commit.ts";
 import type { StoredRecord } from "../commit/records.ts";
 import { auditEffects } from "../events/audit-log.ts";
 import type { Chains } from "../runtime/serial-by-key.ts";
+import { compensate } from "./compensate.ts";
 import { mailKeyOf, nameOf, recordKeyOf, SAGAS, type SagaName, sagaName } from "./saga-addresses.ts";
-import { type StepContext, writeOf } from "./saga-runner.ts";
+import type { StepContext } from "./saga-runner.ts";
+import { writeOf } from "./write-record.ts";
 
 export interface SagaView<State = unknown> {
   readonly type: string;
@@ -21,12 +23,17 @@ export interface SagaView<State = unknown> {
   /** Null while it is alive. */
   readonly completedAt: Instant | null;
   readonly pending: SagaRecord["pending"];
+  /** How its steps so far would be taken back, the newest last. */
+  readonly undos: readonly RegisteredUndo[];
+  /** Null for a saga that is not and was not compensated. */
+  readonly compensation: Compensation | null;
 }
 
 export function viewOf<State>({ name, version, body }: StoredRecord<SagaRecord>): SagaView<State> {
   const { type, id } = nameOf(SAGAS.key(name));
-  const { state, startedAt, changedAt, completedAt, pending } = body;
-  return { type, id, state: state as State, version, startedAt, changedAt, completedAt, pending };
+  const { state, startedAt, changedAt, completedAt, pending, undos = [], compensation = null } = body;
+  const times = { startedAt, changedAt, completedAt };
+  return { type, id, state: state as State, version, ...times, pending, undos, compensation };
 }
 
 const PAGE = 1_000;
@@ -74,12 +81,24 @@ export class SagaHandle<State = unknown> {
   async revoke(keyOrId: string, by?: By): Promise<"revoked" | "not-pending"> {
     return this.#change("saga.revoke", by, (record) => {
       const pending = record.pending.find(({ id, key }) => id === keyOrId || key === keyOrId);
-      if (!pending) return null;
+      // A saga that is being taken back would wait for ever without its next undo.
+      if (!pending || record.compensation) return null;
       return {
         record: { ...record, pending: record.pending.filter((one) => one !== pending) },
         ids: [pending.id],
       };
     }).then((isChanged) => (isChanged ? "revoked" : "not-pending"));
+  }
+
+  /**
+   * Takes the saga back: revokes what is pending and runs its undos, the last one first. After an undo that was given up,
+   * it goes on with that one. Resolves when this is durable; null if there is no live saga.
+   */
+  compensate(by?: By): Promise<"begun" | "resumed" | "running" | null> {
+    const { retention } = this.#plan;
+    const operator = by && parseBy(by);
+    const run = () => compensate(this.#context, this.#name, "operator", { retention, by: operator });
+    return this.#chains.run(sagaName(this.#name), run);
   }
 
   /** Completes the saga without a handler and revokes its pending timeouts. Returns whether it was alive. */

@@ -1,12 +1,15 @@
 import { CurfewError, refuse } from "../../core/errors.ts";
 import { type AnySaga, planOf, type SagaPlan } from "../../core/saga/saga.ts";
+import type { SagaEvent } from "../../core/saga/step.ts";
 import type { Instant } from "../../core/time.ts";
 import type { TimeoutRow } from "../../core/timeout/timeout.ts";
 import { isInstance } from "../../core/user-values.ts";
 import type { Delivery, DeliveryLease, Destination } from "../dispatch/destination.ts";
+import { isLastTry } from "../dispatch/tries.ts";
 import type { Chains } from "../runtime/serial-by-key.ts";
 import { announceFailure } from "./announce-saga.ts";
-import { destinationOf, readRow } from "./saga-addresses.ts";
+import { compensate, noteFailedUndo } from "./compensate.ts";
+import { destinationOf, readRow, type SagaName } from "./saga-addresses.ts";
 import { deliver, type StepContext } from "./saga-runner.ts";
 
 /** How long an event waits for a process with the newer definition that wrote its saga's state. */
@@ -51,6 +54,17 @@ export class SagaDestination implements Destination {
     return now + CHAIN_PAUSE;
   }
 
+  /** The last try has failed. A failed undo is noted in the record; any other event may begin the compensation. */
+  async #gaveUp(saga: SagaName, event: SagaEvent, error: unknown): Promise<void> {
+    try {
+      if (event.kind === "undo") await noteFailedUndo(this.#context, saga, event, error);
+      else if (this.#plan.onFailure === "compensate")
+        await compensate(this.#context, saga, "failure", this.#plan);
+    } catch (failure) {
+      this.#context.storeFailed(failure, "compensate");
+    }
+  }
+
   async #deliver(row: TimeoutRow, lease: DeliveryLease): Promise<Delivery> {
     try {
       return await deliver(this.#context, this.#plan, row, lease);
@@ -64,6 +78,7 @@ export class SagaDestination implements Destination {
       );
       const isTooNew = isInstance(error, CurfewError) && error.code === "newer_state";
       if (isTooNew) return { again: clock.now() + NEWER_PAUSE };
+      if (isLastTry(row)) await this.#gaveUp(saga, event, error);
       throw error;
     }
   }

@@ -27,11 +27,11 @@ import {
   sagaName,
   timeoutRow,
 } from "./saga-addresses.ts";
+import { writeOf } from "./write-record.ts";
 
 const CONFLICT_PAUSE = 50;
 /** How long a message waits if another process holds an earlier one. */
 const FIRST_PAUSE = 100;
-const SHORTEST_RETENTION = 60_000;
 /** How long a reply is stored. */
 const REPLY_KEPT = 3_600_000;
 
@@ -195,20 +195,6 @@ function unitOf(
       ...outcome.effects.map((effect) => storedEffect(effect, saga, now, nextId)),
     ],
   };
-}
-
-/**
- * A completed saga is stored for its retention, so that a repeated message is recognised. The minimum is a minute,
- * without the state if the retention is 0: a sender whose reply was lost repeats the message soon.
- */
-export function writeOf(
-  { retention }: Pick<SagaPlan, "retention">,
-  record: SagaRecord,
-): { readonly body: SagaRecord; readonly wakeAt: Instant | null } {
-  const { completedAt } = record;
-  if (completedAt === null) return { body: record, wakeAt: null };
-  const body = retention === 0 ? { ...record, state: null } : record;
-  return { body, wakeAt: completedAt + Math.max(retention, SHORTEST_RETENTION) };
 }
 
 function storedEffect(effect: SagaEffect, saga: SagaName, now: Instant, nextId: () => string): Effect {

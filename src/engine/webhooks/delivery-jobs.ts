@@ -50,7 +50,13 @@ export class DeliveryMaker {
     this.#subscription = subscription;
     // Deliveries record no events of their own, and settings of the engine and of queues are not theirs.
     const { nextId, hash, documentLimit } = context;
-    this.#context = { now: at, nextId, hash, ...(documentLimit !== undefined && { documentLimit }) };
+    this.#context = {
+      now: at,
+      nextId,
+      hash,
+      isInternal: true,
+      ...(documentLimit !== undefined && { documentLimit }),
+    };
   }
 
   /** `texts` are the events as JSON. */

@@ -183,7 +183,7 @@ function viewOf(row: JobRow): DeliveryView {
   };
 }
 
-export function unknownDelivery(call: string, id: string): CurfewError {
+function unknownDelivery(call: string, id: string): CurfewError {
   return new CurfewError(
     "not_found",
     `${call}: there is no delivery ${JSON.stringify(id)}; its retention may be over`,

@@ -68,4 +68,10 @@ export const sagaCalls = {
   "sagas.end": call("End a saga", z.tuple([text, text, retention]), ({ engine, by }, type, id, kept) =>
     engine.sagaRecords.handle(type, id, { retention: { milliseconds: kept } }).end(by),
   ),
+  "sagas.compensate": call(
+    "Take a saga back",
+    z.tuple([text, text, retention]),
+    ({ engine, by }, type, id, kept) =>
+      engine.sagaRecords.handle(type, id, { retention: { milliseconds: kept } }).compensate(by),
+  ),
 };

@@ -1,8 +1,9 @@
 import { notFound } from "../failures.ts";
-import { json, type Route, route } from "../route.ts";
+import { byKey, json, type Route, route } from "../route.ts";
 import { sagasQuery } from "../wire/admin-schemas.ts";
 import { placeOf } from "../wire/pages.ts";
-import { sagaDetail, sagaFields, sagaReply, sagasReply } from "../wire/sagas.ts";
+import { compensateReply, sagaDetail, sagaFields, sagaReply, sagasReply } from "../wire/sagas.ts";
+import { emptySchema } from "../wire/schemas.ts";
 
 const TAG = "admin";
 const PATH = "/ojs/v1/admin/sagas";
@@ -46,8 +47,26 @@ const get = route({
   },
 });
 
+const compensate = route({
+  method: "POST",
+  path: `${PATH}/:type/:id/compensate`,
+  right: "operate",
+  tag: TAG,
+  summary: "Take a saga back: run its undos, or go on after one that failed for good",
+  reply: compensateReply,
+  body: emptySchema,
+  replies: { 200: "It is being taken back", 404: "There is no such saga that is alive" },
+  async run({ params, identity }, { engine }) {
+    const { type = "", id = "" } = params;
+    const known = isName(type) && isName(id);
+    const answer = known ? await engine.sagaRecords.handle(type, id).compensate(byKey(identity)) : null;
+    if (answer === null) throw notFound("saga", `${type} ${id}`);
+    return json(200, { type, id, answer });
+  },
+});
+
 function isName(text: string): boolean {
   return text !== "" && text.length <= NAME_LIMIT && !text.includes("\0") && text.isWellFormed();
 }
 
-export const adminSagaRoutes: readonly Route[] = [list, get];
+export const adminSagaRoutes: readonly Route[] = [list, get, compensate];

@@ -11,13 +11,27 @@ const pending = z.looseObject({ id: z.string(), name: z.string(), key: z.string(
 const sagaFieldSchemas = {
   type: z.string(),
   id: z.string(),
-  status: z.enum(["alive", "completed"]),
+  status: z.enum(["alive", "completed", "compensating", "compensation_failed", "compensated"]),
   version: z.int().min(1),
   started_at: instant,
   changed_at: instant,
   completed_at: instant.nullable(),
   pending: z.array(pending).meta({ description: "Timeouts that the saga still counts on." }),
+  undos: z
+    .array(z.looseObject({ id: z.string(), name: z.string() }))
+    .meta({ description: "How its steps would be taken back, the newest last." }),
+  compensation: z
+    .looseObject({
+      started_at: instant,
+      because: z.enum(["handler", "failure", "operator"]),
+      failed: z.looseObject({ undo: z.string(), error: z.string(), at: instant }).nullable(),
+    })
+    .nullable(),
 };
+
+export const compensateReply = z
+  .looseObject({ type: z.string(), id: z.string(), answer: z.enum(["begun", "resumed", "running"]) })
+  .meta({ id: "SagaCompensated" });
 
 export const sagasReply = z
   .looseObject({ items: z.array(z.looseObject(sagaFieldSchemas).meta({ id: "Saga" })), pagination })
@@ -36,17 +50,29 @@ export const sagaReply = z
 
 /** A saga in a list: without its state, which may be large. */
 export function sagaFields(saga: SagaView) {
-  const { type, id, version, startedAt, changedAt, completedAt } = saga;
+  const { type, id, version, startedAt, changedAt, completedAt, undos, compensation } = saga;
   return {
     type,
     id,
-    status: completedAt === null ? "alive" : "completed",
+    status: statusOf(saga),
     version,
     started_at: instantText(startedAt),
     changed_at: instantText(changedAt),
     completed_at: completedAt === null ? null : instantText(completedAt),
     pending: saga.pending,
+    undos: undos.map(({ id: undo, name }) => ({ id: undo, name })),
+    compensation: compensation && {
+      started_at: instantText(compensation.startedAt),
+      because: compensation.because,
+      failed: compensation.failed && { ...compensation.failed, at: instantText(compensation.failed.at) },
+    },
   };
+}
+
+function statusOf({ completedAt, compensation }: SagaView) {
+  if (!compensation) return completedAt === null ? "alive" : "completed";
+  if (completedAt !== null) return "compensated";
+  return compensation.failed ? "compensation_failed" : "compensating";
 }
 
 /** One saga, flat and as `saga`. Each pending timeout has its due time. */
@@ -60,6 +86,7 @@ function detailFields(saga: SagaDetail) {
   return {
     ...sagaFields(saga),
     pending: saga.pending.map((one) => ({ ...one, due_at: dueAt.get(one.id) ?? null })),
+    undos: saga.undos,
     state: saga.state,
     schema: saga.schema,
     handled: saga.handled,

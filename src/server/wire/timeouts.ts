@@ -16,7 +16,7 @@ const timeoutFieldSchemas = {
   due_at: instant,
   key: z.string().nullable(),
   saga: z
-    .looseObject({ type: z.string(), id: z.string(), kind: z.enum(["timeout", "message"]) })
+    .looseObject({ type: z.string(), id: z.string(), kind: z.enum(["timeout", "message", "undo"]) })
     .nullable()
     .meta({
       description: "The saga that it belongs to. A message is stored as a timeout that is due at once.",
@@ -48,16 +48,17 @@ function atText(at: Instant | null): string | null {
 /** The key kind of a saga's messages. */
 const MAIL = "mail";
 
-function sagaFields(saga: Timeout["saga"]) {
+function sagaFields({ saga, headers }: Timeout) {
   if (saga === null || (saga[0] !== "saga" && saga[0] !== MAIL) || !saga[1].startsWith("[")) return null;
   const [type, id] = JSON.parse(saga[1]) as [string, string];
-  return { type, id, kind: saga[0] === MAIL ? "message" : "timeout" };
+  const kind = saga[0] === MAIL ? "message" : "undo" in headers ? "undo" : "timeout";
+  return { type, id, kind };
 }
 
 /** A timeout in a list: without its payload and headers, which may be large. */
 export function timeoutFields(one: Timeout) {
-  const { message = null, timeout: name = message } = one.headers;
-  const saga = sagaFields(one.saga);
+  const { message = null, undo = message, timeout: name = undo } = one.headers;
+  const saga = sagaFields(one);
   return {
     id: one.id,
     destination: one.destination,

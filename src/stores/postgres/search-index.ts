@@ -1,12 +1,15 @@
 import type { JobId } from "../../core/job/job.ts";
-import { SEARCHED_LENGTH, type SearchIndex } from "../../ports/search.ts";
+import { SEARCHED_LENGTH, type SearchIndex, type SearchStep } from "../../ports/search.ts";
 import type { ConnectionGroup } from "./connection.ts";
 import type { Statement } from "./statements.ts";
 
 /** Jobs that one statement of a build reads. */
 const BATCH = 2_000;
-/** A text that more jobs have is common: a scan finds enough of them among the newest. */
+/** A text that more jobs have is common: enough of them are found by looking at the newest. */
 const MOST_HITS = 5_000;
+/** Jobs that are looked at before the index is asked, and where the text is too common for it. */
+const FIRST_LOOK = 2_000;
+const LONG_LOOK = 20_000;
 /** Building an index of a large table takes long. */
 const BUILD_LIMIT = 60 * 60_000;
 
@@ -48,6 +51,7 @@ const CREATE = [
   "create table if not exists curfew.search_state (built boolean not null)",
   "insert into curfew.search_state select false where not exists (select 1 from curfew.search_state)",
   "create table if not exists curfew.search (id uuid primary key, created_at bigint not null, payload text not null)",
+  "create index if not exists search_newest on curfew.search (created_at, id)",
   SEARCHED,
   `create or replace function curfew.search_add() returns trigger ${TRIGGER} as $body$
 begin
@@ -108,18 +112,29 @@ select count(*)::int, max(id::text) from page`,
 });
 
 const HAS_STATE: Statement = { text: "select to_regclass('curfew.search_state') is not null" };
+/** $1 pattern. All jobs with the text, at most one more than the most that the index reads. */
 const FIND: Statement = {
+  text: `select found_at, found::text from curfew.search_find($1::text, ${MOST_HITS + 1})`,
+};
+/** $1 pattern, $2 and $3 the position (or null), $4 how many jobs to look at. Returns the hits, and the last position. */
+const LOOK: Statement = {
   text: `
-with hits as materialized (select found_at, found from curfew.search_find($1::text, ${MOST_HITS + 1}))
-select h.found::text, h.found_at, (select count(*)::int from hits) from hits h
-where $2::bigint is null or (h.found_at, h.found) < ($2::bigint, $3::uuid)
-order by h.found_at desc, h.found desc limit $4::int`,
+with page as materialized (
+  select created_at, id, payload like $1::text as hit from curfew.search
+  where $2::bigint is null or (created_at, id) < ($2::bigint, $3::uuid)
+  order by created_at desc, id desc limit $4::int)
+select created_at, id::text, hit::int from page where hit
+union all
+select created_at, id::text, 0 from (select created_at, id from page order by created_at, id limit 1) as last
+ where (select count(*) from page) = $4::int`,
 };
 const IS_BUILT: Statement = { text: "select built from curfew.search_state" };
 const FIRST_ID = "00000000-0000-0000-0000-000000000000";
 
 /** An index of trigrams (pg_trgm) on a table of its own, which triggers keep: it fits whatever process writes. */
 export function createSearchIndex(connection: ConnectionGroup): SearchIndex {
+  // The pages of one search follow each other. What is newer than the first page does not belong to the next ones.
+  let last: { readonly text: string; readonly hits: readonly Hit[] | null } | undefined;
   const all = (texts: readonly string[]) =>
     connection.transaction((session) =>
       session.patiently(BUILD_LIMIT, async () => {
@@ -130,20 +145,26 @@ export function createSearchIndex(connection: ConnectionGroup): SearchIndex {
   return {
     async find(text, before, limit) {
       if (!(await isBuilt(connection))) return null;
-      const [at = null, id = null] = before?.split(".") ?? [];
       const pattern = `%${text.replaceAll(/[\\%_]/g, (character) => `\\${character}`)}%`;
-      const rows = await connection.run(FIND, [pattern, at, id, limit]);
-      // Too many, or the text is so common that the newest jobs have it.
-      if (((rows[0]?.[2] as number | undefined) ?? 0) > MOST_HITS) return null;
-      return rows.map(([job, createdAt]) => ({ id: job as JobId, cursor: `${createdAt}.${job}` }));
+      // Many jobs have a common text, and the newest of them are found without the index.
+      const near = await look(connection, pattern, before, FIRST_LOOK);
+      if (near.hits.length >= limit || near.next === null) return stepOf(near.hits, limit, near.next);
+      if (before === null || last?.text !== text) last = { text, hits: await allHits(connection, pattern) };
+      if (last.hits)
+        return stepOf(
+          last.hits.filter((hit) => isBefore(hit, before)),
+          limit,
+          null,
+        );
+      const far = await look(connection, pattern, before, LONG_LOOK);
+      return stepOf(far.hits, limit, far.next);
     },
     async build(onStep) {
       await all(["create extension if not exists pg_trgm", ...CREATE]);
       let done = 0;
       for (const table of ["jobs", "done"])
         for (let after = FIRST_ID; ; ) {
-          const [row] = await connection.run(fill(table), [after, BATCH]);
-          const [count, last] = row as [number, string | null];
+          const [count, last] = await filled(connection, table, after);
           done += count;
           onStep(done);
           if (count < BATCH || last === null) break;
@@ -152,14 +173,72 @@ export function createSearchIndex(connection: ConnectionGroup): SearchIndex {
       const [extension] = await connection.run({ text: EXTENSION });
       await connection.use((session) =>
         session.patiently(BUILD_LIMIT, async () => {
-          for (const text of find(extension?.[0] as string)) await session.execute(text);
-          await session.execute("analyze curfew.search");
-          await session.execute("update curfew.search_state set built = true");
+          // An index that is built beside others cannot be built in a transaction, where the setting would be local.
+          const [usual] = await session.run({ text: "show statement_timeout" });
+          await session.execute("set statement_timeout = 0");
+          try {
+            for (const text of find(extension?.[0] as string)) await session.execute(text);
+            await session.execute("analyze curfew.search");
+            await session.execute("update curfew.search_state set built = true");
+          } finally {
+            await session.execute(`set statement_timeout = '${usual?.[0]}'`);
+          }
         }),
       );
     },
     drop: () => all(DROP),
   };
+}
+
+/** A job with the text: its creation and its id. */
+type Hit = readonly [createdAt: number, id: JobId];
+
+const cursorOf = ([createdAt, id]: Hit) => `${createdAt}.${id}`;
+
+function isBefore([createdAt, id]: Hit, position: string | null): boolean {
+  if (position === null) return true;
+  const [at, from = ""] = position.split(".");
+  return createdAt < Number(at) || (createdAt === Number(at) && id < from);
+}
+
+/** `next` continues where fewer than `limit` hits were found. */
+function stepOf(hits: readonly Hit[], limit: number, next: string | null): SearchStep {
+  const candidates = hits.slice(0, limit).map((hit) => ({ id: hit[1], cursor: cursorOf(hit) }));
+  return { candidates, next: hits.length > limit ? (candidates.at(-1)?.cursor ?? null) : next };
+}
+
+/** Looks at the next jobs one by one, the newest first. */
+async function look(connection: ConnectionGroup, pattern: string, before: string | null, count: number) {
+  const [at = null, id = null] = before?.split(".") ?? [];
+  const rows = (await connection.run(LOOK, [pattern, at, id, count])) as [number, JobId, number][];
+  const hits = rows.filter(([, , isHit]) => isHit === 1).map(([createdAt, job]): Hit => [createdAt, job]);
+  const end = rows.find(([, , isHit]) => isHit === 0);
+  return { hits: hits.sort(newestFirst), next: end ? cursorOf([end[0], end[1]]) : null };
+}
+
+/** All jobs with the text by the index; null if there are more than it reads. */
+async function allHits(connection: ConnectionGroup, pattern: string): Promise<readonly Hit[] | null> {
+  const rows = (await connection.run(FIND, [pattern])) as [number, JobId][];
+  return rows.length > MOST_HITS ? null : rows.map(([at, id]): Hit => [at, id]).sort(newestFirst);
+}
+
+function newestFirst(a: Hit, b: Hit): number {
+  return b[0] - a[0] || (a[1] < b[1] ? 1 : -1);
+}
+
+/** Indexes the next jobs of a table. Returns how many, and the last of them. */
+function filled(
+  connection: ConnectionGroup,
+  table: string,
+  after: string,
+): Promise<readonly [count: number, last: string | null]> {
+  return connection.transaction((session) =>
+    session.patiently(BUILD_LIMIT, async () => {
+      await session.execute("set local statement_timeout = 0");
+      const [row] = await session.run(fill(table), [after, BATCH]);
+      return row as [number, string | null];
+    }),
+  );
 }
 
 /** The name stands in a text here, which the binding of the schema reaches too. */

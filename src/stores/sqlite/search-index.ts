@@ -1,6 +1,6 @@
 import type { JobId } from "../../core/job/job.ts";
 
-import { SEARCHED_LENGTH, type SearchCandidate, type SearchIndex } from "../../ports/search.ts";
+import { SEARCHED_LENGTH, type SearchIndex, type SearchStep } from "../../ports/search.ts";
 import { trigramsOf } from "../sql/trigrams.ts";
 import type { Connection } from "./connection.ts";
 
@@ -77,11 +77,12 @@ const addOne = (table: string): readonly [string, string] => [
 export function createSearchIndex(connection: Connection): SearchIndex {
   return {
     find(text, before, limit) {
-      return connection.read((session): readonly SearchCandidate[] | null => {
+      return connection.read((session): SearchStep | null => {
         if (!session.get(HAS_STATE) || session.get(IS_BUILT)?.[0] !== 1) return null;
         const terms = trigramsOf(text).map((gram) => `"${gram.replaceAll('"', '""')}"`);
         const rows = session.all(FIND, [terms.join(" AND "), before ?? LAST_POSITION, limit]);
-        return rows.map(([id, cursor]) => ({ id: id as JobId, cursor: cursor as string }));
+        const candidates = rows.map(([id, cursor]) => ({ id: id as JobId, cursor: cursor as string }));
+        return { candidates, next: candidates.length < limit ? null : (candidates.at(-1)?.cursor ?? null) };
       });
     },
     async build(onStep) {

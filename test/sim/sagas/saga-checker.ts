@@ -5,7 +5,7 @@ import type { Outcome, RecordRow, Store, Unit } from "../../../src/ports/store.t
 import type { Machine } from "../machine.ts";
 import { short } from "../trace.ts";
 import { WorldChecker } from "../world-checker.ts";
-import type { HandlerWatch, Script, SimState } from "./sim-saga.ts";
+import { type HandlerWatch, type Script, type SimState, undoes, undoNumber } from "./sim-saga.ts";
 
 interface ToldEvent {
   readonly name: string;
@@ -140,7 +140,30 @@ export class SagaChecker extends WorldChecker implements HandlerWatch {
       this.report("no step is lost", `${key[1]}: [${expected}] became [${history}]`);
     if (isNewLife && old && old.completedAt === null)
       this.report("a saga that lives is not started again", `${key[1]} by ${n}`);
+    this.#checkUndos(key[1], isNewLife ? null : old, record, n);
     this.#finish(row, n, key[1]);
+  }
+
+  /** Each committed step that asked for it has one undo, and they run once, the last one first. */
+  #checkUndos(saga: string, old: SagaRecord | null, record: SagaRecord, n: number): void {
+    const numbers = (undos: SagaRecord["undos"]) =>
+      (undos ?? []).map(({ payload }) => (payload as { n: number }).n);
+    const before = numbers(old?.undos);
+    const isUndo = n < 0;
+    if (isUndo && undoNumber(before.at(-1) as number) !== n)
+      this.report("undos run in reverse order", `${saga}: ${n} ran, and [${before}] were registered`);
+    const isOver = record.completedAt !== null && !record.compensation;
+    const after = isUndo ? before.slice(0, -1) : undoes(n) ? [...before, n] : before;
+    if (numbers(record.undos).join() !== (isOver ? [] : after).join())
+      this.report(
+        "a committed step has its undo",
+        `${saga}: [${before}] became [${numbers(record.undos)}] by ${n}`,
+      );
+    if (record.compensation && record.completedAt === null && record.pending.length !== 1)
+      this.report(
+        "a saga that is taken back waits for one undo",
+        `${saga}: ${record.pending.length} are pending`,
+      );
   }
 
   #finish(row: TimeoutId, n: number | undefined, saga: string): void {
@@ -198,8 +221,10 @@ export class SagaChecker extends WorldChecker implements HandlerWatch {
   }
 }
 
-function numberOf(payload: string | undefined): number {
-  return (JSON.parse(payload as string) as { script: Script }).script.n;
+/** The number of the event that a stored row stands for. */
+export function numberOf(payload: string | undefined): number {
+  const { script, n } = JSON.parse(payload as string) as { script?: Script; n?: number };
+  return script ? script.n : undoNumber(n as number);
 }
 
 function sagaKeyOf(unit: Unit): RecordRow["key"] | undefined {

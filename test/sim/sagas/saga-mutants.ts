@@ -1,3 +1,4 @@
+import type { Json } from "../../../src/core/schema.ts";
 import type { Effect, Store } from "../../../src/ports/store.ts";
 import { type StoreMutant, withUnits } from "../mutants.ts";
 
@@ -12,6 +13,17 @@ function withTimeouts(store: Store, timeouts: Partial<Store["timeouts"]>): Store
 }
 
 const isTimeout = (effect: Effect) => "request" in effect && effect.request.saga?.[0] === "saga";
+
+type Put = Extract<Effect, { put: unknown }>;
+const isSagaPut = (effect: Effect): effect is Put => "put" in effect && effect.put[0] === "saga";
+
+function withUndos(effect: Put, change: (undos: readonly Json[]) => readonly Json[]): Put {
+  const body = effect.body as { readonly undos?: readonly Json[] };
+  return body.undos ? { ...effect, body: { ...body, undos: change(body.undos) } as Json } : effect;
+}
+
+const withoutUndo = (effect: Put) => withUndos(effect, (undos) => undos.slice(0, -1));
+const turned = (effect: Put) => withUndos(effect, (undos) => undos.toReversed());
 
 export const SAGA_MUTANTS: readonly StoreMutant[] = [
   {
@@ -54,6 +66,26 @@ export const SAGA_MUTANTS: readonly StoreMutant[] = [
     name: "a store that forgets to take back",
     caughtBy: /record names what is pending/,
     mutate: (store) => withoutEffects(store, (effect) => "revoke" in effect),
+  },
+  {
+    name: "a store that forgets some undos of a saga",
+    caughtBy: /committed step has its undo|reverse order/,
+    mutate: (store, dice) =>
+      withUnits(store, (unit) => ({
+        ...unit,
+        effects: (unit.effects ?? []).map((effect) =>
+          isSagaPut(effect) && dice.chance(0.1) ? withoutUndo(effect) : effect,
+        ),
+      })),
+  },
+  {
+    name: "a store that turns the undos of a saga round",
+    caughtBy: /committed step has its undo|reverse order/,
+    mutate: (store) =>
+      withUnits(store, (unit) => ({
+        ...unit,
+        effects: (unit.effects ?? []).map((effect) => (isSagaPut(effect) ? turned(effect) : effect)),
+      })),
   },
   {
     name: "a store that loses acknowledged messages",

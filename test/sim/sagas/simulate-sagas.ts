@@ -1,4 +1,5 @@
 import { CurfewError } from "../../../src/core/errors.ts";
+import { decodeRecord, type SagaRecord } from "../../../src/core/saga/saga-record.ts";
 import type { Engine } from "../../../src/engine/engine.ts";
 import type { Store } from "../../../src/ports/store.ts";
 import { Dice, subSeed } from "../dice.ts";
@@ -8,8 +9,8 @@ import type { Machine } from "../machine.ts";
 import { NO_FAULTS } from "../plan.ts";
 import { EPOCH } from "../scheduler.ts";
 import { runUntilSettled, type WorldOptions, type WorldReport } from "../world.ts";
-import { SagaChecker } from "./saga-checker.ts";
-import { KEYS, Scripts, type SimSaga, simSaga } from "./sim-saga.ts";
+import { numberOf, SagaChecker } from "./saga-checker.ts";
+import { KEYS, Scripts, type SimSaga, simSaga, undoNumber } from "./sim-saga.ts";
 
 export interface SagaSimReport extends WorldReport {
   readonly steps: number;
@@ -37,6 +38,7 @@ class SagaWorld extends FleetWorld {
   readonly #scripts: Scripts;
   readonly #places: SagaPlace[];
   readonly #retention: "0s" | "3s" | "1d";
+  readonly #onFailure: "keep" | "compensate";
   /** Half of the worlds record what happens in them. */
   readonly #events: "durable" | "off";
   #orders = 0;
@@ -49,10 +51,11 @@ class SagaWorld extends FleetWorld {
     this.store = this.world.mutated(this.#checker.watch(memory));
     this.#scripts = new Scripts(new Dice(subSeed(seed, "scripts")));
     this.#retention = this.dice.pick(["0s", "3s", "1d"] as const);
+    this.#onFailure = this.dice.pick(["keep", "compensate"] as const);
     this.#places = this.startProcesses<SagaPlace>(
       [50, 4_000],
       (engine, machine, place) => {
-        place.saga = simSaga(machine, this.#checker, this.#retention);
+        place.saga = simSaga(machine, this.#checker, this.#retention, this.#onFailure);
         engine.host([place.saga]);
         this.trace.add(machine.name, "is up");
       },
@@ -74,6 +77,7 @@ class SagaWorld extends FleetWorld {
     try {
       if (dice.chance(0.07)) await engine.saga(saga, id).revoke(dice.pick(KEYS));
       else if (dice.chance(0.04)) await engine.saga(saga, id).end();
+      else if (dice.chance(0.08)) await engine.saga(saga, id).compensate();
       else await this.#send(engine, machine, saga, id);
     } catch (error) {
       const isExpected = error instanceof CurfewError && ["store_failed", "closed"].includes(error.code);
@@ -111,9 +115,25 @@ class SagaWorld extends FleetWorld {
 
   async #left(): Promise<string[]> {
     const rows = await this.memory.timeouts.list({ isDead: true }, null, 1_000);
-    const dead = new Set(
-      rows.map(({ payload }) => (JSON.parse(payload as string) as { script: { n: number } }).script.n),
-    );
-    return this.#checker.unsettled(dead);
+    const dead = new Set(rows.map(({ payload }) => numberOf(payload as string)));
+    const left = this.#checker.unsettled(dead);
+    const records = await this.memory.records.list("saga", null, 1_000);
+    return [...left, ...records.flatMap(({ key, body }) => stuckOf(key[1], decodeRecord(body), dead))];
   }
+}
+
+/** A saga that is being taken back has ended, or the record names the undo that was given up. */
+function stuckOf(
+  saga: string,
+  { completedAt, compensation, undos }: SagaRecord,
+  dead: ReadonlySet<number>,
+): string[] {
+  if (!compensation || completedAt !== null) return [];
+  const next = undos?.at(-1);
+  if (!next) return [`${saga} has no undo left and has not completed`];
+  const { n } = next.payload as { readonly n: number };
+  const isNamed = compensation.failed?.undo === next.id;
+  return isNamed && dead.has(undoNumber(n))
+    ? []
+    : [`${saga} is neither taken back nor reported as stuck at ${n}`];
 }

@@ -210,7 +210,10 @@ function About({ cron }: { readonly cron: Cron }) {
             ["Changed", <Time key="changed" at={cron.updated_at} />],
           ]}
         />
-        <JsonTree value={cron.args} what="the arguments" />
+        <JsonTree
+          value={Array.isArray(cron.args) && cron.args.length === 1 ? cron.args[0] : cron.args}
+          what="the payload"
+        />
       </div>
     </Card>
   );

@@ -120,7 +120,7 @@ export function wordOf({ data }: WireEvent): string {
   if (number("duration_ms") !== undefined)
     words.push(`after ${durationText(number("duration_ms") as number)}`);
   if (number("gap_ms") !== undefined) words.push(`for ${durationText(number("gap_ms") as number)}`);
-  if (text("worker_id")) words.push(`by ${text("worker_id")}`);
+  if (text("worker_id")) words.push(`by ${shortId(text("worker_id") as string)}`);
   if (text("reason")) words.push(text("reason") as string);
   if (number("waiting") !== undefined) words.push(`${countText(number("waiting") as number)} wait`);
   const message = typeof error === "string" ? error : error?.message;

@@ -46,7 +46,7 @@ function openView(
   const used = (now - from) / Math.max(1, to - from);
   const isNear = used > NEAR;
   const left = durationText(Math.max(0, to - now));
-  const text = name === "wait" ? `${left} left to begin` : `${left} left of ${limitText(to - from)}`;
+  const text = name === "wait" ? `${left} to begin` : `${left} left of ${limitText(to - from)}`;
   const look = isNear ? "near" : name === "wait" ? "wait" : "run";
   return { name, used: Math.min(1, used), look, hasGrace, text, ...(isNear && { tone: "soft" as const }) };
 }

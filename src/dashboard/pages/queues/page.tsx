@@ -24,7 +24,7 @@ import { Sparkline } from "../../ui/sparkline.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
 import { Time } from "../../ui/time.tsx";
 import { QUEUE_FORMS, type QueueFormName } from "./queue-forms.tsx";
-import { linesOf } from "./queue-lines.ts";
+import { linesOf, quietStart } from "./queue-lines.ts";
 import { type Need, needOf, rulesOf, sortedQueues, takersOf } from "./queue-words.ts";
 
 const HOUR = 3_600_000;
@@ -181,7 +181,8 @@ const toneOf = (need: Need) =>
 
 function columnsOf(beside: Beside, onForm: (name: string, form: QueueFormName) => void): Column<Queue>[] {
   const need = (queue: Queue) => needOf(queue, takersOf(queue.name, beside.workers).length);
-  const lines = (queue: Queue) => linesOf(queue, beside.histories.get(queue.name) ?? []);
+  const skipped = quietStart([...beside.histories.values()]);
+  const lines = (queue: Queue) => linesOf(queue, (beside.histories.get(queue.name) ?? []).slice(skipped));
   return [
     {
       id: "name",

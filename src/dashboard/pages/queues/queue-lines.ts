@@ -1,5 +1,6 @@
 import type { Queue } from "../../api/wire.ts";
 import type { HistoryPoint } from "../../api/wire-history.ts";
+import { fromFirstJob } from "../../ui/history.ts";
 
 /** What the last hour of a queue looked like. */
 export interface QueueLines {
@@ -28,4 +29,10 @@ export function linesOf(queue: Queue, points: readonly HistoryPoint[]): QueueLin
     oldest: points.map(({ oldest_wait_ms }) => oldest_wait_ms ?? null),
     waits: points.map(({ wait_p99_ms }) => wait_p99_ms ?? null),
   };
+}
+
+/** How many points all histories have before the first job: a store that is minutes old would show an empty hour. */
+export function quietStart(histories: readonly (readonly HistoryPoint[])[]): number {
+  const starts = histories.map((points) => points.length - fromFirstJob(points).length);
+  return starts.length === 0 ? 0 : Math.min(...starts);
 }

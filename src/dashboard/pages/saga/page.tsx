@@ -1,12 +1,15 @@
 import { useState } from "preact/hooks";
 import { readEvents } from "../../api/operations.ts";
 import { useResource } from "../../api/resource.ts";
-import { readSaga } from "../../api/sagas-and-timeouts.ts";
-import type { Saga, SagaTimeout, WireEvent } from "../../api/wire.ts";
+import { compensateSaga, readSaga } from "../../api/sagas-and-timeouts.ts";
+import type { SagaTimeout, WireEvent } from "../../api/wire.ts";
+import type { Saga } from "../../api/wire-saga.ts";
 import { href } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";
+import { ActionForm } from "../../ui/action-form.tsx";
 import { Badge } from "../../ui/badge.tsx";
 import { Button, CopyButton } from "../../ui/button.tsx";
+import { Callout } from "../../ui/callout.tsx";
 import { Card, Facts, PageHead } from "../../ui/card.tsx";
 import { Icon, Mark } from "../../ui/icon.tsx";
 import { JsonTree } from "../../ui/json-tree.tsx";
@@ -54,6 +57,7 @@ function Details({ saga, onChange }: { readonly saga: Saga; readonly onChange: (
           </>
         }
       />
+      <CompensationNote saga={saga} onChange={onChange} />
       <div class="pair">
         <Pending saga={saga} onChange={onChange} />
         <Card title="State">
@@ -79,6 +83,57 @@ function Details({ saga, onChange }: { readonly saga: Saga; readonly onChange: (
         </Shown>
       </Card>
     </>
+  );
+}
+
+/** How its steps are taken back, and what an operator can do about it. */
+function CompensationNote({ saga, onChange }: { readonly saga: Saga; readonly onChange: () => void }) {
+  const [isAsking, setAsking] = useState(false);
+  const { type, id, undos = [], compensation } = saga;
+  const failed = compensation?.failed ?? null;
+  if (saga.completed_at !== null || (undos.length === 0 && !compensation)) return null;
+  const names = undos.map(({ name }) => name).reverse();
+  const canAct = !compensation || failed !== null;
+  return (
+    <Callout tone={failed ? "force" : "wait"}>
+      <div class="grow">
+        <p>
+          <b>
+            {failed
+              ? "An undo has failed for good."
+              : compensation
+                ? "It is being taken back."
+                : "It can be taken back."}
+          </b>{" "}
+          {failed?.error}
+        </p>
+        <p class="t3 small">Undos, in the order in which they run: {names.join(", ") || "none"}</p>
+      </div>
+      {canAct && (
+        <Button small kind="danger" whyNot={whyNot("operate")} onClick={() => setAsking(true)}>
+          {failed ? "Try again…" : "Take back…"}
+        </Button>
+      )}
+      {isAsking && (
+        <ActionForm
+          title={failed ? `Go on to take ${id} back` : `Take ${id} back`}
+          action={failed ? "Try the undo again" : "Run its undos"}
+          isDanger
+          act={(reason) => compensateSaga(type, id, reason)}
+          said={`${id} is being taken back.`}
+          onClose={() => setAsking(false)}
+          onDone={() => {
+            setAsking(false);
+            onChange();
+          }}
+        >
+          <p>
+            Its pending timeouts are revoked and its undos run, the last one first. It completes after them,
+            and cannot go on.
+          </p>
+        </ActionForm>
+      )}
+    </Callout>
   );
 }
 
@@ -172,7 +227,7 @@ function Steps({ events }: { readonly events: readonly WireEvent[] }) {
               <Time at={time} as="when" />
             </span>
             <span>
-              {look.says} {event?.kind === "timeout" ? "the timeout" : "the message"} <b>{event?.name}</b>
+              {look.says} the {event?.kind ?? "message"} <b>{event?.name}</b>
             </span>
             {typeof data.error === "string" && <span class="tone clip">{data.error}</span>}
             {data.because !== undefined && <span class="t3 clip">{plain(data.because)}</span>}

@@ -1,6 +1,6 @@
 import { useResource } from "../../api/resource.ts";
 import { type Listed, readSagas } from "../../api/sagas-and-timeouts.ts";
-import type { Saga } from "../../api/wire.ts";
+import type { Saga } from "../../api/wire-saga.ts";
 import { href, query } from "../../state/router.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Empty } from "../../ui/callout.tsx";
@@ -12,12 +12,21 @@ import { Commands, Shown } from "../../ui/shown.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
 import { Time } from "../../ui/time.tsx";
 
-export const sagaLook = ({ completed_at, pending }: Saga) =>
-  completed_at !== null
-    ? ({ mark: "done", tone: "done", word: "Completed" } as const)
-    : pending.length > 0
-      ? ({ mark: "scheduled", tone: "wait", word: "Waits" } as const)
-      : ({ mark: "waiting", tone: "wait", word: "Open" } as const);
+export const sagaLook = ({ completed_at, pending, compensation }: Saga) =>
+  compensation
+    ? compensationLook(completed_at, compensation.failed !== null)
+    : completed_at !== null
+      ? ({ mark: "done", tone: "done", word: "Completed" } as const)
+      : pending.length > 0
+        ? ({ mark: "scheduled", tone: "wait", word: "Waits" } as const)
+        : ({ mark: "waiting", tone: "wait", word: "Open" } as const);
+
+const compensationLook = (completedAt: string | null, hasFailed: boolean) =>
+  completedAt !== null
+    ? ({ mark: "cancelled", tone: "off", word: "Compensated" } as const)
+    : hasFailed
+      ? ({ mark: "discarded", tone: "force", word: "Undo failed" } as const)
+      : ({ mark: "running", tone: "soft", word: "Compensating" } as const);
 
 export const sagaHref = (type: string, id: string) =>
   href(`sagas/${encodeURIComponent(type)}/${encodeURIComponent(id)}`);
