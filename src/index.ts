@@ -17,6 +17,7 @@ export type { Backoff, ErrorRecord, JobState } from "./core/job/job.ts";
 export { defineJob, type JobDefinition, unchecked } from "./core/job/job-definition.ts";
 export type { JobLine } from "./core/job/job-line.ts";
 export type { Job } from "./core/job/job-view.ts";
+export type { RedactPath } from "./core/job/redaction.ts";
 export type { PolicyOptions, TimeoutOptions } from "./core/job/policy.ts";
 export {
   type AbortReason,

@@ -36,7 +36,8 @@ export function withTarget(command: Command): Command {
       new Option("--key <key>", "the key for the server; the variable keeps it out of the process list").env(
         "CURFEW_KEY",
       ),
-    );
+    )
+    .addOption(new Option("--tenant <name>", "work within this tenant").env("CURFEW_TENANT"));
 }
 
 export function wholeNumber(text: string): number {

@@ -49,9 +49,15 @@ const columns = (now: number): Column<KeyOptions>[] => [
   { title: "ID", show: idOf },
   { title: "NAME", show: ({ name }) => name, shrinkTo: 12 },
   { title: "ROLE", show: ({ role }) => role },
+  { title: "TENANT", show: tenantText, shrinkTo: 8, drop: 2 },
   { title: "VALID", show: (key) => validText(key, now) },
   { title: "RATE", show: ({ rate }) => (rate === undefined ? "-" : `${rate}/s`), align: "right", drop: 1 },
 ];
+
+function tenantText({ tenant }: KeyOptions): string {
+  if (tenant === undefined) return "-";
+  return typeof tenant === "string" ? tenant : [...tenant].sort().join(", ");
+}
 
 function validText(key: KeyOptions, now: number): string {
   const end = endOf(key);
@@ -69,6 +75,7 @@ export async function listKeys(options: ListKeysOptions): Promise<void> {
     role: key.role,
     not_after: instantText(endOf(key)),
     rate: key.rate ?? null,
+    tenant: key.tenant ?? null,
     is_expired: isExpired(key, now),
   }));
   outputOf(options).answer({ items: fields }, () =>
@@ -125,6 +132,11 @@ export async function rotateKey(word: string, options: RotateKeyOptions): Promis
         "failed",
         `every key of ${word} has expired; make a new one with curfew keys new`,
       );
+    if (old.some((one) => tenantText(one) !== tenantText(first)))
+      throw new CommandFailed(
+        "failed",
+        `${word} has keys of several tenants; name one by its id, see curfew keys ls`,
+      );
     if (old.some(({ role }) => role !== first.role))
       throw new CommandFailed(
         "failed",
@@ -136,6 +148,7 @@ export async function rotateKey(word: string, options: RotateKeyOptions): Promis
       hash,
       ...(notAfter !== undefined && { notAfter }),
       ...(first.rate !== undefined && { rate: first.rate }),
+      ...(first.tenant !== undefined && { tenant: first.tenant }),
     };
     replaced = old.map((before) => {
       const end = Math.min(now + overlap, endOf(before) ?? Number.POSITIVE_INFINITY);

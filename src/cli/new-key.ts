@@ -7,20 +7,27 @@ export interface NewKeyOptions {
   readonly role: string;
   readonly name: string;
   readonly notAfter?: string;
+  readonly tenant?: readonly string[];
   readonly file?: string;
   readonly json?: boolean;
 }
 
 /** Makes a key and prints it; it cannot be printed again. */
-export async function newKey({ role, name, notAfter, file, json }: NewKeyOptions): Promise<void> {
+export async function newKey(options: NewKeyOptions): Promise<void> {
+  const { role, name, notAfter, tenant, file, json } = options;
   const { key, hash } = createKey();
-  const entry: KeyOptions = { name, role: role as Role, hash, ...(notAfter !== undefined && { notAfter }) };
+  const entry: KeyOptions = {
+    name,
+    role: role as Role,
+    hash,
+    ...(notAfter !== undefined && { notAfter }),
+    ...(tenant && { tenant: tenant.length === 1 ? (tenant[0] as string) : tenant }),
+  };
   checkKeys([entry], "keys");
   if (file !== undefined) await changeKeyFile(file, (keys) => [...keys, entry], { mayBeMissing: true });
   if (json) {
-    console.log(
-      JSON.stringify({ key, name, role, hash, ...(notAfter !== undefined && { not_after: notAfter }) }),
-    );
+    const end = notAfter !== undefined && { not_after: notAfter };
+    console.log(JSON.stringify({ key, name, role, hash, ...end, ...(tenant && { tenant: entry.tenant }) }));
     return;
   }
   console.log(`${dim("key  ")} ${paint("green", key)}`);

@@ -63,11 +63,11 @@ export function act<Options extends object = object>(
 }
 
 /** The command line wins over the environment: `--url` counts even if CURFEW_STORE is set. */
-function named(command: Command, { store, url, key }: TargetOptions): TargetOptions {
+function named(command: Command, { store, url, key, tenant }: TargetOptions): TargetOptions {
   const isWritten = (name: string) => command.getOptionValueSource(name) === "cli";
-  if (isWritten("url") && !isWritten("store")) return { url, key };
-  if (isWritten("store") && !isWritten("url")) return { store };
-  return { store, url, key };
+  if (isWritten("url") && !isWritten("store")) return { url, key, tenant };
+  if (isWritten("store") && !isWritten("url")) return { store, tenant };
+  return { store, url, key, tenant };
 }
 
 /** Commander passes the arguments (a variadic one as a list), then the options and the command. */

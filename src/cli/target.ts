@@ -19,6 +19,8 @@ export interface TargetOptions {
   readonly store?: string | undefined;
   readonly url?: string | undefined;
   readonly key?: string | undefined;
+  /** Left out: what belongs to no tenant, or to the one of the key. */
+  readonly tenant?: string | undefined;
 }
 
 /**
@@ -53,11 +55,15 @@ interface Asker {
 }
 
 export async function openTarget(options: TargetOptions, asker: Asker): Promise<Target> {
-  const { store, url, key } = options;
+  const { store, url, key, tenant } = options;
   if (store !== undefined && url !== undefined)
     throw new CommandFailed("usage", "--store and --url: pass one of them, not both");
-  if (url !== undefined) return new RouteTarget(serverRoutes(url, key), asker);
-  if (store !== undefined) return new RouteTarget(await storeRoutes(store), asker);
+  if (url !== undefined) return new RouteTarget(within(serverRoutes(url, key), tenant), asker);
+  if (store !== undefined) {
+    const routes = await storeRoutes(store);
+    const engine = tenant === undefined ? routes.engine : await routes.engine?.tenant(tenant);
+    return new RouteTarget(within({ ...routes, engine }, tenant), asker);
+  }
   throw new CommandFailed(
     "usage",
     "no store or server given; pass --store <address> or --url <url>, or set CURFEW_STORE or CURFEW_URL",
@@ -67,6 +73,14 @@ export async function openTarget(options: TargetOptions, asker: Asker): Promise<
 /** Sends requests to one server, or to the routes in this process. */
 interface Routes extends Pick<Target, "kind" | "name" | "engine" | "now" | "close"> {
   fetch(path: string, init: RequestInit): Promise<Response>;
+}
+
+/** The same routes for one tenant. */
+function within(routes: Routes, tenant: string | undefined): Routes {
+  if (tenant === undefined) return routes;
+  const fetchWithin: Routes["fetch"] = (path, init) =>
+    routes.fetch(path, { ...init, headers: { ...(init.headers as object), "x-ojs-tenant": tenant } });
+  return { ...routes, fetch: fetchWithin };
 }
 
 async function storeRoutes(address: string): Promise<Routes> {

@@ -104,6 +104,7 @@ export const ERRORS = {
     kind: "verdict",
     says: "The job's limit was reached, and its onLimit says to drop it",
   },
+  tenant_limit: { kind: "operating", says: "The tenant has reached one of its limits" },
   queue_full: { kind: "operating", says: "The queue has as many waiting jobs as it may hold" },
   cancelled: { kind: "verdict", says: "The job was cancelled" },
 } as const satisfies Record<string, { kind: "programmer" | "operating" | "verdict"; says: string }>;

@@ -1,5 +1,5 @@
 /** What people see in place of a redacted value. */
-export const REDACTED = "[redacted]";
+const REDACTED = "[redacted]";
 
 /** A path into a document: names of fields, places in lists, and `*` for all of them. */
 export type Path = readonly string[];

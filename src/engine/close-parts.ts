@@ -10,7 +10,7 @@ type Parts = readonly (PromiseLike<unknown> | undefined)[];
  * store that does not answer holds up each step for a bounded time.
  */
 export async function closeParts(
-  { system, clock, store, waiters, bus }: EngineContext,
+  { system, clock, store, waiters, bus, tenant }: EngineContext,
   workers: readonly Worker[],
   options: { readonly drain?: Duration },
   { first, then }: { readonly first: Parts; readonly then: () => Parts },
@@ -20,7 +20,8 @@ export async function closeParts(
   const drainedAt = Math.max(begun, ...workers.map((worker) => worker.drainedAt ?? begun));
   const budget = new CloseBudget(system, drainedAt);
   const stopped = Promise.all(then());
-  clock.close();
+  // The engine of a tenant uses the clock of the one that was opened first.
+  if (tenant === null) clock.close();
   await budget.until(CLOSE_MARKS.loops, stopped);
   waiters.close();
   await budget.until(CLOSE_LIMIT, store.close());

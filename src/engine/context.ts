@@ -1,4 +1,4 @@
-import type { EnqueuedJob, EnqueueOptions } from "../core/job/envelope.ts";
+import type { EnqueuedJob, EnqueueOptions, NewJob } from "../core/job/envelope.ts";
 import type { JobId, JobRow, PolicySettings } from "../core/job/job.ts";
 import type { JobDefinition } from "../core/job/job-definition.ts";
 import type { Random } from "../core/random.ts";
@@ -57,6 +57,10 @@ export interface EngineContext extends AttemptParts {
   readonly idlePollFactor: number;
   readonly random: Random;
   readonly nextId: () => JobId;
+  /** The tenant whose names the store shows; null for the engine of all that belongs to none. */
+  readonly tenant: string | null;
+  /** Throws if jobs do not fit into the limits of the tenant. Left out: there is no tenant. */
+  readonly admit?: (jobs: readonly NewJob[]) => Promise<void> | undefined;
   /** The engine's own source (SEMANTICS 2). */
   readonly settings: PolicySettings;
   /** Logs and announces a failed call of the store. The caller tries again itself. */

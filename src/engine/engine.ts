@@ -3,16 +3,13 @@
 import { type By, parseBy } from "../core/audit/audit-entry.ts";
 import { CurfewError, refuse } from "../core/errors.ts";
 import type { EnqueueOptions, NewJob } from "../core/job/envelope.ts";
-import type { Explanation } from "../core/job/explain.ts";
-import type { JobId } from "../core/job/job.ts";
 import type { JobDefinition } from "../core/job/job-definition.ts";
-import type { Job } from "../core/job/job-view.ts";
-import type { Why } from "../core/job/why/reason.ts";
 import type { AnySaga, MessageTarget, SchemaMap } from "../core/saga/saga.ts";
-import type { InputOf, Json, Schema } from "../core/schema.ts";
+import type { InputOf, Schema } from "../core/schema.ts";
 import type { Advice } from "../core/stats/advice.ts";
+import type { TenantLimits } from "../core/tenant/tenant-limits.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
-import type { Hint, Store } from "../ports/store.ts";
+import type { Hint } from "../ports/store.ts";
 import { Calendars } from "./calendars/calendars.ts";
 import { closeParts } from "./close-parts.ts";
 import type { EngineContext } from "./context.ts";
@@ -32,16 +29,12 @@ import { AuditLog } from "./events/audit-log.ts";
 import type { EngineEvent, EngineEventName, EngineEvents } from "./events/event-bus.ts";
 import { EventJournal } from "./events/event-journal.ts";
 import { recordBusEvents } from "./events/recording-rules.ts";
+import { JobCalls } from "./job-calls.ts";
 import { openSharedContext, type SharedContext } from "./open-context.ts";
 import { Bulk } from "./operations/bulk.ts";
 import { DeadLetters } from "./operations/dead-letters.ts";
-import { type ExportPage, type ExportPageOptions, exportPage } from "./operations/export-jobs.ts";
-import { type JobPage, type PageOptions, pageView } from "./operations/find-jobs.ts";
 import { type ImportedLine, type ImportOptions, importLines } from "./operations/import-jobs.ts";
-import { JobHandle } from "./operations/job-handle.ts";
-import type { JobQuery } from "./operations/job-query.ts";
-import { JobRows } from "./operations/job-rows.ts";
-import type { ExtendOptions, RetryByHandOptions } from "./operations/operate-job.ts";
+import type { JobHandle } from "./operations/job-handle.ts";
 import { type JobRequestOptions, requestJob } from "./operations/request-job.ts";
 import { Operator } from "./operator.ts";
 import { Limits } from "./queues/key-limits.ts";
@@ -55,11 +48,13 @@ import { SagaRecords } from "./sagas/saga-records.ts";
 import { resolveZones } from "./sagas/saga-zones.ts";
 import { type MessageOptions, type SagaHost, Sagas } from "./sagas/sagas.ts";
 import { Schemas } from "./schemas/schemas.ts";
-import type { CounterSnapshot } from "./statistics/counters.ts";
 import { Statistics, type Stats } from "./statistics/statistics.ts";
 import type { AdviseQuery, StatsQuery } from "./statistics/stats-query.ts";
 import { forgettingHandlers, type RecordHandlers, startHandlers } from "./sweep/due-records.ts";
 import { SweepLoop } from "./sweep/sweep-loop.ts";
+import { tenantContext } from "./tenants/tenant-context.ts";
+import type { TenantScope } from "./tenants/tenant-scope.ts";
+import { type OpenTenant, Tenants } from "./tenants/tenants.ts";
 import { Upkeep } from "./upkeep.ts";
 import { openWebhooks, type WebhookDelivery } from "./webhooks/webhook-delivery.ts";
 import type { Webhooks } from "./webhooks/webhooks.ts";
@@ -74,8 +69,11 @@ import { Workflows } from "./workflows/workflows.ts";
 
 const DRAIN = 25_000;
 
+/** What engines of tenants take over. */
+type TenantOptions = Pick<EngineOptions, "events" | "role" | "zoneData" | "webhooks">;
+
 /** What a user opens: it enqueues jobs, runs workers, and acts on due rows. */
-export class Engine implements CurfewApi {
+export class Engine extends JobCalls implements CurfewApi {
   /** Stores, delivers and revokes timeouts (SEMANTICS 6). */
   readonly timeouts: EngineTimeouts;
   /** Settings, pauses and depths of queues. */
@@ -84,11 +82,9 @@ export class Engine implements CurfewApi {
   readonly maintenance: Maintenance;
   /** Limit keys: their use, and what operators set for them. */
   readonly limits: Limits;
-  /** What the arguments of jobs must look like, by type and version. */
   readonly schemas: Schemas;
   /** The recorded events of all jobs, if `events` is on. */
   readonly journal: EventJournal;
-  /** What named operators did: see `as`. */
   readonly audit: AuditLog;
   /** Jobs that depend on each other, started and cancelled as one. */
   readonly workflows: Workflows;
@@ -104,6 +100,8 @@ export class Engine implements CurfewApi {
   readonly deadLetters: DeadLetters;
   /** Sagas of any type, without their definitions. */
   readonly sagaRecords: SagaRecords;
+  /** Tenants: their limits and use, and the list of them (SEMANTICS 13). */
+  readonly tenants: Tenants<Engine>;
   readonly #context: EngineContext;
   readonly #intake: Intake;
   readonly #unique: UniqueJobs;
@@ -121,13 +119,20 @@ export class Engine implements CurfewApi {
   #service: Service | undefined;
   #listening: AsyncDisposable | undefined;
   #closing: Promise<void> | undefined;
+  /** The engine of all tenants, which acts on due rows; undefined if this is that engine. */
+  readonly #all: Engine | undefined;
+  #isDispatching = false;
+  readonly #jobs: JobDestination;
 
-  private constructor(shared: SharedContext, lease: number, { events, role, webhooks }: EngineOptions) {
+  private constructor(shared: SharedContext, lease: number, options: TenantOptions, all?: Engine) {
+    super();
+    const { events, role, webhooks } = options;
+    this.#all = all;
     this.#context = {
       ...shared,
       enqueueFrom: (parent, definition, payload, options) =>
         this.#enqueuer.enqueue(definition, payload, options, parent),
-      wakeSweepAt: (at) => this.#sweep.wakeAt(at),
+      wakeSweepAt: (at) => (all ?? this).#sweep.wakeAt(at),
       ready: (queue) => this.#ready(queue),
       changed: (id) => {
         for (const worker of this.#workers) worker.suspect(id);
@@ -160,11 +165,20 @@ export class Engine implements CurfewApi {
       [CRONS.kind]: (records) => cronScheduler.decide(records),
       [WORKFLOWS.kind]: (records) => this.#workflowCleanup.clean(records),
     };
-    this.#sweep = new SweepLoop(this.#context, recordHandlers, (rows) => this.#stepScheduler.decide(rows));
+    this.tenants = new Tenants<Engine>(this.#context, (scope, limits) =>
+      this.#openTenant(scope, limits, lease, options),
+    );
+    this.#sweep = new SweepLoop(
+      this.#context,
+      recordHandlers,
+      (rows) => this.#stepScheduler.decide(rows),
+      this.tenants,
+    );
     this.#dispatcher = new Dispatcher(this.#context, lease);
-    this.#dispatcher.serve(JOB_DESTINATION, new JobDestination(this.#context), { keepAlive: false });
+    this.#jobs = new JobDestination(this.#context, (row, held) => this.tenants.deliver(row, held));
+    if (!all) this.#dispatcher.serve(JOB_DESTINATION, this.#jobs, { keepAlive: false });
     this.timeouts = new EngineTimeouts(this.#context, this.#dispatcher, {
-      assertServes: () => this.#assertServes("timeouts.serve"),
+      assertServes: () => this.#assertDispatches("timeouts.serve"),
       fresh,
     });
     this.queues = new Queues(this.#context, assertOpen);
@@ -195,6 +209,53 @@ export class Engine implements CurfewApi {
     engine.#dispatcher.start();
     engine.#delivery?.start((options) => engine.work(options));
     return engine;
+  }
+
+  /**
+   * The engine within a tenant: it has the same calls, and sees and changes nothing but what belongs to the tenant. It
+   * shares the store, the clock and the loops of this engine, and is closed with it.
+   */
+  tenant(name: string): Promise<Engine> {
+    this.#assertOpen();
+    return this.tenants.open(name);
+  }
+
+  /** The tenant that this engine works within; null for what belongs to none. */
+  get tenantName(): string | null {
+    return this.#context.tenant;
+  }
+
+  protected get context(): EngineContext {
+    return this.#context;
+  }
+
+  async #openTenant(
+    scope: TenantScope,
+    limits: () => TenantLimits,
+    lease: number,
+    options: TenantOptions,
+  ): Promise<OpenTenant<Engine>> {
+    const shared = await tenantContext(this.#context, scope, limits);
+    const engine = new Engine(shared, lease, options, this);
+    await engine.journal.open();
+    // The setting may not be stored yet.
+    if (this.journal.isOn && options.events === undefined) shared.recorder.setRecording(true);
+    if (!options.role) {
+      await resolveZones(shared, options.zoneData);
+      engine.#upkeep.start();
+      await engine.#delivery?.startIfNeeded((more) => engine.work(more));
+    }
+    return {
+      engine,
+      act: (due, now) => engine.#sweep.act(due, now),
+      deliverJob: (row, held) => engine.#jobs.deliver(row, held),
+      hear: (hint) => engine.#hear(hint),
+      isIdle: () =>
+        engine.#workers.size === 0 &&
+        !engine.#isDispatching &&
+        engine.#service?.isIdle !== false &&
+        !engine.journal.isFollowed,
+    };
   }
 
   /** Adds one job; resolves when it is durable. If the id exists, returns that job, marked `duplicate`. */
@@ -247,7 +308,7 @@ export class Engine implements CurfewApi {
 
   /** Handles messages and timeouts of these sagas in this process, until the host or the engine is closed. */
   host(sagas: readonly AnySaga[]): SagaHost {
-    this.#assertServes("host");
+    this.#assertDispatches("host");
     return this.#sagas.host(sagas, (name, destination) => this.#dispatcher.serve(name, destination));
   }
 
@@ -267,34 +328,6 @@ export class Engine implements CurfewApi {
     return this.#sagas.list(saga, page);
   }
 
-  /** A handle on a job that was enqueued elsewhere or earlier. */
-  job<Definition extends JobDefinition<unknown, unknown, unknown>>(
-    id: JobId,
-    _definition?: Definition,
-  ): JobHandle<ResultOf<Definition>> {
-    return new JobHandle(this.#context, id);
-  }
-
-  readonly #byId = (id: JobId): JobHandle<Json> => new JobHandle(this.#context, id);
-
-  /** The current job, or null. */
-  load(id: JobId): Promise<Job | null> {
-    return this.#byId(id).load();
-  }
-
-  /** A page of the jobs that match the query, by id or newest first; dead letters by the time at which they ended. */
-  async find(query: JobQuery = {}, page: PageOptions = {}): Promise<JobPage> {
-    return pageView(await new JobRows(this.#context).find(query, page));
-  }
-
-  /**
-   * One page of jobs as lines that `importJobs` takes, on any store: waiting jobs and dead letters, and with `ended` all
-   * that have ended. Running jobs and jobs of workflows are counted and left out.
-   */
-  exportJobs(query: JobQuery = {}, page: ExportPageOptions = {}): Promise<ExportPage> {
-    return exportPage(this.#context, query, page);
-  }
-
   /** Stores up to 1,000 lines of an export, each under its own id. Repeating a call adds nothing twice. */
   importJobs(lines: readonly unknown[], options: ImportOptions = {}): Promise<ImportedLine[]> {
     this.#assertOpen();
@@ -308,7 +341,8 @@ export class Engine implements CurfewApi {
 
   /** Runs due jobs until there are none or the time is used, for functions that are called by a schedule (SEMANTICS 5.6). */
   async workFor(options: WorkForOptions): Promise<WorkForSummary> {
-    const [context, sweep, dispatcher] = [this.#context, this.#sweep, this.#dispatcher];
+    const [context, sweep] = [this.#context, (this.#all ?? this).#sweep];
+    const dispatcher = this.#dispatcher;
     return workFor(options, { context, sweep, dispatcher, start: (make) => this.#start(make) });
   }
 
@@ -332,7 +366,8 @@ export class Engine implements CurfewApi {
     this.#service ??= new Service(this.#context, {
       store: (jobs, rules) => {
         this.#assertOpen();
-        return rules ? this.#unique.enqueueSome(jobs, rules) : this.#intake.enqueue(jobs);
+        const store = () => (rules ? this.#unique.enqueueSome(jobs, rules) : this.#intake.enqueue(jobs));
+        return this.#context.admit?.(jobs)?.then(store) ?? store();
       },
       context: () => this.#enqueuer.context(undefined),
       crons: this.crons,
@@ -340,39 +375,9 @@ export class Engine implements CurfewApi {
     return this.#service;
   }
 
-  /** Ends a waiting or running job at once. Later writes of its handler are refused (SEMANTICS 5.1). */
-  cancel(id: JobId, by?: By): Promise<Job> {
-    return this.#byId(id).cancel(by);
-  }
-
-  /** Changes the limits of a waiting or running job (SEMANTICS 5.3). */
-  extend(id: JobId, options: ExtendOptions, by?: By): Promise<Job> {
-    return this.#byId(id).extend(options, by);
-  }
-
-  /** Runs a discarded job again: attempts, `wait` and `total` start anew (SEMANTICS 4.6). */
-  retry(id: JobId, options: RetryByHandOptions = {}, by?: By): Promise<Job> {
-    return this.#byId(id).retry(options, by);
-  }
-
-  /** Makes a pending job available. */
-  activate(id: JobId, by?: By): Promise<Job> {
-    return this.#byId(id).activate(by);
-  }
-
   /** The commands under an operator's name: each adds an entry to `audit` in the same commit. */
   as(by: By): Operator {
     return new Operator(this, parseBy(by));
-  }
-
-  /** For every limit of a job: the source that won, the sources that lost, the instants, and warnings. */
-  explain(id: JobId, definition?: JobDefinition<unknown, unknown, unknown>): Promise<Explanation> {
-    return this.#byId(id).explain(definition);
-  }
-
-  /** Why a job does not run, does not end, or ended as it did. Act on the first reason. */
-  why(id: JobId): Promise<Why> {
-    return this.#byId(id).why();
   }
 
   /** Calls the listener for each event of this process. Returns the function that removes it. */
@@ -397,27 +402,13 @@ export class Engine implements CurfewApi {
     return this.#statistics.advise(query);
   }
 
-  /** Counts of this process since it was opened. */
-  counters(): CounterSnapshot {
-    return this.#context.counters.snapshot();
-  }
-
-  get store(): Store {
-    return this.#context.store;
-  }
-
-  /** The engine's time: the store's clock, see SEMANTICS 3.10. */
-  now(): number {
-    return this.#context.clock.now();
-  }
-
   /** One round of the sweep, for tests and operators. The engine also sweeps by itself. */
   async sweepOnce(): Promise<void> {
-    await this.#sweep.round();
+    await (this.#all ?? this).#sweep.round();
   }
 
   async pruneOnce(): Promise<void> {
-    await this.#upkeep.prune();
+    await (this.#all ?? this).#upkeep.prune();
   }
 
   #ready(queue: string): void {
@@ -437,6 +428,7 @@ export class Engine implements CurfewApi {
 
   #hear(hint: Hint): void {
     this.journal.wake();
+    if (!this.#all) this.tenants.hear(hint);
     this.#delivery?.wake();
     if ("ready" in hint) this.#ready(hint.ready);
     else if ("settled" in hint) this.#context.waiters.hint(hint.settled);
@@ -457,6 +449,13 @@ export class Engine implements CurfewApi {
     if (this.#upkeep.isProducer) throw refuse("invalid_option", "role", "producer", roleFix(call));
   }
 
+  /** The dispatcher of a tenant starts when it has something to deliver to; jobs are delivered by the engine of all. */
+  #assertDispatches(call: string): void {
+    this.#assertServes(call);
+    if (this.#all) this.#dispatcher.start();
+    this.#isDispatching = true;
+  }
+
   /** Closes the workers (SEMANTICS 5.2), then the loops and the store. May be called twice. */
   async close(options: { readonly drain?: Duration } = {}): Promise<void> {
     parseDrain(options);
@@ -474,7 +473,8 @@ export class Engine implements CurfewApi {
     return closeOnSignals(options, this.#context.logger, () => this.close(closing));
   }
 
-  #close(options: { readonly drain?: Duration }): Promise<void> {
+  async #close(options: { readonly drain?: Duration }): Promise<void> {
+    await this.tenants.close((engine) => engine.close(options));
     const then = () => {
       this.journal.close();
       return [
@@ -491,7 +491,7 @@ export class Engine implements CurfewApi {
       ];
     };
     const first = [this.#service?.close(), this.#dispatcher.stop(parseDrain(options) ?? DRAIN)];
-    return closeParts(this.#context, [...this.#workers], options, { first, then });
+    await closeParts(this.#context, [...this.#workers], options, { first, then });
   }
 
   [Symbol.asyncDispose](): Promise<void> {

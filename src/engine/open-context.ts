@@ -53,6 +53,7 @@ export async function openSharedContext(options: EngineOptions): Promise<SharedC
     schemas,
     calendars,
     settings,
+    tenant: null,
     counters: new Counters(),
     waiters: new Waiters(),
     committer: new Committer(commit),

@@ -9,8 +9,10 @@ import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import type { NewTimeout, Owner, TimeoutId } from "../core/timeout/timeout.ts";
 import type { SearchIndex } from "./search.ts";
+import type { RecordKey } from "./stored-names.ts";
 import type { Revoked, TimeoutStore, Which } from "./timeouts.ts";
 
+export { limitRecordKey, pauseKey, queueMark, START_KIND, startKey, startsOf } from "./stored-names.ts";
 export type { HeldSlots, ScanFilter };
 
 /**
@@ -202,7 +204,7 @@ export interface Swept {
   readonly nextWakeAt: Instant | null;
 }
 
-export type RecordKey = readonly [kind: string, key: string];
+export type { RecordKey } from "./stored-names.ts";
 
 /** A versioned document that may have a time to wake up: workers, pauses, queues, sagas, crons, limits. */
 export interface RecordRow {
@@ -218,40 +220,8 @@ export interface RecordRow {
 
 export interface RecordStore {
   load(keys: readonly RecordKey[]): Promise<(RecordRow | null)[]>;
-  /** Records of a kind in the order of their keys, after a cursor. */
+  /** Records of a kind in the order of their keys, after a cursor. Null: after all names of tenants (`TENANT_MARK`). */
   list(kind: string, after: string | null, limit: number): Promise<RecordRow[]>;
-}
-
-/**
- * The record that pauses a queue while it exists. Every claim reads it, so a pause takes effect when it is committed.
- */
-export function pauseKey(queue: string): RecordKey {
-  return ["pause", queue];
-}
-
-/** The record that overrides the limit that jobs of this key name (a `LimitOverride`). `admit` and `spend` read it. */
-export function limitRecordKey(limitKey: string): RecordKey {
-  return ["limit", limitKey];
-}
-
-/** The kind of the records that remember the starts under a limit. Each wakes when its start no longer counts. */
-export const START_KIND = "start";
-
-export function startKey(limitKey: string, by: string): RecordKey {
-  return [START_KIND, `${startsOf(limitKey).from}${by}`];
-}
-
-/**
- * The range of the keys of a limit's starts. The length comes first, so that no limit key is the prefix of another.
- */
-export function startsOf(limitKey: string): { readonly from: string; readonly to: string } {
-  const name = `${limitKey.length} ${limitKey}`;
-  return { from: `${name} `, to: `${name}!` };
-}
-
-/** The limit key of a job that names none and was claimed under the limit of its queue. */
-export function queueMark(queue: string): string {
-  return `queue ${queue}`;
 }
 
 export interface Unit {
@@ -415,6 +385,12 @@ export interface LiveCount {
 /** Available. Its rank says when it became due. */
 export type ReadyJob = Pick<JobRow, "queue" | "id" | "rank" | "createdAt">;
 
+export interface TenantUse {
+  readonly active: number;
+  /** Available, pending, scheduled and retryable jobs. */
+  readonly waiting: number;
+}
+
 export interface KeyHolder {
   readonly key: string;
   readonly job: JobId;
@@ -456,10 +432,13 @@ export interface Inspector {
   count(scan: Scan): Promise<ScannedCount>;
   /**
    * Counts the jobs of every queue by state, finished ones included, in the order of the queue names; of one queue alone
-   * if it is named. A queue without a job is left out. It reads every row that is kept.
+   * if it is named. A queue without a job is left out. It reads every row that is kept of the tenant, or of no tenant.
    */
-  depths(queue?: string): Promise<ReadonlyMap<string, Readonly<Record<JobState, number>>>>;
-  /** Unique keys that live jobs hold, in order, after a cursor. Jobs without a key cost nothing. */
+  depths(queue?: string, tenant?: string): Promise<ReadonlyMap<string, Readonly<Record<JobState, number>>>>;
+  /**
+   * Unique keys that live jobs hold, in order, after a cursor. Jobs without a key cost nothing. Here and below, the
+   * cursor null stands after all names of tenants.
+   */
   holders(after: string | null, limit: number): Promise<KeyHolder[]>;
   /**
    * The unique key of each job, live or finished, in the order of the ids; null for a job without one and for an
@@ -472,8 +451,10 @@ export interface Inspector {
   limitKey(limitKey: string): Promise<LimitRow>;
   /** The first live jobs of a limit in the order of their ids, in one state or in any. Other jobs cost nothing. */
   limitJobs(limitKey: string, state: JobState | null, limit: number): Promise<JobRow[]>;
-  /** Counts live jobs by queue, type and state, without zeros. Finished jobs cost nothing. */
-  live(): Promise<LiveCount[]>;
+  /** Counts live jobs of a tenant, or of none, by queue, type and state, without zeros. Finished jobs cost nothing. */
+  live(tenant?: string): Promise<LiveCount[]>;
+  /** Counts the active and the waiting jobs of a tenant. Each count stops at `most`, on which the cost depends. */
+  used(tenant: string, most: number): Promise<TenantUse>;
   /** Counts the jobs of a line before a position, up to `most`. The cost depends on `most` alone. */
   ahead(line: Line, before: { readonly rank: Rank; readonly id: JobId }, most: number): Promise<number>;
   /**
@@ -485,9 +466,9 @@ export interface Inspector {
   readyQueues(after: string | null, limit: number): Promise<string[]>;
   /**
    * The available job that became due first, for each of the first `limit` queues in the order of their names. The cost
-   * depends on the number of these queues and of their priorities.
+   * depends on the number of these queues and of their priorities. Of a tenant, or of none.
    */
-  oldestReady(limit: number): Promise<ReadyJob[]>;
+  oldestReady(limit: number, tenant?: string): Promise<ReadyJob[]>;
   /**
    * Events in the order of their commits. Those of one call are in the order of its units. An event that is committed
    * later never precedes one that was read. Returns fewer than `limit` only at the end, or if the page is incomplete.

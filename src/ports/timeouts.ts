@@ -50,7 +50,8 @@ export interface TimeoutStore {
    * lease. Null if nothing is pending.
    */
   nextDueAt(destinations?: readonly string[]): Promise<Instant | null>;
-  count(request: { readonly now: Instant }): Promise<TimeoutCounts>;
+  /** Of a tenant, or of none. */
+  count(request: { readonly now: Instant; readonly tenant?: string }): Promise<TimeoutCounts>;
 }
 
 export interface TimeoutWriteOptions {
@@ -118,6 +119,8 @@ export interface Move {
 
 /** From one instant on and before another; `after` is the last timeout of the page before. */
 export interface CalendarRequest {
+  /** Timeouts whose ids are names of this tenant (`namesOf`). Left out: of none. */
+  readonly tenant?: string;
   readonly destination?: string;
   readonly from: Instant;
   readonly before: Instant;
@@ -126,6 +129,8 @@ export interface CalendarRequest {
 }
 
 export interface TimeoutFilter {
+  /** Timeouts whose ids are names of this tenant. Left out: of none, after all names of tenants. */
+  readonly tenant?: string;
   readonly destination?: string;
   readonly saga?: SagaKey;
   readonly isDead?: boolean;

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Context, Hono } from "hono";
-import { refuseUnknownKeys } from "../core/errors.ts";
+import { refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { keysOf } from "../core/option-keys.ts";
 import type { Engine } from "../engine/engine.ts";
 import { type Logger, silentLogger } from "../ports/log.ts";
@@ -16,6 +16,7 @@ import { createGuard, type GuardOptions } from "./request-guard.ts";
 import { type HttpReply, RequestHandler } from "./request-handler.ts";
 import type { Route, RouteContext } from "./route.ts";
 import { ROUTES } from "./routes/all.ts";
+import { TenantContexts } from "./tenant-contexts.ts";
 
 export interface ServerOptions extends GuardOptions {
   readonly logger?: Logger;
@@ -95,7 +96,9 @@ export function createServer(engine: Engine, options: ServerOptions = {}): Curfe
     engine.journal.turnOn().catch((error: unknown) => {
       logger.error({ error }, "could not turn on event recording in the other engines on this store");
     });
-  const handler = new RequestHandler(guard, metrics, context, ROUTES, logger);
+  refuseUnscoped(ROUTES);
+  const tenants = new TenantContexts(context);
+  const handler = new RequestHandler(guard, metrics, context, ROUTES, tenants);
   const app = createApp(handler, base);
   return {
     app,
@@ -105,13 +108,24 @@ export function createServer(engine: Engine, options: ServerOptions = {}): Curfe
     get ready() {
       return isReady;
     },
-    hangUp: () => context.hub.close(),
+    hangUp() {
+      context.hub.close();
+      tenants.hangUp();
+    },
     async close() {
       isReady = false;
       context.hub.close();
-      await service.close();
+      await Promise.all([tenants.close(), service.close()]);
     },
   };
+}
+
+/** The types ask for a scope too; this holds for routes that are made without them. */
+function refuseUnscoped(routes: readonly Route[]): void {
+  const unscoped = routes.find(({ scope }) => !["tenant", "server", "anyone"].includes(scope));
+  if (!unscoped) return;
+  const name = `${unscoped.method} ${unscoped.path}`;
+  throw refuse("invalid_option", `scope of ${name}`, unscoped.scope, 'write "tenant", "server" or "anyone"');
 }
 
 function createApp(handler: RequestHandler, base: string | undefined): Hono<ServerEnv> {

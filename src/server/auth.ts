@@ -1,6 +1,7 @@
 import { hash, timingSafeEqual } from "node:crypto";
 import { refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { keysOf } from "../core/option-keys.ts";
+import { checkTenantName } from "../core/tenant/tenant-name.ts";
 import { type Instant, type InstantInput, parseInstant } from "../core/time.ts";
 import { realSystem } from "../engine/runtime/real-system.ts";
 import type { System } from "../ports/system.ts";
@@ -18,6 +19,11 @@ export interface KeyOptions {
   readonly notAfter?: InstantInput;
   /** Requests per second. Default: `limits.rate` of the server. */
   readonly rate?: number;
+  /**
+   * The tenant that its callers work within, or several of which the header `X-OJS-Tenant` chooses one; `"*"` for all.
+   * Left out: they work on what belongs to no tenant, and an admin may choose any.
+   */
+  readonly tenant?: string | readonly string[];
 }
 
 /** Who sent a request. */
@@ -25,6 +31,12 @@ export interface Identity {
   readonly name: string;
   readonly role: Role;
   readonly rate: number | undefined;
+  /** The tenants that it may choose; left out: none, or any for an admin. */
+  readonly tenants?: readonly string[] | "*" | undefined;
+  /** The tenant of this request; left out: what belongs to none. */
+  readonly tenant?: string | undefined;
+  /** The tenant that a browser session shows. */
+  readonly chosen?: string | undefined;
   /** The caller's reason for the audit; only on audited routes. */
   readonly reason?: string | undefined;
   /** How the caller was identified. Left out: by a key. */
@@ -35,6 +47,8 @@ export interface Identity {
 export interface Visitor {
   readonly name: string;
   readonly role: Role;
+  /** As of a key. */
+  readonly tenant?: KeyOptions["tenant"];
 }
 
 interface Key extends Identity {
@@ -47,7 +61,16 @@ const PREFIX = "curfew_";
 const KEY = /^curfew_[A-Za-z0-9_-]{43}$/;
 const HASH = /^sha256:[0-9a-f]{64}$/;
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$/;
-const FIELDS = keysOf<KeyOptions>({ name: true, role: true, hash: true, notAfter: true, rate: true });
+const FIELDS = keysOf<KeyOptions>({
+  name: true,
+  role: true,
+  hash: true,
+  notAfter: true,
+  rate: true,
+  tenant: true,
+});
+/** The most tenants that one key names. */
+const MOST_NAMED = 100;
 const MOST_KEYS = 1_000;
 
 /**
@@ -121,7 +144,7 @@ export function checkKeys(keys: unknown, field: string): readonly Key[] {
 
 function checkKey(key: unknown, field: string): Key {
   refuseUnknownKeys(key, field, FIELDS);
-  const { name, role, hash: written, notAfter, rate } = key as Record<keyof KeyOptions, unknown>;
+  const { name, role, hash: written, notAfter, rate, tenant } = key as Record<keyof KeyOptions, unknown>;
   if (typeof name !== "string" || !NAME.test(name))
     throw refuse("invalid_name", `${field}.name`, name, "use 1 to 64 of A-Z a-z 0-9 . _ @ -");
   if (typeof role !== "string" || !Object.hasOwn(ROLES, role))
@@ -133,9 +156,41 @@ function checkKey(key: unknown, field: string): Key {
     name,
     role: role as Role,
     rate: rate as number | undefined,
+    ...(tenant !== undefined && { tenants: checkTenants(tenant, `${field}.tenant`) }),
     digest: Buffer.from(written.slice("sha256:".length), "hex"),
     notAfter: notAfter === undefined ? null : parseInstant(notAfter as InstantInput, `${field}.notAfter`),
   };
+}
+
+function checkTenants(tenant: unknown, field: string): readonly string[] | "*" {
+  if (tenant === "*") return tenant;
+  const names: readonly unknown[] = Array.isArray(tenant) ? tenant : [tenant];
+  if (names.length === 0 || names.length > MOST_NAMED)
+    throw refuse(
+      "invalid_option",
+      field,
+      names.length,
+      `name 1 to ${MOST_NAMED} tenants, or write "*" for all`,
+    );
+  return [...new Set(names.map((name) => checkTenantName(name, field)))];
+}
+
+/**
+ * The tenant of a request: the only one of the key, or the one that the header chooses among those that the key may.
+ * The header alone gives no right. The answer is the same for tenants that exist and for others.
+ */
+export function chooseTenant({ name, role, tenants }: Identity, asked: string | null): string | undefined {
+  if (asked === null) {
+    if (!Array.isArray(tenants)) return undefined;
+    if (tenants.length === 1) return tenants[0];
+    const message = `The key of ${name} is for several tenants; choose one with the header X-OJS-Tenant`;
+    throw new HttpError(400, "invalid_request", message, { details: { field: "X-OJS-Tenant" } });
+  }
+  const tenant = checkTenantName(asked, "X-OJS-Tenant");
+  if (Array.isArray(tenants) ? tenants.includes(tenant) : tenants === "*" || role === "admin") return tenant;
+  throw new HttpError(403, "forbidden", `The key of ${name} may not work within this tenant`, {
+    details: { field: "X-OJS-Tenant" },
+  });
 }
 
 /** Somebody may write the key in place of its hash. The message must not repeat it. */
@@ -167,7 +222,8 @@ const LOCAL: Identity = { name: "local", role: "admin", rate: undefined, by: "no
 /** Turns the answer of the host's `authorize` into an identity. Null is a 401. */
 export function identityOfHost(said: Role | Visitor | null): Identity {
   if (said === null) throw new HttpError(401, "unauthorized", "Log in to the application first");
-  const { name, role } = typeof said === "string" ? { name: said, role: said } : said;
+  const { name, role, tenant } =
+    typeof said === "string" ? { name: said, role: said, tenant: undefined } : said;
   if (typeof name !== "string" || !NAME.test(name))
     throw refuse("invalid_name", "authorize.name", name, "use 1 to 64 of A-Z a-z 0-9 . _ @ -");
   if (!Object.hasOwn(ROLES, role))
@@ -177,7 +233,8 @@ export function identityOfHost(said: Role | Visitor | null): Identity {
       role,
       `give one of ${Object.keys(ROLES).join(", ")}, or null`,
     );
-  return { name, role, rate: undefined, by: "host" };
+  const tenants = tenant === undefined ? {} : { tenants: checkTenants(tenant, "authorize.tenant") };
+  return { name, role, rate: undefined, by: "host", ...tenants };
 }
 
 export function authorize(identity: Identity, right: Right): void {

@@ -3,7 +3,9 @@ import type { Sender } from "../core/job/holder.ts";
 import type { JobRow } from "../core/job/job.ts";
 import type { Json } from "../core/schema.ts";
 import { QueueFullError } from "../engine/enqueue/queue-full-error.ts";
+import { TenantLimitError } from "../engine/tenants/tenant-limit-error.ts";
 import { HttpError } from "./http-error.ts";
+import { TENANT_LIMITS } from "./wire/tenants.ts";
 
 const DOCS = "https://openjobspec.org/spec/http-binding";
 
@@ -19,6 +21,7 @@ const GONE = {
   timeout: "Check the id; a timeout is gone once it is handled, revoked or replaced",
   schema: "Check the type and the version; GET /ojs/v1/admin/schemas lists all types with schemas",
   saga: "Check the type and the id; a completed saga is deleted when its retention is over",
+  tenant: "Check the name; GET /ojs/v1/admin/tenants lists all tenants",
   webhook: "Check the id; GET /ojs/v1/webhooks/subscriptions lists all",
   delivery: "Check the id; a delivery is kept for a day, or for 14 days if it was not delivered",
   worker: "Check the id; a worker is forgotten after a minute without a heartbeat",
@@ -89,10 +92,19 @@ function queueFull({ queue, most, retryAfter, message, ids }: QueueFullError): H
   });
 }
 
+/** A tenant has reached a limit. The extension wants this code in capitals, and these names. */
+function tenantLimit({ tenant, limit, most, current, retryAfter, message }: TenantLimitError): HttpError {
+  const details = { tenant_id: tenant, limit: TENANT_LIMITS[limit], current, maximum: most };
+  if (retryAfter === null) return new HttpError(413, "TENANT_LIMIT_EXCEEDED", message, { details });
+  const headers = { "Retry-After": String(Math.ceil(retryAfter / 1_000)) };
+  return new HttpError(429, "TENANT_LIMIT_EXCEEDED", message, { retryable: true, headers, details });
+}
+
 /** Turns everything that a request may throw into the error reply. */
 export function asHttpError(thrown: unknown): HttpError {
   if (thrown instanceof HttpError) return thrown;
   if (thrown instanceof QueueFullError) return queueFull(thrown);
+  if (thrown instanceof TenantLimitError) return tenantLimit(thrown);
   if (thrown instanceof CurfewError) {
     const isRefusal = ERRORS[thrown.code].kind === "programmer";
     const [status, code] = STATUS[thrown.code] ?? (isRefusal ? REFUSED : []);

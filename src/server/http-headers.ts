@@ -74,6 +74,7 @@ export function corsHeaders(origin: string): PlainHeaders {
 
 export const PREFLIGHT_HEADERS: Readonly<PlainHeaders> = {
   "Access-Control-Allow-Methods": "GET, POST, PUT, PATCH, DELETE",
-  "Access-Control-Allow-Headers": "Authorization, Content-Type, X-Request-ID, OJS-Version, X-Audit-Reason",
+  "Access-Control-Allow-Headers":
+    "Authorization, Content-Type, X-Request-ID, OJS-Version, X-OJS-Tenant, X-Audit-Reason",
   "Access-Control-Max-Age": "600",
 };

@@ -55,6 +55,7 @@ export function createMetrics(engine: Engine, system: Pick<System, "monotonic">)
       writeUnattended(page, counters);
       writeWebhooks(page, engine.webhooks.counts());
       await gauges.write(page, counters.tallies);
+      writeTenants(page, engine);
       writeRequests(page, meters);
       return page.text();
     },
@@ -187,6 +188,44 @@ function writeRequests(page: Exposition, meters: readonly Meter[]): void {
       "From the arrival of a request to its reply.",
       REQUEST_BOUNDS,
       used.map(({ method, path: route, took }) => [{ method, route }, took.snapshot()] as const),
+    );
+}
+
+/** The most tenants that have figures of their own. The others share the name `_other`. */
+const MOST_TENANTS = 1_000;
+const OTHER_TENANTS = "_other";
+
+/** Figures of tenants, of those that this process works for. */
+function writeTenants(page: Exposition, engine: Engine): void {
+  const opened = [...engine.tenants.opened];
+  if (opened.length === 0) return;
+  const totals = new Map<string, { enqueued: number; completed: number; discarded: number }>();
+  for (const [name, own] of opened) {
+    const label = totals.size < MOST_TENANTS ? name : OTHER_TENANTS;
+    const total = totals.get(label) ?? { enqueued: 0, completed: 0, discarded: 0 };
+    const { enqueued, completed, discarded } = own.counters();
+    total.enqueued += enqueued;
+    total.completed += completed;
+    total.discarded += discarded;
+    totals.set(label, total);
+  }
+  const of = (pick: (total: { enqueued: number; completed: number; discarded: number }) => number) =>
+    [...totals].map(([tenant_id, total]) => [{ tenant_id }, pick(total)] as const);
+  page
+    .counter(
+      "ojs_tenant_jobs_enqueued_total",
+      "Jobs enqueued, by tenant.",
+      of(({ enqueued }) => enqueued),
+    )
+    .counter(
+      "ojs_tenant_jobs_processed_total",
+      "Jobs completed or discarded, by tenant.",
+      of(({ completed, discarded }) => completed + discarded),
+    )
+    .counter(
+      "ojs_tenant_jobs_failed_total",
+      "Jobs discarded, by tenant.",
+      of(({ discarded }) => discarded),
     );
 }
 

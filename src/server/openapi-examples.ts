@@ -57,6 +57,9 @@ export const EXAMPLES: Readonly<Record<string, object>> = {
   LimitOverride: { rate: { limit: 100, period: "PT1M" } },
   MaintenanceRequest: { enabled: true, reason: "database upgrade", duration: "PT30M" },
   DirectiveRequest: { directive: "quiet" },
+  TenantRequest: { limits: { max_queue_depth: 50_000, max_enqueue_rate: { limit: 1_000, period: "PT1M" } } },
+  TenantLimits: { max_concurrency: 20, max_payload_bytes: 65_536 },
+  SessionChange: { tenant: "acme" },
   WebhookRequest: {
     url: "https://example.com/hooks/jobs",
     events: ["job.failed", "job.discarded"],
@@ -90,6 +93,7 @@ export const TAGS: Readonly<Record<string, string>> = {
   events: "What happened, by cursor or as a stream",
   queues: "Queues and their settings",
   "rate limits": "Limits by key",
+  tenants: "Across tenants: who they are, what they use and what they may use",
   webhooks: "Events that are sent to endpoints",
   admin: "For operators: search, bulk actions, statistics, timeouts, sagas, the audit",
 };

@@ -4,6 +4,7 @@ import type { System } from "../ports/system.ts";
 import {
   authenticate,
   authorize,
+  chooseTenant,
   type Identity,
   identityOfHost,
   type KeyOptions,
@@ -106,7 +107,7 @@ export function createGuard(options: GuardOptions, { system, now, base = "/" }: 
     const session = sessions.find(request);
     if (!session && !options.authorize) return authenticate(keyring, key);
     refuseForgery(request);
-    if (session) return { ...session.identity, by: "session" };
+    if (session) return { ...session.identity, by: "session", chosen: session.tenant ?? undefined };
     return askHost(options.authorize as NonNullable<GuardOptions["authorize"]>, request, incoming);
   };
   const limited = (identity: Identity, right: Right, call: Call | undefined): Identity => {
@@ -142,8 +143,8 @@ export function createGuard(options: GuardOptions, { system, now, base = "/" }: 
       if (!keyring) refuseForeignPages(request, origins);
       const identity = identify(request, incoming);
       return identity instanceof Promise
-        ? identity.then((known) => limited(known, right, call))
-        : limited(identity, right, call);
+        ? identity.then((known) => within(request, limited(known, right, call)))
+        : within(request, limited(identity, right, call));
     },
     async body(request, incoming) {
       checkEncoding(request.headers.get("content-encoding"));
@@ -159,6 +160,20 @@ export function createGuard(options: GuardOptions, { system, now, base = "/" }: 
     isOpen: keyring === undefined,
     sessions,
   };
+}
+
+/** The caller within its tenant: of the header, of its session, or of its key. */
+function within(request: RequestHead, identity: Identity): Identity {
+  const asked = request.headers.get("x-ojs-tenant") ?? identity.chosen ?? null;
+  if (asked === null && identity.tenants === undefined) return identity;
+  // The page of a login must be shown before somebody has chosen.
+  const mayWait = identity.by === "session" && asked === null;
+  const tenant = mayWait ? firstOf(identity.tenants) : chooseTenant(identity, asked);
+  return tenant === undefined ? identity : { ...identity, tenant };
+}
+
+function firstOf(tenants: Identity["tenants"]): string | undefined {
+  return Array.isArray(tenants) ? tenants[0] : undefined;
 }
 
 /** A caller may send one second's worth at once; the reset is when all of it is free again. */

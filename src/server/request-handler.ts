@@ -1,5 +1,6 @@
 import type { Logger } from "../ports/log.ts";
 import { silentLogger } from "../ports/log.ts";
+import type { Identity } from "./auth.ts";
 import type { Incoming } from "./body-limits.ts";
 import { warningsOn, withWarnings } from "./body-warnings.ts";
 import { checked } from "./checked.ts";
@@ -11,6 +12,7 @@ import type { RequestGuard } from "./request-guard.ts";
 import type { RequestHead } from "./request-head.ts";
 import { isAudited, type Reply, type Route, type RouteContext } from "./route.ts";
 import { acceptedAge, SharedReplies } from "./shared-replies.ts";
+import type { TenantContexts } from "./tenant-contexts.ts";
 
 /** The parts of a request that routes need: a web Request and Node's cheaper request both fit. */
 export interface RouteCall {
@@ -47,15 +49,18 @@ export class RequestHandler {
   readonly #logger: Logger | null;
   readonly #meters = new Map<Route, RouteMeter>();
   readonly #shared: SharedReplies;
+  readonly #tenants: TenantContexts;
 
   constructor(
     guard: RequestGuard,
     metrics: Metrics,
     context: RouteContext,
     routes: readonly Route[],
-    logger: Logger,
+    tenants: TenantContexts,
   ) {
+    const { logger } = context;
     this.#guard = guard;
+    this.#tenants = tenants;
     this.#context = context;
     this.#logger = logger === silentLogger ? null : logger;
     this.#shared = new SharedReplies(() => context.service.system.monotonic());
@@ -68,11 +73,14 @@ export class RequestHandler {
     const call = this.#guard.open(request);
     let status = 500;
     let caller: string | undefined;
+    let tenant: string | undefined;
     try {
       checkVersion(request.headers.get("ojs-version"));
       const admitted = this.#guard.admit(request, route.right, incoming, call);
       const identity = admitted instanceof Promise ? await admitted : admitted;
       caller = identity.name;
+      tenant = identity.tenant;
+      const context = tenant === undefined ? this.#context : await this.#contextOf(route, tenant, identity);
       const sent = readQuery(route, query());
       const body = route.body && (await this.#guard.body(request, incoming));
       const made = {
@@ -86,7 +94,7 @@ export class RequestHandler {
         isGone,
       };
       const warnings = route.body ? warningsOn(route.body, body) : [];
-      const plain = await this.#run(route, made);
+      const plain = await this.#run(route, made, context);
       const reply = warnings.length === 0 ? plain : withWarnings(plain, warnings);
       status = reply.status;
       const answer = ready(reply.status, reply.text, call.headers, reply.headers);
@@ -99,14 +107,28 @@ export class RequestHandler {
     } finally {
       const elapsed = system.monotonic() - startedAt;
       this.#meters.get(route)?.count(status, elapsed);
-      if (this.#logger) this.#log(this.#logger, route, status, elapsed, call.requestId, caller);
+      if (this.#logger) this.#log(this.#logger, route, status, elapsed, call.requestId, caller, tenant);
     }
   }
 
-  async #run(route: Route, made: MadeCall): Promise<Reply> {
-    const run = () => route.run(made as never, this.#context);
+  /** What a caller within a tenant gets to see. */
+  async #contextOf({ scope, method }: Route, tenant: string, { tenants }: Identity): Promise<RouteContext> {
+    if (scope === "tenant") return this.#tenants.open(tenant, method !== "GET");
+    // A caller that may choose any tenant may also choose none.
+    if (scope === "anyone" || !Array.isArray(tenants)) return this.#context;
+    throw new HttpError(
+      403,
+      "forbidden",
+      "This is about the whole server; callers within a tenant may not see it",
+    );
+  }
+
+  async #run(route: Route, made: MadeCall, context: RouteContext): Promise<Reply> {
+    const run = () => route.run(made as never, context);
     const age = route.isShared ? acceptedAge(made.header("cache-control")) : 0;
-    if (age > 0) return this.#shared.get(JSON.stringify([route.path, made.params, made.query]), age, run);
+    const { tenantName } = context.engine;
+    if (age > 0)
+      return this.#shared.get(JSON.stringify([tenantName, route.path, made.params, made.query]), age, run);
     if (!isAudited(route)) return run();
     try {
       return await run();
@@ -126,6 +148,7 @@ export class RequestHandler {
     elapsed: number,
     requestId: string,
     caller: string | undefined,
+    tenant: string | undefined,
   ): void {
     const fields = {
       requestId,
@@ -134,6 +157,7 @@ export class RequestHandler {
       status,
       elapsed: Math.round(elapsed * 1_000) / 1_000,
       ...(caller !== undefined && { caller }),
+      ...(tenant !== undefined && { tenant }),
     };
     if (status >= 400) logger.info(fields, "request refused");
     else logger.debug(fields, "request");

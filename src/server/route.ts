@@ -59,6 +59,8 @@ export interface Reply {
   readonly body?: ReadableStream<Uint8Array>;
 }
 
+export type RouteScope = "tenant" | "server" | "anyone";
+
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 /** One endpoint. The server and the OpenAPI document both use it. */
@@ -67,6 +69,11 @@ export interface Route {
   /** With parameters as `:name`. */
   readonly path: string;
   readonly right: Right;
+  /**
+   * What the route may see. `tenant`: what belongs to the tenant of the caller, or to none; its context shows nothing
+   * else. `server`: the whole server, so callers within a tenant are refused. `anyone`: nothing that belongs to anybody.
+   */
+  readonly scope: RouteScope;
   readonly summary: string;
   readonly tag: string;
   readonly body?: z.ZodType;

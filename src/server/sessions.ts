@@ -19,9 +19,12 @@ interface Session {
   /** The digest of the key that opened it. The session ends with the key. */
   readonly digest: string;
   readonly endsAt: Instant;
+  /** The tenant that its pages show. A stream of events cannot send a header. */
+  tenant: string | null;
 }
 
 export interface FoundSession {
+  readonly tenant: string | null;
   readonly identity: Identity;
   readonly endsAt: Instant;
 }
@@ -60,8 +63,8 @@ export class Sessions {
     const id = Buffer.from(bytes).toString("base64url");
     const endsAt = now() + LASTS;
     this.#makeRoom();
-    this.#byId.set(digestOf(id), { digest: digestOf(key), endsAt });
-    return { identity: found, endsAt, cookie: this.#cookie(id, LASTS / 1_000, request) };
+    this.#byId.set(digestOf(id), { digest: digestOf(key), endsAt, tenant: null });
+    return { identity: found, endsAt, tenant: null, cookie: this.#cookie(id, LASTS / 1_000, request) };
   }
 
   find(request: Pick<RequestHead, "headers">): FoundSession | null {
@@ -73,9 +76,16 @@ export class Sessions {
     if (!session) return null;
     const identity = this.#parts.keyring.findByDigest(session.digest);
     if (typeof identity === "object" && session.endsAt > this.#parts.now())
-      return { identity, endsAt: session.endsAt };
+      return { identity, endsAt: session.endsAt, tenant: session.tenant };
     this.#byId.delete(name);
     return null;
+  }
+
+  /** Sets the tenant that the pages of a session show. */
+  choose(request: Pick<RequestHead, "headers">, tenant: string | null): void {
+    const id = ID.exec(request.headers.get("cookie") ?? "")?.[1];
+    const session = id === undefined ? undefined : this.#byId.get(digestOf(id));
+    if (session) session.tenant = tenant;
   }
 
   /** Ends the session of a request, if any. Returns the `Set-Cookie` header that removes the cookie. */

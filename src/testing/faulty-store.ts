@@ -20,6 +20,7 @@ export type StoreCall =
   | "inspect.page"
   | "inspect.count"
   | "inspect.live"
+  | "inspect.used"
   | "inspect.depths"
   | "inspect.holders"
   | "inspect.uniqueKeys"
@@ -97,8 +98,9 @@ export function faultyStore(store: Store, plan: FaultPlan): Store {
     inspect: {
       page: (scan, limit) => through("inspect.page", () => inspect.page(scan, limit)),
       count: (scan) => through("inspect.count", () => inspect.count(scan)),
-      live: () => through("inspect.live", () => inspect.live()),
-      depths: (queue) => through("inspect.depths", () => inspect.depths(queue)),
+      live: (tenant) => through("inspect.live", () => inspect.live(tenant)),
+      used: (tenant, most) => through("inspect.used", () => inspect.used(tenant, most)),
+      depths: (queue, tenant) => through("inspect.depths", () => inspect.depths(queue, tenant)),
       holders: (after, limit) => through("inspect.holders", () => inspect.holders(after, limit)),
       uniqueKeys: (ids) => through("inspect.uniqueKeys", () => inspect.uniqueKeys(ids)),
       limitKeys: (after, limit) => through("inspect.limitKeys", () => inspect.limitKeys(after, limit)),
@@ -108,7 +110,8 @@ export function faultyStore(store: Store, plan: FaultPlan): Store {
       ahead: (line, before, most) => through("inspect.ahead", () => inspect.ahead(line, before, most)),
       slots: (line, most) => through("inspect.slots", () => inspect.slots(line, most)),
       readyQueues: (after, limit) => through("inspect.readyQueues", () => inspect.readyQueues(after, limit)),
-      oldestReady: (limit) => through("inspect.oldestReady", () => inspect.oldestReady(limit)),
+      oldestReady: (limit, tenant) =>
+        through("inspect.oldestReady", () => inspect.oldestReady(limit, tenant)),
       events: (after, limit) => through("inspect.events", () => inspect.events(after, limit)),
       latestEvents: (limit) => through("inspect.latestEvents", () => inspect.latestEvents(limit)),
       logLines: (id, after, limit) => through("inspect.logLines", () => inspect.logLines(id, after, limit)),

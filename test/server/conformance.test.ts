@@ -40,6 +40,7 @@ const SUITES = [
   "ext-rate-limiting",
   "ext-schema-registry",
   "ext-job-versioning",
+  "ext-multi-tenancy",
   "ext-webhooks",
   "level-4-advanced",
 ];

@@ -1,11 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { CallName } from "../../src/ojs/calls.ts";
 import { createKey, type KeyOptions } from "../../src/server/auth.ts";
 import { ROLES, type Role } from "../../src/server/roles.ts";
 import { isAudited, type Route } from "../../src/server/route.ts";
 import { ROUTES, STREAM_ROUTES } from "../../src/server/routes/all.ts";
 import { fakeSender } from "../engine/webhook-stage.ts";
-import { CALL_ARGS } from "./call-args.ts";
+import { bodyOf, make as makeThings, pathOf, type Things, waits } from "./route-matrix.ts";
 import { openStage, type Stage } from "./stage.ts";
 
 /** Every route is called by every role, with ids that exist and bodies that are valid. */
@@ -21,122 +20,10 @@ async function openWithKeys(): Promise<Stage> {
   return openStage({ webhooks: { sender: fakeSender().sender } }, { keys: entries });
 }
 
-/** What a path's parameters stand for. */
-interface Things {
-  readonly waiting: string;
-  readonly running: string;
-  readonly dead: string;
-  readonly workflow: string;
-  readonly webhook: string;
-}
-
-const CALENDAR = { zone: "Europe/Berlin", week: { mon: "09:00-17:00" } };
-
-/** `worker` fetches the running job: only the key that fetched a job may report on it. */
 async function make(stage: Stage, worker: Role = "admin"): Promise<Things> {
-  const own = ROLES[worker].includes("work") ? worker : "admin";
-  const send = async (method: string, path: string, body: object) => {
-    const headers = path.includes("/workers/") || path.includes("/checkpoint") ? as(own) : ADMIN;
-    const answer = await stage.call(method, path, body, headers);
-    if (answer.status >= 300) throw new Error(`${path}: ${JSON.stringify(answer.body)}`);
-    return answer.body;
-  };
-  const once = { queue: "dead", retry: { max_attempts: 1, on_exhaustion: "dead_letter" } };
-  const dead = (await send("POST", "/jobs", { type: "a.b", args: [], options: once })).job.id;
-  await send("POST", "/workers/fetch", { queues: ["dead"], worker_id: "w-1" });
-  await send("POST", "/workers/nack", { job_id: dead, error: { code: "x", message: "no" } });
-  const running = (await send("POST", "/jobs", { type: "a.b", args: [], options: { queue: "run" } })).job.id;
-  await send("POST", "/workers/fetch", { queues: ["run"], worker_id: "w-1" });
-  await send("PUT", `/jobs/${running}/checkpoint`, { state: { page: 1 } });
-  const rate_limit = { key: "k", concurrency: 5 };
-  const waiting = (
-    await send("POST", "/jobs", { type: "a.b", args: [], options: { queue: "wait", rate_limit } })
-  ).job.id;
-  await send("POST", "/workers/heartbeat", { worker_id: "w-1" });
-  await send("POST", "/cron", { name: "c", cron: "0 9 * * *", type: "a.b", args: [] });
-  const steps = [{ type: "a.b", args: [] }];
-  const workflow = (await send("POST", "/workflows", { type: "chain", steps, options: { queue: "wf" } })).id;
-  await send("PUT", "/rate-limits/k/override", { concurrency: 3 });
-  await send("PUT", "/admin/schemas/t/1", { schema: {}, uri: "urn:x" });
-  await send("PUT", "/admin/calendars/c", CALENDAR);
-  const hook = { url: "https://example.com/hook", events: ["job.failed"] };
-  const webhook = (await send("POST", "/webhooks/subscriptions", hook)).id;
-  return { waiting, running, dead, workflow, webhook };
+  await stage.call("PUT", "/admin/tenants/t-1", {}, ADMIN);
+  return makeThings(stage, ADMIN, ROLES[worker].includes("work") ? as(worker) : ADMIN);
 }
-
-function pathOf(
-  { method, path, right }: Route,
-  { waiting, running, dead, workflow, webhook }: Things,
-): string {
-  const id = path.includes("dead-letter")
-    ? dead
-    : path.includes("/workflows/")
-      ? workflow
-      : path.includes("/webhooks/")
-        ? webhook
-        : path.includes("/workers/:id")
-          ? "w-1"
-          : right === "work"
-            ? running
-            : path.includes("/retry")
-              ? dead
-              : waiting;
-  const name = path.includes("/schemas/") ? "urn:x" : "c";
-  const isNew = method === "PUT" && path.includes("/schemas/");
-  const values: Record<string, string> = {
-    ...{ id, name, queue: "wait", key: "k", type: "t" },
-    ...(path.includes("/schemas/") && { version: isNew ? "2" : "1" }),
-  };
-  const filled = path.replace(/:(\w+)/g, (_all, name: string) => values[name] ?? "none");
-  return filled + (path.endsWith("purge-preview") ? "?states=completed" : "");
-}
-
-const BODIES: readonly (readonly [RegExp, (things: Things) => object])[] = [
-  [/calendars\/:name$/, () => CALENDAR],
-  [/admin\/when$/, () => ({ when: { calendar: "c", working_days: 2 } })],
-  [/\/copy$/, () => ({ type: "a.b", args: [] })],
-  [/\/bulk\//, ({ waiting }) => ({ job_ids: [waiting], confirm: true })],
-  [/\/dead-letter(\/retry)?$/, () => ({ filter: {}, confirm: true })],
-  [/\/jobs\/batch$/, () => ({ jobs: [{ type: "a.b", args: [] }] })],
-  [/ack\/batch$/, ({ running }) => ({ jobs: [{ job_id: running }] })],
-  [/\/(workers|jobs)\/fetch$/, () => ({ queues: ["wait"], worker_id: "w-1" })],
-  [/\/workers\/(n?ack)$/, ({ running }) => ({ job_id: running, error: { code: "x" } })],
-  [/heartbeat$|\/beat$/, () => ({ worker_id: "w-1" })],
-  [/\/workers\/progress$/, ({ running }) => ({ job_id: running, percentage: 5 })],
-  [/\/progress$/, () => ({ progress: 0.5 })],
-  [/checkpoints?(\/:id)?$/, () => ({ state: { page: 2 } })],
-  [/\/logs$/, () => ({ lines: [{ message: "m" }] })],
-  [/\/queues\/:queue\/jobs$/, () => ({ states: ["available"], confirm: true })],
-  [/\/config$/, () => ({ concurrency: 7 })],
-  [/\/queues$/, () => ({ name: "new", concurrency: 7 })],
-  [/rate-limits/, () => ({ concurrency: 9 })],
-  [/maintenance$/, () => ({ enabled: true })],
-  [/directive$/, () => ({ directive: "quiet" })],
-  [/\/cron$/, () => ({ name: "d", cron: "0 9 * * *", type: "a.b", args: [] })],
-  [/crons?\/:name$/, () => ({ enabled: false })],
-  [/\/webhooks\/subscriptions$/, () => ({ url: "https://example.com/other", events: ["job.failed"] })],
-  [/\/webhooks\/subscriptions\/:id$/, () => ({ active: false })],
-  [/\/schemas$/, () => ({ type: "n", version: 1, schema: {} })],
-  [/\/schemas\/:type\/check$/, () => ({ args: [] })],
-  [/\/schemas\/:type(\/:version)?$/, () => ({ schema: { maxItems: 3 }, validation: "named" })],
-  [/\/workflows$/, () => ({ type: "chain", steps: [{ type: "a.b", args: [] }] })],
-  [/reschedule$/, () => ({ due_at: "+PT1H" })],
-  [/\/import$/, () => ({ lines: [{}], dry_run: true })],
-  [/admin\/jobs\/:id$/, () => ({ priority: 3 })],
-  [/\/jobs\/:id$/, () => ({ timeout_ms: 5_000 })],
-  [/\/jobs$/, () => ({ type: "a.b", args: [] })],
-];
-
-function bodyOf(route: Route, things: Things): object | undefined {
-  if (!route.body) return undefined;
-  const [, call] = /\/calls\/(.+)$/.exec(route.path) ?? [];
-  if (call) return { args: CALL_ARGS[call as CallName](things) };
-  return BODIES.find(([pattern]) => pattern.test(route.path))?.[1](things) ?? {};
-}
-
-/** They wait, and virtual time stands still here; one-interface.test.ts calls them. */
-const WAITING = ["jobs.result", "workflows.result", "sagas.reply", "journal.wait"];
-const waits = ({ path }: Route) => WAITING.some((name) => path.endsWith(`/calls/${name}`));
 
 const routes = ROUTES.filter((route) => !STREAM_ROUTES.includes(route) && !route.path.endsWith("/session"));
 
@@ -193,6 +80,7 @@ async function picture(stage: Stage): Promise<string> {
     "/admin/maintenance",
     "/admin/workers",
     "/admin/audit?limit=200",
+    "/admin/tenants",
   ];
   const bodies: unknown[] = [];
   for (const path of paths) bodies.push((await stage.call("GET", path, undefined, ADMIN)).body);

@@ -15,7 +15,7 @@ export function registerKeyFile(keys: Command): void {
     .addOption(file());
   withPage(ls, {
     examples: [["keys ls --file keys.json", "who has which role, and until when"]],
-    json: '{"items":[{"id","name","role","not_after","rate","is_expired"}]}; "id" is the beginning of the hash',
+    json: '{"items":[{"id","name","role","not_after","rate","tenant","is_expired"}]}; "id" is the beginning of the hash',
   }).action(async (options: ListKeysOptions) => (await import("../manage-keys.ts")).listKeys(options));
 
   const rotate = keys

@@ -13,11 +13,15 @@ export function register(keys: Command): void {
       new Option("--role <role>", "what it may do").choices(Object.keys(ROLES)).makeOptionMandatory(),
     )
     .requiredOption("--name <name>", "who uses it; several keys may share a name")
+    .option("--tenant <names...>", 'the tenant that its callers work within, or several; "*" for all')
     .option("--not-after <instant>", "when it expires, such as 2030-01-31T12:00:00Z")
     .option("--file <file>", "add it to this key file; a missing file is created");
   withPage(command, {
-    examples: [["keys new --role worker --name mailer --file keys.json", "a key for a worker"]],
-    json: '{"key","name","role","hash","not_after"?}',
+    examples: [
+      ["keys new --role worker --name mailer --file keys.json", "a key for a worker"],
+      ["keys new --role admin --name acme --tenant acme --file keys.json", "a key that sees one tenant"],
+    ],
+    json: '{"key","name","role","hash","not_after"?,"tenant"?}',
   }).action(async (options: NewKeyOptions) => {
     const { newKey } = await import("../new-key.ts");
     await newKey(options);

@@ -8,6 +8,8 @@ import type { NewEvent } from "./new-event.ts";
 export interface StoredEvent {
   readonly name: string;
   readonly at: Instant;
+  /** The tenant of what it is about; left out if there is none. */
+  readonly tenant?: string;
   /** Left out if the event is about a queue, a worker, a workflow or the like. */
   readonly job?: JobId;
   readonly type?: string;

@@ -110,6 +110,8 @@ export interface EnqueueContext {
   readonly queueSettings?: (queue: string) => PolicySettings | undefined;
   readonly engineSettings?: PolicySettings | undefined;
   readonly parent?: { readonly id: JobId; readonly totalAt: Instant | null } | undefined;
+  /** The tenant of the job, written as `meta.tenant_id`. */
+  readonly tenant?: string | undefined;
   readonly documentLimit?: number;
   /** The engine makes a job of its own, which may be in an internal queue. */
   readonly isInternal?: true;
@@ -170,6 +172,7 @@ const lastTemplates = new WeakMap<
     readonly engineSettings: PolicySettings | undefined;
     readonly sharedFieldsOf: EnqueueContext["sharedFieldsOf"];
     readonly anchor: Instant;
+    readonly tenant: string | undefined;
     readonly template: JobTemplate;
   }
 >();
@@ -209,6 +212,7 @@ export function prepareJob<Input>(
     (last.anchor === anchor || !hasBudgets(last.template)) &&
     last.queueSettings === queueSettings &&
     last.engineSettings === engineSettings &&
+    last.tenant === context.tenant &&
     last.sharedFieldsOf === sharedFieldsOf;
   if (isSame) return last.template;
   const template = newTemplate(definition, {}, context);
@@ -217,6 +221,7 @@ export function prepareJob<Input>(
     engineSettings: engineSettings,
     sharedFieldsOf: sharedFieldsOf,
     anchor,
+    tenant: context.tenant,
     template: template,
   });
   return template;
@@ -382,11 +387,12 @@ function withVersion({ version }: Pick<JobDefinition, "version">, context: Enque
 function plainOptions(
   said: EnqueueOptions,
   enqueue: PolicySettings,
-  { visibility, wire }: EnqueueContext,
+  { visibility, wire, tenant }: EnqueueContext,
 ): JobOptions {
+  const meta = said.meta === undefined ? undefined : copyMeta(said.meta);
   return {
     ...(!isEmpty(enqueue) && { settings: enqueue }),
-    ...(said.meta !== undefined && { meta: copyMeta(said.meta) }),
+    ...(tenant !== undefined ? { meta: metaOf(tenant, meta) } : meta && { meta }),
     ...(visibility !== undefined && { visibility }),
     ...(wire !== undefined && { wire }),
   };
@@ -396,6 +402,16 @@ export function isEmpty(value: object): boolean {
   for (const _name in value) return false;
   return true;
 }
+
+/** Refuses a tenant that is not the caller's: the job would look as if it were another's. */
+function metaOf(tenant: string, meta: JobOptions["meta"]): NonNullable<JobOptions["meta"]> {
+  const said = meta?.[TENANT_ID];
+  if (said === undefined || said === tenant) return { ...meta, [TENANT_ID]: tenant };
+  const fix = `leave it out, or write ${JSON.stringify(tenant)}: the caller works within that tenant`;
+  throw refuse("invalid_option", `options.meta.${TENANT_ID}`, said, fix);
+}
+
+const TENANT_ID = "tenant_id";
 
 function copyMeta(meta: EnqueueOptions["meta"]): NonNullable<EnqueueOptions["meta"]> {
   if (typeof meta !== "object" || meta === null || Array.isArray(meta)) {

@@ -4,6 +4,8 @@ import { isTerminal } from "./lifecycle.ts";
 
 /** Which jobs to scan. A field that is left out matches all. `From` instants are included, `Before` instants are not. */
 export interface ScanFilter {
+  /** Jobs of this tenant. Left out: jobs of no tenant. There is an index for it: jobs of others cost nothing. */
+  readonly tenant?: string;
   readonly queue?: string;
   readonly type?: string;
   readonly state?: JobState;

@@ -1,5 +1,6 @@
 import { checkCount, refuse, refuseUnknownKeys } from "../errors.ts";
 import { keysOf } from "../option-keys.ts";
+import { refuseTenantMark } from "../tenant/tenant-name.ts";
 import { type Duration, parseDuration } from "../time.ts";
 
 /**
@@ -140,7 +141,7 @@ export function checkLimitKey(key: unknown, field: string): string {
       key,
       `"${RESERVED}" marks jobs of queues with a concurrency; use another beginning`,
     );
-  return key;
+  return refuseTenantMark(key, field);
 }
 
 /** The limit that applies: an operator's override goes before what the jobs say. */

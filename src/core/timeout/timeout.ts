@@ -1,6 +1,7 @@
 import { CurfewError, refuse, refuseRange, refuseUnknownKeys } from "../errors.ts";
 import { keysOf } from "../option-keys.ts";
 import type { Json } from "../schema.ts";
+import { refuseTenantMark } from "../tenant/tenant-name.ts";
 import { checkInstant, type Instant } from "../time.ts";
 import { encodeHeaders, type TimeoutHeaders } from "./timeout-headers.ts";
 
@@ -140,15 +141,20 @@ const TEXT_LIMIT = 512;
 /** Refuses a timeout that a store could not store unchanged. */
 export function checkTimeout(timeout: NewTimeout, field = "timeout"): void {
   refuseUnknownKeys(timeout, field, FIELDS);
-  checkText(timeout.id, `${field}.id`);
-  checkText(timeout.destination, `${field}.destination`);
-  if (timeout.key !== undefined) checkText(timeout.key, `${field}.key`);
+  checkStoredText(timeout.id, `${field}.id`);
+  checkStoredText(timeout.destination, `${field}.destination`);
+  if (timeout.key !== undefined) checkStoredText(timeout.key, `${field}.key`);
   if (timeout.headers !== undefined) encodeHeaders(timeout.headers, `${field}.headers`);
   checkInstant(timeout.dueAt, `${field}.dueAt`);
 }
 
-/** A name that every store can store and compare. */
+/** A name from a caller: it must not look like the name of a tenant. */
 export function checkText(value: unknown, field: string): string {
+  return refuseTenantMark(checkStoredText(value, field), field);
+}
+
+/** A name that every store can store and compare. */
+function checkStoredText(value: unknown, field: string): string {
   if (typeof value !== "string" || value === "") {
     throw refuse("invalid_name", field, value, "write a text that is not empty");
   }

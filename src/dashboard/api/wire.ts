@@ -6,6 +6,10 @@ export interface Session {
   readonly name: string;
   readonly role: "producer" | "worker" | "admin" | "read-only";
   readonly rights: readonly Right[];
+  /** The tenant whose things the pages show; null for what belongs to none. Left out by an older server. */
+  readonly tenant?: string | null;
+  /** What the viewer may choose; "*" for any. */
+  readonly tenants?: readonly string[] | "*";
   readonly authentication: "key" | "session" | "host" | "nobody";
   readonly can_log_out: boolean;
   readonly ends_at: string | null;

@@ -1,6 +1,7 @@
+import { useEffect, useState } from "preact/hooks";
 import { now } from "../state/clock.ts";
 import { heardAt, liveState } from "../state/live.ts";
-import { logOut, notice, visit } from "../state/session.ts";
+import { chooseTenant, listTenants, logOut, notice, visit } from "../state/session.ts";
 import { nextTheme, theme } from "../state/theme.ts";
 import { Button } from "../ui/button.tsx";
 import { clockText, zoneName, zoneText } from "../ui/format.ts";
@@ -57,11 +58,47 @@ function Live() {
   );
 }
 
+/** The tenant that the pages show, and the others that the viewer may choose. */
+function TenantChoice() {
+  const session = visit.value.state === "known" ? visit.value.session : null;
+  const { tenant = null, tenants = [], can_log_out = false } = session ?? {};
+  const [all, setAll] = useState<readonly string[]>([]);
+  const isAny = tenants === "*" && can_log_out;
+  useEffect(() => {
+    if (!isAny) return;
+    void listTenants().then(setAll);
+  }, [isAny]);
+  const names = tenants === "*" ? all : tenants;
+  const offered = tenant === null || names.includes(tenant) ? names : [tenant, ...names];
+  if (!can_log_out || offered.length < (isAny ? 1 : 2))
+    return tenant === null ? null : (
+      <span class="tag" title="These pages show this tenant and nothing else">
+        {tenant}
+      </span>
+    );
+  return (
+    <select
+      class="t"
+      aria-label="Tenant"
+      value={tenant ?? ""}
+      onChange={(event) => void chooseTenant(event.currentTarget.value || null)}
+    >
+      {isAny && <option value="">no tenant</option>}
+      {offered.map((one) => (
+        <option key={one} value={one}>
+          {one}
+        </option>
+      ))}
+    </select>
+  );
+}
+
 function Who() {
   if (visit.value.state !== "known") return null;
   const { name, role, can_log_out } = visit.value.session;
   return (
     <span class="rowf hide-s">
+      <TenantChoice />
       <span class="tag" title={`You are ${name}`}>
         {role}
       </span>

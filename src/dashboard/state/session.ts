@@ -2,6 +2,7 @@ import { signal } from "@preact/signals";
 import { type ApiError, api, onRefused, type Result } from "../api/client.ts";
 import type { Notice, Right, Session } from "../api/wire.ts";
 import { heardServerTime } from "./clock.ts";
+import { base } from "./router.ts";
 
 /** Who looks at this page. `unknown` until the server has answered; `refused` asks for a key. */
 export type Visit =
@@ -32,6 +33,22 @@ function enter(session: Session): void {
 export async function logIn(key: string): Promise<Result<Session>> {
   const result = await api.post<Session>("/session", { key });
   if (result.ok) enter(result.data);
+  return result;
+}
+
+/** The names of the tenants, for viewers that may choose any. */
+export async function listTenants(): Promise<readonly string[]> {
+  const result = await api.get<{ readonly items: readonly { readonly tenant_id: string }[] }>(
+    "/admin/tenants",
+    { per_page: 200 },
+  );
+  return result.ok ? result.data.items.map(({ tenant_id }) => tenant_id) : [];
+}
+
+/** Shows another tenant. Everything that is on the page belongs to the last one, so the page starts again. */
+export async function chooseTenant(tenant: string | null): Promise<Result<Session>> {
+  const result = await api.patch<Session>("/session", { tenant });
+  if (result.ok) location.assign(base);
   return result;
 }
 

@@ -139,6 +139,7 @@ export class EngineTimeouts extends Timeouts {
       hash: sha256,
       queueSettings: (queue) => queues.policyOf(queue),
       engineSettings: settings,
+      tenant: this.#context.tenant ?? undefined,
       documentLimit,
     };
   }

@@ -1,5 +1,6 @@
 import { type JobTemplate, type NewJob, stamp } from "../../core/job/envelope.ts";
 import { rankOf } from "../../core/job/job.ts";
+import { tenantOf } from "../../core/tenant/tenant-name.ts";
 import type { Instant } from "../../core/time.ts";
 import type { TimeoutRow } from "../../core/timeout/timeout.ts";
 import type { EngineContext } from "../context.ts";
@@ -18,12 +19,17 @@ type JobDestinationContext = Pick<EngineContext, "committer" | "clock" | "record
 /** Enqueues the job and removes its timeout in one commit, so repeated deliveries enqueue it once. */
 export class JobDestination implements Destination {
   readonly #context: JobDestinationContext;
+  readonly #toTenant: Destination["deliver"];
 
-  constructor(context: JobDestinationContext) {
+  /** `toTenant` enqueues the job of a tenant within its scope. */
+  constructor(context: JobDestinationContext, toTenant: Destination["deliver"]) {
     this.#context = context;
+    this.#toTenant = toTenant;
   }
 
-  async deliver(row: TimeoutRow, { owner }: DeliveryLease): Promise<Delivery> {
+  async deliver(row: TimeoutRow, lease: DeliveryLease): Promise<Delivery> {
+    if (tenantOf(row.id) !== undefined) return this.#toTenant(row, lease);
+    const { owner } = lease;
     const { committer, clock, recorder } = this.#context;
     const job = recorder.enqueued(createdAt(JSON.parse(row.payload ?? "null") as NewJob, clock.now()));
     await committer.commit({

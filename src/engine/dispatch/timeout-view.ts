@@ -2,6 +2,7 @@ import type { NamedCalendars } from "../../core/calendar/business-calendar.ts";
 import { refuseUnknownKeys } from "../../core/errors.ts";
 import { keysOf } from "../../core/option-keys.ts";
 import { DOCUMENT_LIMIT, type Json, toJsonText } from "../../core/schema.ts";
+import { refuseTenantMark } from "../../core/tenant/tenant-name.ts";
 import type { Instant } from "../../core/time.ts";
 import type { NewTimeout, Owner, SagaKey, TimeoutId, TimeoutRow } from "../../core/timeout/timeout.ts";
 import type { TimeoutHeaders } from "../../core/timeout/timeout-headers.ts";
@@ -61,14 +62,19 @@ export function newTimeout(
   const when = parseWhen(input.dueAt, now, "timeout.dueAt", calendars);
   const wallClock = wallClockOf(when);
   return {
-    id: id === undefined ? nextId() : id,
-    destination,
+    id: id === undefined ? nextId() : unmarked(id, "timeout.id"),
+    destination: unmarked(destination, "timeout.destination"),
     dueAt: when.dueAt,
     ...(payload !== undefined && { payload: toJsonText(payload, "timeout.payload", limit) }),
     ...(headers !== undefined && { headers }),
     ...(key !== undefined && { key }),
     ...(wallClock !== undefined && { wallClock }),
   };
+}
+
+/** The store refuses what is not a text. */
+function unmarked(name: string, field: string): string {
+  return typeof name === "string" ? refuseTenantMark(name, field) : name;
 }
 
 export function timeoutOf(row: TimeoutRow): Timeout {

@@ -135,6 +135,7 @@ export class Enqueuer {
   ): Promise<JobHandle<unknown>[]> {
     const { nextId, random } = this.#context;
     const jobs = payloads.map(({ text, given }) => stampAny(template, text, nextId, given));
+    if (this.#context.admit) await this.#context.admit(jobs);
     let answers: Enqueued[];
     const checking = tx === undefined ? this.#context.schemas.check(jobs) : undefined;
     if (checking) await checking;
@@ -144,7 +145,7 @@ export class Enqueuer {
       );
     } else {
       refuseOutsideTx(rule);
-      answers = rule.pace ? await this.#storePaced(jobs, rule, tx) : await this.#store(jobs, tx);
+      answers = rule.pace ? await this.#storePaced(jobs, rule, tx) : await this.#storeAdmitted(jobs, tx);
     }
     return jobs.map((job, index) => {
       const answer = answers[index] as Enqueued;
@@ -170,6 +171,11 @@ export class Enqueuer {
   }
 
   #storeChecked(stamped: readonly NewJob[], tx: unknown): Promise<Enqueued[]> {
+    const waiting = this.#context.admit?.(stamped);
+    return waiting ? waiting.then(() => this.#storeAdmitted(stamped, tx)) : this.#storeAdmitted(stamped, tx);
+  }
+
+  #storeAdmitted(stamped: readonly NewJob[], tx: unknown): Promise<Enqueued[]> {
     const { store, random } = this.#context;
     const jobs = stamped.every(({ hasNewId }) => hasNewId)
       ? stamped
@@ -213,6 +219,7 @@ export class Enqueuer {
       hash: sha256,
       queueSettings: (queue) => queues.policyOf(queue),
       engineSettings: settings,
+      tenant: this.#context.tenant ?? undefined,
       documentLimit,
       sharedFieldsOf: recorder.sharedFieldsOf,
       ...(parent && { parent: { id: parent.id, totalAt: parent.totalAt } }),

@@ -139,8 +139,9 @@ export class EventJournal {
     const waitUntil = this.#context.system.monotonic() + HIDDEN_WAIT;
     for (let pages = 0; pages < MOST_PAGES; pages++) {
       const page = await this.#inspect.events(cursor, PAGE);
-      scanned += page.events.length;
-      for (const event of eventsOf(page)) {
+      const own = eventsOf(page).filter((event) => this.#isOwn(event));
+      scanned += own.length;
+      for (const event of own) {
         if (!fitsFilter(event, filter)) continue;
         events.push(event);
         if (events.length < limit) continue;
@@ -175,13 +176,18 @@ export class EventJournal {
 
   /** The newest events that can be read now. */
   async #newest(limit: number, filter: EventFilter): Promise<JournalPage> {
-    const isAll = (filter.types ?? filter.queues ?? filter.job) === undefined;
-    const page = await this.#inspect.latestEvents(isAll ? limit : LATEST);
-    const events = eventsOf(page).filter((event) => fitsFilter(event, filter));
+    const isAll =
+      this.#context.tenant === null && (filter.types ?? filter.queues ?? filter.job) === undefined;
+    let page = await this.#inspect.latestEvents(isAll ? limit : LATEST);
+    // Events of tenants may be among the newest.
+    if (isAll && !eventsOf(page).every((event) => this.#isOwn(event)))
+      page = await this.#inspect.latestEvents(LATEST);
+    const own = eventsOf(page).filter((event) => this.#isOwn(event));
+    const events = own.filter((event) => fitsFilter(event, filter));
     return {
       events: events.slice(-limit),
       cursor: page.cursor,
-      scanned: page.events.length,
+      scanned: own.length,
       hasMore: false,
       isIncomplete: page.isIncomplete ?? false,
     };
@@ -213,13 +219,18 @@ export class EventJournal {
     while (!signal?.aborted && !this.#isClosed) {
       const page = await this.#look(cursor);
       for (const event of page ? eventsOf(page) : []) {
-        if (!fitsFilter(event, options)) continue;
+        if (!this.#isOwn(event) || !fitsFilter(event, options)) continue;
         yield event;
         if (signal?.aborted) return;
       }
       cursor = page?.cursor ?? cursor;
       if (!page || page.events.length < PAGE) await this.#rest(signal);
     }
+  }
+
+  /** Events of all tenants are in one stream, in the order of their commits. */
+  #isOwn({ tenant }: JournalEvent): boolean {
+    return (tenant ?? null) === this.#context.tenant;
   }
 
   /** Returns undefined if the store fails; the caller pauses and tries again. */
@@ -252,6 +263,11 @@ export class EventJournal {
       signal?.addEventListener("abort", end, { once: true });
       if (signal?.aborted || this.#isClosed) end();
     });
+  }
+
+  /** Whether somebody waits for events. */
+  get isFollowed(): boolean {
+    return this.#waiting.size > 0;
   }
 
   /** A process may have committed events. */

@@ -1,6 +1,7 @@
 import { refuse } from "../../core/errors.ts";
 import { isInternalQueue } from "../../core/job/internal-queue.ts";
 import type { JobRow } from "../../core/job/job.ts";
+import { tenantOf } from "../../core/tenant/tenant-name.ts";
 import type { Store } from "../../ports/store.ts";
 import { matches, type ParsedQuery } from "./job-query.ts";
 
@@ -47,7 +48,9 @@ export async function findIndexed(
     scanned += Math.max(1, candidates.length);
     for (const [index, { cursor }] of candidates.entries()) {
       const row = rows[index];
-      if (row && !isInternalQueue(row.queue) && matches(row, query)) found.push(row);
+      // The index has the jobs of tenants too; their engines search without it.
+      const isOwn = row && !isInternalQueue(row.queue) && tenantOf(row.queue) === undefined;
+      if (isOwn && matches(row, query)) found.push(row);
       const isEnd = index === candidates.length - 1 && next === null;
       if (found.length >= limit)
         return { jobs: found, cursor: isEnd ? null : INDEXED + cursor, scanned, isIndexed: true };

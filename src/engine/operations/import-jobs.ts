@@ -81,7 +81,7 @@ export async function importLines(
     try {
       if ((line as { kind?: unknown } | null)?.kind === "unique") keys.push({ index, ...parseKey(line) });
       else {
-        const parsed = parseLine(line, "job", context.documentLimit);
+        const parsed = ownLine(parseLine(line, "job", context.documentLimit), context.tenant);
         const made = importedJob(parsed, now, remember !== undefined);
         jobs.push({ index, parsed, made, fence: fenceSalt(context.random) });
       }
@@ -91,6 +91,7 @@ export async function importLines(
     }
   }
   const unknown = remember === undefined ? jobs : await withoutDone(context, remember, jobs, results);
+  if (!dryRun) await context.admit?.(unknown.map(({ made }) => made.job));
   await (dryRun ? lookUp(context, unknown, results) : storeJobs(context, unknown, results, options));
   for (const key of keys) {
     if (!dryRun) await storeKey(context, key);
@@ -108,6 +109,14 @@ export async function importLines(
     await commitUnits(context, [{ effects }], { tx });
   }
   return results;
+}
+
+/** A job belongs to the tenant that imports it, also if another one exported it. */
+function ownLine(parsed: ParsedLine, tenant: string | null): ParsedLine {
+  if (tenant === null) return parsed;
+  const { options } = parsed.row;
+  const meta = { ...options?.meta, tenant_id: tenant };
+  return { ...parsed, row: { ...parsed.row, options: { ...options, meta } } };
 }
 
 async function changeMemory(

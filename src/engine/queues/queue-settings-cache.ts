@@ -10,6 +10,7 @@ export const QUEUES = recordKind<StoredQueue>("queue");
 /** Caches the queue settings, which are records in the store, so that all processes resolve the same (SEMANTICS 2). */
 export class QueueSettings {
   readonly #store: Store;
+  readonly #all: QueueSettings | undefined;
   #known: ReadonlyMap<string, StoredRecord<StoredQueue>> = new Map();
   #bounds: ReadonlyMap<string, number> | undefined;
   readonly #waiting = new Map<string, number>();
@@ -17,8 +18,10 @@ export class QueueSettings {
   #epoch = 0;
   #maintenance: StoredRecord<MaintenanceView> | null = null;
 
-  constructor(store: Store) {
+  /** `all` are the settings of the engine of all tenants: its maintenance closes the queues of tenants too. */
+  constructor(store: Store, all?: QueueSettings) {
     this.#store = store;
+    this.#all = all;
   }
 
   get epoch(): number {
@@ -27,7 +30,7 @@ export class QueueSettings {
 
   /** Whether maintenance stops all queues. */
   isClosed(now: Instant): boolean {
-    return maintenanceIn(this.#maintenance, now) !== null;
+    return maintenanceIn(this.#maintenance, now) !== null || this.#all?.isClosed(now) === true;
   }
 
   policyOf(queue: string): PolicySettings | undefined {

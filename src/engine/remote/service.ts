@@ -142,6 +142,11 @@ export class Service {
     this.notes = new RemoteNotes(context, this.#rowCache, this.#commits, this.#beats);
   }
 
+  /** Whether no request is under way. */
+  get isIdle(): boolean {
+    return this.#underWay === 0;
+  }
+
   /**
    * Adds jobs. Checks all of them before it stores any. `now` is the instant from which their relative times count.
    * Returns one answer per job, in order.

@@ -3,6 +3,7 @@ import { decide } from "../../core/job/decide.ts";
 import { waitsForLimit } from "../../core/job/decision.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { jittered } from "../../core/pace.ts";
+import { tenantOf } from "../../core/tenant/tenant-name.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import type { Effect, RecordRow } from "../../ports/store.ts";
 import { commitJobs, commitUnits } from "../commit/commit.ts";
@@ -18,6 +19,18 @@ const HOLD = 2_000;
 const POLL = 1_000;
 /** The shortest rest. Deadlines within it share a sweep; it is far below the lateness that is allowed. */
 const SHORTEST = 2;
+
+/** Acts on what is due of a tenant, within its scope. */
+export interface DueTenants {
+  ready(queue: string): void;
+  /** Hands out due rows of tenants. Returns those of none. */
+  handOut(due: DueRows, now: Instant): Promise<DueRows>;
+}
+
+export interface DueRows {
+  readonly jobs: readonly JobRow[];
+  readonly records: readonly RecordRow[];
+}
 
 /** Decides on ready steps of workflows. */
 type StepHandler = (rows: readonly JobRow[]) => Promise<void>;
@@ -35,12 +48,19 @@ export class SweepLoop {
   readonly #context: EngineContext;
   readonly #recordHandlers: RecordHandlers;
   readonly #decideSteps: StepHandler;
+  readonly #tenants: DueTenants;
   #nextWakeAt: Instant | null = null;
   /** Wake-ups that `wakeAt` got during a round. The store's answer may be older than they are. */
   #meanwhile: { wakeAt: Instant | null } | undefined;
 
-  constructor(context: EngineContext, recordHandlers: RecordHandlers, decideSteps: StepHandler) {
+  constructor(
+    context: EngineContext,
+    recordHandlers: RecordHandlers,
+    decideSteps: StepHandler,
+    tenants: DueTenants,
+  ) {
     this.#context = context;
+    this.#tenants = tenants;
     this.#recordHandlers = recordHandlers;
     this.#decideSteps = decideSteps;
     this.loop = storeLoop(context, "sweep", () => this.round());
@@ -72,14 +92,21 @@ export class SweepLoop {
     const { clock, store, random, idlePollFactor } = this.#context;
     const now = clock.now();
     const swept = await store.jobs.sweep({ now, limit: LIMIT, holdUntil: now + HOLD });
-    for (const [queue, count] of swept.ready) if (count > 0) this.#context.ready(queue);
-    if (swept.jobs.length > 0) await this.#decide(swept.jobs);
-    if (swept.records.length > 0) await this.#handleRecords(swept.records, now);
+    for (const [queue, count] of swept.ready)
+      if (count > 0) (tenantOf(queue) === undefined ? this.#context : this.#tenants).ready(queue);
+    if (swept.jobs.length + swept.records.length > 0)
+      await this.act(await this.#tenants.handOut(swept, now), now);
     this.#nextWakeAt = earlier(swept.nextWakeAt, meanwhile.wakeAt);
     if (swept.jobs.length + swept.records.length >= LIMIT) return 0;
     const rest = this.#nextWakeAt === null ? Number.POSITIVE_INFINITY : this.#nextWakeAt - clock.now();
     if (rest <= 0) return 0;
     return Math.min(Math.max(rest, SHORTEST), jittered(POLL * idlePollFactor, random));
+  }
+
+  /** Acts on due rows within the scope of this engine. */
+  async act({ jobs, records }: DueRows, now: Instant): Promise<void> {
+    if (jobs.length > 0) await this.#decide(jobs);
+    if (records.length > 0) await this.#handleRecords(records, now);
   }
 
   async #decide(due: readonly JobRow[]): Promise<void> {

@@ -8,6 +8,7 @@ import { DELIVERY } from "./delivery-jobs.ts";
 import { Endpoints } from "./endpoints.ts";
 import { type FollowerHost, WebhookFollower } from "./follower.ts";
 import { WebhookCounters, type WebhookCounts } from "./webhook-counters.ts";
+import { WEBHOOKS } from "./webhook-records.ts";
 import { Webhooks, type WebhooksHost } from "./webhooks.ts";
 
 /** How a process delivers webhooks. */
@@ -37,14 +38,17 @@ export function openWebhooks(
 
 /** The parts of a process that delivers: one reads the journal, a worker makes the calls. */
 export class WebhookDelivery {
+  readonly #context: EngineContext;
   readonly #setup: WebhookSetup;
   readonly #follower: WebhookFollower;
   readonly #endpoints: Endpoints;
   readonly #counters = new WebhookCounters();
   readonly #processor: Processor;
+  #waitingWork: ((options: WorkOptions) => unknown) | undefined;
   #start: (() => unknown) | undefined;
 
   constructor(context: EngineContext, host: FollowerHost, setup: WebhookSetup) {
+    this.#context = context;
     this.#setup = setup;
     this.#follower = new WebhookFollower(context, host, () => this.#work());
     this.#endpoints = new Endpoints(context);
@@ -52,6 +56,19 @@ export class WebhookDelivery {
     const parts = { endpoints: this.#endpoints, sender, counters: this.#counters };
     const deliverer = new Deliverer(context, parts);
     this.#processor = processor(DELIVERY, (attempt) => deliverer.run(attempt));
+  }
+
+  /** Starts where there is something to deliver: now, or with the first subscription. For tenants, of which there are many. */
+  async startIfNeeded(work: (options: WorkOptions) => unknown): Promise<void> {
+    this.#waitingWork = work;
+    const [first] = await WEBHOOKS.list(this.#context.store, null, 1);
+    if (first) this.#startWaiting();
+  }
+
+  #startWaiting(): void {
+    const work = this.#waitingWork;
+    this.#waitingWork = undefined;
+    if (work) this.start(work);
   }
 
   /** The worker is started with the first subscription: without one, its beats would be for nothing. */
@@ -73,6 +90,7 @@ export class WebhookDelivery {
   }
 
   changed(id: string): void {
+    this.#startWaiting();
     this.#endpoints.forget(id);
     this.#follower.changed();
   }
@@ -86,6 +104,7 @@ export class WebhookDelivery {
     await Promise.all([this.#follower.stop(), this.#endpoints.loop.stop()]);
     // Counts only: a store that fails must not keep the engine from closing.
     await this.#endpoints.flush().catch(() => {});
-    this.#setup.sender.close();
+    // Tenants share the sender of the engine that was opened first.
+    if (this.#context.tenant === null) this.#setup.sender.close();
   }
 }

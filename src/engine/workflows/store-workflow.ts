@@ -35,6 +35,7 @@ export class WorkflowIntake {
 
   /** False if a workflow with this id exists. */
   async store(workflow: NewWorkflow, tx: unknown): Promise<boolean> {
+    await this.#context.admit?.(workflow.jobs);
     return workflow.plan.start === undefined
       ? this.#storeAtOnce(workflow, tx)
       : this.#storeInPieces(workflow);

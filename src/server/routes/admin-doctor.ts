@@ -123,6 +123,7 @@ const doctor = route({
   method: "GET",
   path: "/ojs/v1/admin/doctor",
   right: "operate",
+  scope: "server",
   tag: "admin",
   summary: "What is wrong with the store, the workers and this process, and what to do",
   reply: doctorReply,

@@ -32,10 +32,11 @@ import { enqueueJob } from "./jobs.ts";
 const TAG = "admin";
 const PATH = "/ojs/v1/admin/jobs";
 
-const list = route({
+export const listJobs = route({
   method: "GET",
   path: PATH,
   right: "read",
+  scope: "tenant",
   tag: TAG,
   summary: "Look for jobs, the newest first",
   isShared: true,
@@ -91,6 +92,7 @@ const nearMisses = route({
   method: "GET",
   path: `${PATH}/near-misses`,
   right: "read",
+  scope: "tenant",
   tag: TAG,
   summary: "Completed jobs that used more than 80 % of a limit or were late, the newest first",
   reply: nearMissesReply,
@@ -108,6 +110,7 @@ const get = route({
   method: "GET",
   path: `${PATH}/:id`,
   right: "read",
+  scope: "tenant",
   tag: TAG,
   summary: "Look at a job and all that happened to it",
   reply: adminJobReply,
@@ -119,6 +122,7 @@ const prioritise = route({
   method: "PATCH",
   path: `${PATH}/:id`,
   right: "operate",
+  scope: "tenant",
   tag: TAG,
   summary: "Give a waiting job another priority",
   reply: adminJobReply,
@@ -134,6 +138,7 @@ const run = route({
   method: "POST",
   path: `${PATH}/:id/run`,
   right: "operate",
+  scope: "tenant",
   tag: TAG,
   summary: "Run a scheduled or retryable job now: what is left of its delay or backoff is dropped",
   reply: adminJobReply,
@@ -151,6 +156,7 @@ const reveal = route({
   method: "POST",
   path: `${PATH}/:id/reveal`,
   right: "operate",
+  scope: "tenant",
   tag: TAG,
   summary: "See a job with what is redacted; the audit records who did and why",
   reply: jobReplySchema,
@@ -166,6 +172,7 @@ const copy = route({
   method: "POST",
   path: `${PATH}/:id/copy`,
   right: "enqueue",
+  scope: "tenant",
   tag: TAG,
   summary: 'Enqueue a job like this one: "[redacted]" stands for what the job has at the same place',
   reply: jobReplySchema,
@@ -211,6 +218,7 @@ const bulkBy = (path: string, action: keyof typeof DONE, what: string, isConfirm
     method: "POST",
     path: `${path}/bulk/${action}`,
     right: "operate",
+    scope: "tenant",
     tag: TAG,
     summary: what,
     reply: bulkReplySchema,
@@ -238,7 +246,7 @@ const bulkRoutesBy = (path: string, isConfirmed?: boolean) => [
 export const bulkRoutes: readonly Route[] = bulkRoutesBy(`${BASE}${PATHS.jobs}`, true);
 
 export const adminJobRoutes: readonly Route[] = [
-  list,
+  listJobs,
   nearMisses,
   ...bulkRoutesBy(PATH),
   get,

@@ -31,6 +31,7 @@ const preview = route({
   method: "GET",
   path: "/ojs/v1/admin/queues/:queue/purge-preview",
   right: "read",
+  scope: "tenant",
   tag: "queues",
   summary: "Count the ended jobs that a purge of a queue would delete",
   reply: previewReply,

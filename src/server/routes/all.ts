@@ -7,6 +7,7 @@ import { adminQueueRoutes } from "./admin-queues.ts";
 import { adminSagaRoutes } from "./admin-sagas.ts";
 import { adminStatsRoutes } from "./admin-stats.ts";
 import { adminSystemRoutes } from "./admin-system.ts";
+import { adminTenantRoutes } from "./admin-tenants.ts";
 import { adminTimeoutRoutes } from "./admin-timeouts.ts";
 import { adminTransferRoutes } from "./admin-transfer.ts";
 import { adminWorkerRoutes } from "./admin-workers.ts";
@@ -70,6 +71,7 @@ export const ROUTES: readonly Route[] = [
   ...uniqueJobRoutes,
   ...jobSchemaRoutes,
   ...adminSystemRoutes,
+  ...adminTenantRoutes,
   ...adminTransferRoutes,
   ...whyRoutes,
   ...callRoutes,

@@ -89,6 +89,7 @@ function callRoute(name: CallName): Route {
     method: "POST",
     path: `${BASE}${callPath(name)}`,
     right: CALLS[name].right,
+    scope: "tenant",
     tag: TAG,
     summary,
     body: z.looseObject({ args, reason: z.string().max(500).nullish() }),

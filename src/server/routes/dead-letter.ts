@@ -18,6 +18,7 @@ const list = route({
   method: "GET",
   path: PATH,
   right: "read",
+  scope: "tenant",
   tag: TAG,
   summary: "List dead letters in the order in which they ended",
   reply: jobsReplySchema,

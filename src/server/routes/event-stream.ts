@@ -60,6 +60,7 @@ const streamBy = (path: string, summary: string, filter: (call: StreamCall) => E
     method: "GET",
     path,
     right: "read",
+    scope: "tenant",
     tag: "events",
     summary,
     query: streamQuery,

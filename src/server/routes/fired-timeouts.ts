@@ -38,6 +38,7 @@ const list = route({
   method: "GET",
   path: "/ojs/v1/admin/timeouts-fired",
   right: "read",
+  scope: "tenant",
   tag: "admin",
   summary: "Timeouts of jobs that fired: the newest, or after a cursor in the order of their commits",
   isShared: true,

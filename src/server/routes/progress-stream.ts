@@ -49,6 +49,7 @@ const progressStream = route({
   method: "GET",
   path: "/ojs/v1/jobs/:id/progress/stream",
   right: "read",
+  scope: "tenant",
   tag: "events",
   summary: "Follow the progress of one job to its end",
   replies: {

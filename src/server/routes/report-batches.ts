@@ -68,6 +68,7 @@ async function settle<Item extends Said>(
 const MANY = {
   method: "POST",
   right: "work",
+  scope: "tenant",
   tag: "workers",
   reply: settledManyReplySchema,
   replies: { 200: "The result of each report; a refused one does not affect the others" },

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { instantText } from "../../ojs/wire-fields.ts";
+import { chooseTenant } from "../auth.ts";
 import { HttpError } from "../http-error.ts";
 import { ROLES } from "../roles.ts";
 import { json, type Route, type RouteCall, type RouteContext, route } from "../route.ts";
@@ -16,13 +17,15 @@ const headOf = ({ header }: Pick<RouteCall, "header">, method: string) => ({
 
 /** The caller and its rights, and the facts about the server that a page needs first. */
 function sessionFields(
-  { identity: { name, role, by } }: Pick<RouteCall, "identity">,
+  { identity: { name, role, by, tenant, tenants } }: Pick<RouteCall, "identity">,
   { engine, version, uptime, sessions, notice }: RouteContext,
   endsAt: number | undefined,
 ) {
   return {
     name,
     role,
+    tenant: tenant ?? null,
+    tenants: tenants ?? (role === "admin" ? "*" : []),
     rights: ROLES[role].filter((right) => right !== "open"),
     authentication: by ?? "key",
     can_log_out: by === "session",
@@ -40,6 +43,7 @@ const get = route({
   method: "GET",
   path: PATH,
   right: "read",
+  scope: "anyone",
   tag: TAG,
   summary: "Who the caller is, what it may do, and the server's version, store and clock",
   reply: sessionReply,
@@ -59,6 +63,7 @@ const login = route({
   method: "POST",
   path: PATH,
   right: "open",
+  scope: "anyone",
   tag: TAG,
   summary: "Log in with a key: a cookie replaces it for 12 hours",
   reply: sessionReply,
@@ -80,10 +85,42 @@ const login = route({
   },
 });
 
+const changeSchema = z.strictObject({ tenant: z.string().min(1).max(64).nullable() }).meta({
+  id: "SessionChange",
+  description: "The tenant that the pages of this session show; null for none.",
+});
+
+const change = route({
+  method: "PATCH",
+  path: PATH,
+  right: "read",
+  scope: "anyone",
+  tag: TAG,
+  summary: "Choose the tenant that the pages of this session show",
+  reply: sessionReply,
+  body: changeSchema,
+  replies: { 200: "The caller", 403: "The key may not work within this tenant", 409: "There is no session" },
+  run(call, context) {
+    const { body, identity } = call;
+    const request = headOf(call, "PATCH");
+    const session = identity.by === "session" ? context.sessions?.find(request) : null;
+    if (!session) {
+      const message = "Only a browser session has a tenant of its own; send the header X-OJS-Tenant instead";
+      throw new HttpError(409, "invalid_request", message);
+    }
+    const { chosen: _chosen, tenant: _tenant, ...asked } = identity;
+    const tenant = chooseTenant(asked, body.tenant);
+    context.sessions?.choose(request, tenant ?? null);
+    const now = tenant === undefined ? asked : { ...asked, tenant };
+    return json(200, sessionFields({ identity: now }, context, session.endsAt));
+  },
+});
+
 const logout = route({
   method: "DELETE",
   path: PATH,
   right: "read",
+  scope: "anyone",
   tag: TAG,
   summary: "Log out: the cookie becomes invalid",
   replies: { 200: "Logged out; a caller with a key has no session to end" },
@@ -93,4 +130,4 @@ const logout = route({
   },
 });
 
-export const sessionRoutes: readonly Route[] = [get, login, logout];
+export const sessionRoutes: readonly Route[] = [get, login, change, logout];

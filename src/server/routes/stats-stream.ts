@@ -75,6 +75,7 @@ const stream = route({
   method: "GET",
   path: "/ojs/v1/admin/stats/stream",
   right: "read",
+  scope: "tenant",
   tag: "admin",
   summary: "Follow the counts of jobs, and their events",
   query: statsQuery,

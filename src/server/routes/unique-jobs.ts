@@ -24,6 +24,7 @@ const list = route({
   method: "GET",
   path: "/ojs/v1/unique-jobs",
   right: "read",
+  scope: "tenant",
   tag: "jobs",
   summary: "List unique keys in use, and the jobs that have them",
   reply: uniqueJobsReply,

@@ -351,6 +351,10 @@ export const sessionReply = z
   .looseObject({
     name: z.string(),
     role: z.enum(["producer", "worker", "admin", "read-only"]),
+    tenant: z.string().nullable().meta({ description: "The tenant that replies are about; null for none." }),
+    tenants: z
+      .union([z.array(z.string()), z.literal("*")])
+      .meta({ description: "What the caller may choose." }),
     rights: z.array(z.string()),
     authentication: z.enum(["key", "session", "host", "nobody"]),
     can_log_out: z.boolean(),

@@ -23,7 +23,7 @@ const period = z
   ])
   .meta({ description: "A duration such as PT1M or 1m, second, minute, hour or day, or whole seconds." });
 
-const rateSchema = z.looseObject({ limit: count, period });
+export const rateSchema = z.looseObject({ limit: count, period });
 const key = z
   .string()
   .min(1)
@@ -54,7 +54,10 @@ function msOf(said: Rate["period"]): number {
   return UNITS[said as Unit] ?? (durationOf(said) as number);
 }
 
-const rateOf = ({ limit, period: per }: Rate): RateOptions => ({ limit, per: { milliseconds: msOf(per) } });
+export const rateOf = ({ limit, period: per }: Rate): RateOptions => ({
+  limit,
+  per: { milliseconds: msOf(per) },
+});
 
 /** Evenly spaced starts: one in each part of the period. */
 function throttleOf({ limit, period: per }: Rate): RateOptions {

@@ -15,6 +15,7 @@ import { isTerminal } from "../../core/job/lifecycle.ts";
 import { newRow } from "../../core/job/new-row.ts";
 import { availableRow, claimedRow } from "../../core/job/store-formulas.ts";
 import type { Json } from "../../core/schema.ts";
+import { namesOf, tenantOf } from "../../core/tenant/tenant-name.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import {
   type ClaimRequest,
@@ -55,8 +56,15 @@ interface TypeDepth {
   readonly states: Record<JobState, number>;
 }
 
+/** The jobs of one tenant, or of none. */
+interface Space {
+  readonly byId: SortedList<JobEntry>;
+  readonly deadLetters: SortedList<JobEntry>;
+}
+
 interface QueueIndex {
   readonly name: string;
+  readonly space: Space;
   /** The number of its jobs, finished ones included. An index without jobs is deleted. */
   size: number;
   readonly ready: SortedList<JobEntry>;
@@ -69,8 +77,8 @@ interface QueueIndex {
  */
 export class JobTable {
   readonly #jobs = new Map<JobId, JobEntry>();
-  readonly #byId = new SortedList<JobEntry>((a, b) => compareText(a.row.id, b.row.id));
-  readonly #deadLetters = new SortedList<JobEntry>(compareEnd);
+  /** By tenant; the empty name has the jobs of none. */
+  readonly #spaces = new Map<string, Space>();
   readonly #queues = new Map<string, QueueIndex>();
   readonly limits = new LimitTable<JobEntry>(compareRank);
   readonly #uniqueKeys = new Map<string, JobEntry>();
@@ -110,7 +118,7 @@ export class JobTable {
     queue.size += 1;
     entry.depth.size += 1;
     this.#jobs.set(job.id, entry);
-    this.#byId.add(entry);
+    queue.space.byId.add(entry);
     this.#enter(entry);
     return "created";
   }
@@ -173,7 +181,7 @@ export class JobTable {
     this.#leave(entry);
     if (entry.uniqueKey !== null) this.#freeKey(entry, entry.uniqueKey);
     this.#jobs.delete(entry.row.id);
-    this.#byId.remove(entry);
+    entry.queue.space.byId.remove(entry);
     entry.queue.size -= 1;
     entry.depth.size -= 1;
     if (entry.depth.size === 0) entry.queue.types.delete(entry.depth.type);
@@ -204,7 +212,8 @@ export class JobTable {
   /** Live jobs of a limit in the order of their ids. It reads all jobs: inspection is not a hot path. */
   ofLimit(limitKey: string, state: JobState | null, limit: number): JobRow[] {
     const found: JobRow[] = [];
-    for (const { row } of this.#byId.from(() => false)) {
+    const byId = this.#spaces.get(tenantOf(limitKey) ?? "")?.byId;
+    for (const { row } of byId?.from(() => false) ?? []) {
       if (found.length === limit) break;
       if (row.limitKey !== limitKey || isTerminal(row.state)) continue;
       if (state === null || row.state === state) found.push(row);
@@ -217,7 +226,9 @@ export class JobTable {
    * more.
    */
   step(path: ScanPath, found: (row: JobRow) => boolean): string | null {
-    const list = path.byEnd ? this.#deadLetters : this.#byId;
+    const space = this.#spaces.get(path.filter.tenant ?? "");
+    if (!space) return null;
+    const list = path.byEnd ? space.deadLetters : space.byId;
     const { after, newestFirst } = path;
     const isBefore = (entry: JobEntry) => after !== null && comparePosition(entry.row, after) <= 0;
     const isStillBefore = (entry: JobEntry) => after === null || comparePosition(entry.row, after) < 0;
@@ -231,8 +242,12 @@ export class JobTable {
   }
 
   /** The depth of every queue, or of one, sorted by name. */
-  depths(queue: string | undefined): ReadonlyMap<string, Readonly<Record<JobState, number>>> {
-    const names = queue === undefined ? [...this.#queues.keys()].sort(compareText) : [queue];
+  depths(
+    queue: string | undefined,
+    tenant: string | undefined,
+  ): ReadonlyMap<string, Readonly<Record<JobState, number>>> {
+    const all = () => this.#queuesOf(tenant).map(({ name }) => name);
+    const names = queue === undefined ? all().sort(compareText) : [queue];
     return new Map(
       names.flatMap((name) => {
         const index = this.#queues.get(name);
@@ -251,9 +266,9 @@ export class JobTable {
     return waiting;
   }
 
-  live(limit: number): LiveCount[] {
+  live(limit: number, tenant: string | undefined): LiveCount[] {
     const counts: LiveCount[] = [];
-    for (const { name, types } of this.#queues.values()) {
+    for (const { name, types } of this.#queuesOf(tenant)) {
       for (const { type, states } of types.values()) {
         for (const state of JOB_STATES) {
           if (counts.length === limit) return counts;
@@ -290,19 +305,26 @@ export class JobTable {
     return found;
   }
 
+  #queuesOf(tenant: string | undefined): QueueIndex[] {
+    const { from, to } = namesOf(tenant);
+    return [...this.#queues.values()].filter(({ name }) => name >= from && name < to);
+  }
+
   /** Names of queues with available jobs. */
   readyQueues(after: string | null, limit: number): string[] {
+    const from = after ?? namesOf(undefined).from;
     const names = [...this.#queues.values()].filter(({ ready }) => !ready.isEmpty).map(({ name }) => name);
     return names
-      .filter((name) => after === null || name > after)
+      .filter((name) => name > from)
       .sort(compareText)
       .slice(0, limit);
   }
 
   /** The available job of each queue that became due first. Jumps from one priority to the next. */
-  oldestReady(limit: number): ReadyJob[] {
-    return this.readyQueues(null, limit).map((name) => {
-      const { ready } = this.#queues.get(name) as QueueIndex;
+  oldestReady(limit: number, tenant: string | undefined): ReadyJob[] {
+    const waiting = this.#queuesOf(tenant).filter(({ ready }) => !ready.isEmpty);
+    const sorted = waiting.sort((a, b) => compareText(a.name, b.name)).slice(0, limit);
+    return sorted.map(({ ready }) => {
       let oldest: JobRow | undefined;
       for (let from = 0; ; ) {
         const next = ready.from(({ row }) => row.rank < from).next();
@@ -319,7 +341,7 @@ export class JobTable {
   #enter(entry: JobEntry): void {
     const { row, queue, depth, uniqueKey } = entry;
     depth.states[row.state] += 1;
-    if (row.deadLetter) this.#deadLetters.add(entry);
+    if (row.deadLetter) queue.space.deadLetters.add(entry);
     if (row.state === "available") queue.ready.add(entry);
     if (row.limitKey !== null) this.limits.enter(entry, row.limitKey);
     const dueAt = isTerminal(row.state) ? row.pruneAt : row.wakeAt;
@@ -330,7 +352,7 @@ export class JobTable {
   #leave(entry: JobEntry): void {
     const { row, queue } = entry;
     if (row.state === "available") queue.ready.remove(entry);
-    if (row.deadLetter) this.#deadLetters.remove(entry);
+    if (row.deadLetter) queue.space.deadLetters.remove(entry);
     this.#leaveHeap(entry);
   }
 
@@ -345,7 +367,7 @@ export class JobTable {
   /** Unique keys that live jobs hold, sorted. */
   holders(after: string | null, limit: number): KeyHolder[] {
     return [...this.#uniqueKeys]
-      .filter(([key]) => after === null || key > after)
+      .filter(([key]) => key > (after ?? namesOf(undefined).from))
       .sort(([a], [b]) => (a < b ? -1 : 1))
       .slice(0, limit)
       .map(([key, { row }]) => ({ key, job: row.id }));
@@ -368,10 +390,21 @@ export class JobTable {
     return row.wake === "ready" ? this.#promotable : this.#undecided;
   }
 
+  #spaceOf(tenant: string): Space {
+    let space = this.#spaces.get(tenant);
+    if (!space) {
+      const byId = new SortedList<JobEntry>((a, b) => compareText(a.row.id, b.row.id));
+      space = { byId, deadLetters: new SortedList<JobEntry>(compareEnd) };
+      this.#spaces.set(tenant, space);
+    }
+    return space;
+  }
+
   #queueOf(name: string): QueueIndex {
     let index = this.#queues.get(name);
     if (!index) {
-      index = { name, size: 0, ready: new SortedList(compareRank), types: new Map() };
+      const space = this.#spaceOf(tenantOf(name) ?? "");
+      index = { name, space, size: 0, ready: new SortedList(compareRank), types: new Map() };
       this.#queues.set(name, index);
     }
     return index;

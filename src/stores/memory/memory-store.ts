@@ -1,5 +1,6 @@
 import { CurfewError } from "../../core/errors.ts";
-import type { JobRow } from "../../core/job/job.ts";
+import { type JobRow, sumDepths } from "../../core/job/job.ts";
+import { namesOf } from "../../core/tenant/tenant-name.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import {
   BATCH_LIMIT,
@@ -18,6 +19,7 @@ import {
   type Store,
   type SweepRequest,
   type Swept,
+  type TenantUse,
 } from "../../ports/store.ts";
 import { boundedQueues } from "../admissions.ts";
 import { checkBatch, checkJobs, checkLimit, checkUnits } from "../check-batch.ts";
@@ -30,6 +32,9 @@ import { JobTable } from "./job-table.ts";
 import { RecordTable } from "./record-table.ts";
 import { createTimeoutStore } from "./timeout-store.ts";
 import { TimeoutTable } from "./timeout-table.ts";
+
+/** Lists begin here if they are given no cursor. */
+const FIRST = namesOf(undefined).from;
 
 /**
  * A store in the memory of this process, and the model for all other stores. Each call does all its work
@@ -137,16 +142,16 @@ function createRecordStore(records: RecordTable, assertOpen: () => void): Record
     async list(kind, after, limit) {
       assertOpen();
       checkLimit(limit);
-      return records.list(kind, after, limit);
+      return records.list(kind, after ?? FIRST, limit);
     },
   };
 }
 
 function createInspector({ jobs, records, events }: Tables, assertOpen: () => void): Inspector {
   return {
-    async depths(queue) {
+    async depths(queue, tenant) {
       assertOpen();
-      return jobs.depths(queue);
+      return jobs.depths(queue, tenant);
     },
     async holders(after, limit) {
       assertOpen();
@@ -161,7 +166,7 @@ function createInspector({ jobs, records, events }: Tables, assertOpen: () => vo
     async limitKeys(after, limit) {
       assertOpen();
       checkLimit(limit);
-      return jobs.limits.names(after, limit).map((limitKey) => limitRow(jobs, records, limitKey));
+      return jobs.limits.names(after ?? FIRST, limit).map((limitKey) => limitRow(jobs, records, limitKey));
     },
     async limitKey(limitKey) {
       assertOpen();
@@ -185,9 +190,14 @@ function createInspector({ jobs, records, events }: Tables, assertOpen: () => vo
       const cursor = jobs.step(pathOf(scan), () => ++count > 0);
       return { count, cursor };
     },
-    async live() {
+    async live(tenant) {
       assertOpen();
-      return jobs.live(LIVE_LIMIT);
+      return jobs.live(LIVE_LIMIT, tenant);
+    },
+    async used(tenant, most) {
+      assertOpen();
+      checkLimit(most);
+      return tenantUse(jobs, tenant, most);
     },
     ...createLines(jobs, records, assertOpen),
     async latestEvents(limit) {
@@ -206,6 +216,12 @@ function createInspector({ jobs, records, events }: Tables, assertOpen: () => vo
       return jobs.lines(id, after, limit);
     },
   };
+}
+
+function tenantUse(jobs: JobTable, tenant: string, most: number): TenantUse {
+  const { active, ...waiting } = sumDepths(jobs.depths(undefined, tenant).values());
+  const count = waiting.available + waiting.pending + waiting.scheduled + waiting.retryable;
+  return { active: Math.min(active, most), waiting: Math.min(count, most) };
 }
 
 function limitRow(jobs: JobTable, records: RecordTable, limitKey: string): LimitRow {
@@ -236,10 +252,10 @@ function createLines(
       checkLimit(limit);
       return jobs.readyQueues(after, limit);
     },
-    async oldestReady(limit) {
+    async oldestReady(limit, tenant) {
       assertOpen();
       checkLimit(limit);
-      return jobs.oldestReady(limit);
+      return jobs.oldestReady(limit, tenant);
     },
   };
 }

@@ -48,9 +48,9 @@ export function createTimeoutStore(
       assertOpen();
       return table.nextDueAt(destinations);
     },
-    async count({ now }) {
+    async count({ now, tenant }) {
       assertOpen();
-      return table.count(now);
+      return table.count(now, tenant);
     },
   };
 }

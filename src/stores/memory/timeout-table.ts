@@ -1,4 +1,5 @@
 import { DueHeap, type Slotted } from "../../core/due-heap.ts";
+import { namesOf, tenantOf } from "../../core/tenant/tenant-name.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import {
   compareIds,
@@ -78,7 +79,9 @@ export class TimeoutTable {
     return entry ? rowOf(entry) : null;
   }
 
-  calendar({ destination, from, before, after, limit }: CalendarRequest): TimeoutRow[] {
+  calendar({ tenant, destination, from, before, after, limit }: CalendarRequest): TimeoutRow[] {
+    const names = namesOf(tenant);
+    const isOurs = ({ row }: TimeoutEntry) => row.id >= names.from && row.id < names.to;
     const start = after ?? { dueAt: from, id: "" };
     const isBefore = ({ row }: TimeoutEntry) =>
       row.dueAt < from || (row.dueAt - start.dueAt || compareIds(row.id, start.id)) <= 0;
@@ -86,11 +89,12 @@ export class TimeoutTable {
     const free = destination === undefined ? this.#free : this.#freeOf.get(destination);
     for (const entry of free?.from(isBefore) ?? []) {
       if (found.length === limit || entry.row.dueAt >= before) break;
-      found.push(entry);
+      if (isOurs(entry)) found.push(entry);
     }
     const leased = this.#leased.items.filter(
       (entry) =>
         !isBefore(entry) &&
+        isOurs(entry) &&
         entry.row.dueAt < before &&
         (destination === undefined || entry.row.destination === destination),
     );
@@ -223,16 +227,18 @@ export class TimeoutTable {
 
   list(filter: TimeoutFilter, after: TimeoutId | null, limit: number): TimeoutRow[] {
     const found: TimeoutRow[] = [];
-    for (const entry of this.#byId.from(({ row }) => after !== null && compareIds(row.id, after) <= 0)) {
-      if (found.length === limit) break;
+    const { from, to } = namesOf(filter.tenant);
+    for (const entry of this.#byId.from(({ row }) => compareIds(row.id, after ?? from) <= 0)) {
+      if (found.length === limit || (filter.tenant !== undefined && entry.row.id >= to)) break;
       if (matches(entry, filter)) found.push(rowOf(entry));
     }
     return found;
   }
 
-  count(now: Instant): TimeoutCounts {
+  count(now: Instant, tenant: string | undefined): TimeoutCounts {
     const counts = { pending: 0, due: 0, leased: 0, dead: 0 };
     for (const { row } of this.#entries.values()) {
+      if (tenantOf(row.id) !== tenant) continue;
       if (row.deadAt !== null) counts.dead += 1;
       else if (row.owner !== null) counts.leased += 1;
       else {

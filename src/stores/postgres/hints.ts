@@ -42,8 +42,8 @@ export class HintBatch {
   }
 }
 
-/** The most hints in one payload. A hint has at most 128 characters, and a payload must be shorter than 8000 bytes. */
-const PAYLOAD_HINTS = 50;
+/** The most hints in one payload. A hint has at most 220 characters, and a payload must be shorter than 8000 bytes. */
+const PAYLOAD_HINTS = 35;
 
 function payloadsOf(hints: readonly Hint[]): string[] {
   const payloads: string[] = [];

@@ -2,12 +2,41 @@ import { SCAN_STEP } from "../../ports/store.ts";
 import { JOB_COLUMNS } from "../sql/row-codec.ts";
 import { DONE, JOB, type Statement } from "./statements.ts";
 
-/** Counts live jobs by queue, type and state. $1 the most groups. */
-export const COUNT_LIVE: Statement = {
+/** Names of no tenant. */
+const NO_TENANT = "queue >= E'\\x02'";
+/** Rows of one tenant, by an index that has the rows of tenants alone. */
+const ofTenant = (parameter: number) =>
+  `split_part(queue, E'\\x01', 2) = $${parameter}::text and queue < E'\\x02'`;
+
+const countLive = (which: string): Statement => ({
   text: `
-select queue, type, state, count(*) from curfew.jobs group by queue, type, state
+select queue, type, state, count(*) from curfew.jobs where ${which} group by queue, type, state
  order by queue, type, state limit $1::bigint`,
+});
+
+/** Counts live jobs of no tenant by queue, type and state. $1 the most groups. */
+export const COUNT_LIVE = countLive(NO_TENANT);
+/** COUNT_LIVE of a tenant, $2. */
+export const COUNT_LIVE_OF = countLive(ofTenant(2));
+
+/** Counts active and waiting jobs of a tenant, $1, up to $2 each. */
+export const TENANT_USE: Statement = {
+  text: `
+select (select count(*) from (select 1 from curfew.jobs where state = 2 and ${ofTenant(1)} limit $2::bigint) a)::int,
+       (select count(*) from (select 1 from curfew.jobs where state <> 2 and ${ofTenant(1)} limit $2::bigint) w)::int`,
 };
+
+const depths = (which: string): Statement => ({
+  text: `
+select queue, state, count(*) from curfew.jobs where ($1::text is null or queue = $1::text) and ${which} group by queue, state
+union all
+select queue, state, count(*) from curfew.done where ($1::text is null or queue = $1::text) and ${which} group by queue, state`,
+});
+
+/** Counts jobs of no tenant by queue and state. $1 the queue, or null for all. */
+export const DEPTHS = depths(NO_TENANT);
+/** DEPTHS of a tenant, $2. */
+export const DEPTHS_OF = depths(ofTenant(2));
 
 /** Unique keys and the live jobs that hold them. $1 after this key or null, $2 limit. */
 export const HOLDERS: Statement = {
@@ -82,17 +111,17 @@ interface Columns {
   readonly done: string;
 }
 
-/** The rows of a step in order. Each table is read by index, no further than the step goes. */
-function stepOf(source: ScanSource, columns: Columns, after: ">" | "<"): string {
+/** The rows of a step in order, of a tenant if `ours` says which. Each table is read by index, no further than the step goes. */
+function stepOf(source: ScanSource, columns: Columns, after: ">" | "<", ours: string): string {
   const order = after === ">" ? "asc" : "desc";
   if (source === "dead")
     return `select ${columns.done} from curfew.done
- where dead_letter = 1 and ($1::bigint is null or (finished_at, id) ${after} ($1::bigint, $2::uuid))
+ where ${ours} and dead_letter = 1 and ($1::bigint is null or (finished_at, id) ${after} ($1::bigint, $2::uuid))
    and ($10::bigint is null or finished_at >= $10::bigint) and ($11::bigint is null or finished_at < $11::bigint)
  order by finished_at ${order}, id ${order} limit ${SCAN_STEP}`;
   // $1 is null here. Each parameter must be named, so that the server knows its type.
   const of = (table: string, shown: string) =>
-    `select ${shown} from curfew.${table} where $1::bigint is null and ($2::uuid is null or id ${after} $2::uuid)
+    `select ${shown} from curfew.${table} where ${ours} and $1::bigint is null and ($2::uuid is null or id ${after} $2::uuid)
  order by id ${order} limit ${SCAN_STEP}`;
   if (source === "live") return of("jobs", columns.live);
   if (source === "finished") return of("done", columns.done);
@@ -100,38 +129,45 @@ function stepOf(source: ScanSource, columns: Columns, after: ">" | "<"): string 
  order by id ${order} limit ${SCAN_STEP}`;
 }
 
-function scanStatements(source: ScanSource, after: ">" | "<"): ScanStatements {
+function scanStatements(source: ScanSource, after: ">" | "<", isTenants: boolean): ScanStatements {
   const order = after === ">" ? "asc" : "desc";
+  const ours = (parameter: number) => (isTenants ? ofTenant(parameter) : "true");
+  // A step reads rows of tenants too, and leaves them out: it must not read more rows to find others.
+  const wanted = isTenants ? MATCHING : `${MATCHING} and ${NO_TENANT}`;
   const by = source === "dead" ? `finished_at ${order}, id ${order}` : `id ${order}`;
   const positions = source === "dead" ? { live: END, done: END } : { live: ID, done: ID };
-  const last = `select id, finished_at from (${stepOf(source, positions, after)}) s order by ${by}
+  const last = (which: string) =>
+    `select id, finished_at from (${stepOf(source, positions, after, which)}) s order by ${by}
  offset ${SCAN_STEP - 1} limit 1`;
   return {
     list: {
       text: `
 with found as materialized (
-  select * from (${stepOf(source, LISTED, after)}) s where ${MATCHING} order by ${by} limit $12::bigint)
+  select * from (${stepOf(source, LISTED, after, ours(13))}) s where ${wanted} order by ${by} limit $12::bigint)
 select * from found
 union all
-select ${END_ROW} from (${last}) l where (select count(*) from found) < $12::bigint`,
+select ${END_ROW} from (${last(ours(13))}) l where (select count(*) from found) < $12::bigint`,
     },
     count: {
       text: `
-select (select count(*) from (${stepOf(source, COUNTED, after)}) s where ${MATCHING}), l.finished_at, l.id
-  from (select 1) one left join (${last}) l on true`,
+select (select count(*) from (${stepOf(source, COUNTED, after, ours(12))}) s where ${wanted}), l.finished_at, l.id
+  from (select 1) one left join (${last(ours(12))}) l on true`,
     },
   };
 }
 
-const bySource = (after: ">" | "<"): Readonly<Record<ScanSource, ScanStatements>> => ({
-  live: scanStatements("live", after),
-  finished: scanStatements("finished", after),
-  both: scanStatements("both", after),
-  dead: scanStatements("dead", after),
+const bySource = (after: ">" | "<", isTenants: boolean): Readonly<Record<ScanSource, ScanStatements>> => ({
+  live: scanStatements("live", after, isTenants),
+  finished: scanStatements("finished", after, isTenants),
+  both: scanStatements("both", after, isTenants),
+  dead: scanStatements("dead", after, isTenants),
 });
 
-export const FORWARDS = bySource(">");
-export const BACKWARDS = bySource("<");
+export const FORWARDS = bySource(">", false);
+export const BACKWARDS = bySource("<", false);
+/** For jobs of a tenant. It is the last parameter: $13 of a list, $12 of a count. */
+export const TENANT_FORWARDS = bySource(">", true);
+export const TENANT_BACKWARDS = bySource("<", true);
 
 /**
  * The oldest transaction that can still commit an event. No event of an older one can appear. A snapshot lists

@@ -1,6 +1,7 @@
 import { UUID } from "../../core/ids.ts";
 import { type JobState, noJobs } from "../../core/job/job.ts";
 import type { Json } from "../../core/schema.ts";
+import { namesOf } from "../../core/tenant/tenant-name.ts";
 import { BATCH_LIMIT, type EventPage, type Inspector, LIVE_LIMIT, LOG_LIMIT } from "../../ports/store.ts";
 import { rest, type System } from "../../ports/system.ts";
 import { checkBatch, checkLimit } from "../check-batch.ts";
@@ -10,25 +11,32 @@ import { decodeJob, type SqlRow, STATE_CODES, stateOf } from "../sql/row-codec.t
 import { idArray } from "./array-literal.ts";
 import {
   COUNT_LIVE,
+  COUNT_LIVE_OF,
+  DEPTHS,
+  DEPTHS_OF,
   EVENT_HORIZON,
   HOLDERS,
   LATEST_EVENTS,
   READ_EVENTS,
   READ_LINES,
+  TENANT_USE,
   UNIQUE_KEYS,
 } from "./inspect-statements.ts";
 import { limitRow } from "./key-limits.ts";
-import { DEPTHS, LIMIT_JOBS, LIMIT_KEYS } from "./limit-statements.ts";
+import { LIMIT_JOBS, LIMIT_KEYS } from "./limit-statements.ts";
 import { createLines } from "./lines.ts";
 import { countJobs, scanJobs } from "./scan-jobs.ts";
 import type { Runner } from "./session.ts";
 
+/** Lists begin here if they are given no cursor. */
+const FIRST = namesOf(undefined).from;
+
 export function createInspector(runner: Runner, system: Pick<System, "after">): Inspector {
   return {
-    depths: (queue) => depthsOf(runner, queue),
+    depths: (queue, tenant) => depthsOf(runner, queue, tenant),
     async holders(after, limit) {
       checkLimit(limit);
-      const rows = await runner.run(HOLDERS, [after, limit]);
+      const rows = await runner.run(HOLDERS, [after ?? FIRST, limit]);
       return rows.map(([key, job]) => ({ key: key as string, job: job as string }));
     },
     async uniqueKeys(ids) {
@@ -39,7 +47,7 @@ export function createInspector(runner: Runner, system: Pick<System, "after">): 
     },
     async limitKeys(after, limit) {
       checkLimit(limit);
-      const limits = await runner.run(LIMIT_KEYS, [after, limit]);
+      const limits = await runner.run(LIMIT_KEYS, [after ?? FIRST, limit]);
       return Promise.all(limits.map(([limitKey]) => limitRow(runner, limitKey as string)));
     },
     limitKey: (limitKey) => limitRow(runner, limitKey),
@@ -53,8 +61,17 @@ export function createInspector(runner: Runner, system: Pick<System, "after">): 
       return scanJobs(runner, pathOf(scan), limit);
     },
     count: async (scan) => countJobs(runner, pathOf(scan)),
-    async live() {
-      const rows = await runner.run(COUNT_LIVE, [LIVE_LIMIT]);
+    async used(tenant, most) {
+      checkLimit(most);
+      const [row] = await runner.run(TENANT_USE, [tenant, most]);
+      const [active, waiting] = row as readonly number[] as [number, number];
+      return { active, waiting };
+    },
+    async live(tenant) {
+      const rows =
+        tenant === undefined
+          ? await runner.run(COUNT_LIVE, [LIVE_LIMIT])
+          : await runner.run(COUNT_LIVE_OF, [LIVE_LIMIT, tenant]);
       return rows.map(([queue, type, code, count]) => ({
         queue: queue as string,
         type: type as string,
@@ -80,9 +97,17 @@ export function createInspector(runner: Runner, system: Pick<System, "after">): 
   };
 }
 
-async function depthsOf(runner: Runner, only?: string): Promise<Map<string, Record<JobState, number>>> {
+async function depthsOf(
+  runner: Runner,
+  only?: string,
+  tenant?: string,
+): Promise<Map<string, Record<JobState, number>>> {
   const depths = new Map<string, Record<JobState, number>>();
-  for (const [queue, code, count] of await runner.run(DEPTHS, [only ?? null])) {
+  const counted =
+    tenant === undefined
+      ? await runner.run(DEPTHS, [only ?? null])
+      : await runner.run(DEPTHS_OF, [only ?? null, tenant]);
+  for (const [queue, code, count] of counted) {
     const depth = depths.get(queue as string) ?? noJobs();
     depth[stateOf(code)] += count as number;
     depths.set(queue as string, depth);

@@ -104,14 +104,6 @@ select (select count(*) from (select 1 from curfew.jobs where queue = $1::text a
      + (select count(*) from (select 1 from curfew.jobs where queue = $1::text and state >= ${LATER} limit $2::int) l)::int`,
 };
 
-/** Counts jobs by queue and state. $1 a queue, or null for all. Returns queue, state and count. */
-export const DEPTHS: Statement = {
-  text: `
-select queue, state, count(*) from curfew.jobs where $1::text is null or queue = $1::text group by queue, state
-union all
-select queue, state, count(*) from curfew.done where $1::text is null or queue = $1::text group by queue, state`,
-};
-
 /** Live jobs of a limit by id. $1 the limit, $2 state or null, $3 how many. */
 export const LIMIT_JOBS: Statement = {
   text: `

@@ -1,5 +1,6 @@
 import { UUID } from "../../core/ids.ts";
 import { type JobId, RANK_SPAN, type Rank } from "../../core/job/job.ts";
+import { namesOf } from "../../core/tenant/tenant-name.ts";
 import type { Instant } from "../../core/time.ts";
 import {
   type HeldSlots,
@@ -102,18 +103,19 @@ select queue from names order by queue`,
 
 /**
  * The available job of each queue that became due first. The index has the first one of each priority in front: each
- * step jumps to the next priority of the queue, or to the next queue. $1 the most queues. Returns queue, id, rank and
- * created_at.
+ * step jumps to the next priority of the queue, or to the next queue. $1 the most queues, $2 and $3 the range of their
+ * names. Returns queue, id, rank and created_at.
  */
 const OLDEST_READY: Statement = {
   text: `
 with recursive firsts as (
-  (select queue, rank, id, created_at, 1 as queues from curfew.jobs where state = ${AVAILABLE}
+  (select queue, rank, id, created_at, 1 as queues from curfew.jobs
+    where state = ${AVAILABLE} and queue >= $2::text and queue < $3::text
     order by queue, rank, id limit 1)
   union all
   select next.queue, next.rank, next.id, next.created_at, firsts.queues + (next.queue <> firsts.queue)::int
     from firsts, lateral (select queue, rank, id, created_at from curfew.jobs
-                           where state = ${AVAILABLE}
+                           where state = ${AVAILABLE} and queue < $3::text
                              and (queue, rank) >= (firsts.queue, (firsts.rank / ${RANK_SPAN} + 1) * ${RANK_SPAN})
                            order by queue, rank, id limit 1) next
    where firsts.queues + (next.queue <> firsts.queue)::int <= $1::bigint)
@@ -137,9 +139,9 @@ export function createLines(
       checkLimit(limit);
       return readyQueues(runner, after, limit);
     },
-    async oldestReady(limit) {
+    async oldestReady(limit, tenant) {
       checkLimit(limit);
-      return oldestReady(runner, limit);
+      return oldestReady(runner, limit, namesOf(tenant));
     },
   };
 }
@@ -179,11 +181,17 @@ async function heldSlots(runner: Runner, line: Line, most: number): Promise<Held
 }
 
 async function readyQueues(runner: Runner, after: string | null, limit: number): Promise<string[]> {
-  return (await runner.run(READY_QUEUES, [after ?? "", limit])).map(([queue]) => queue as string);
+  return (await runner.run(READY_QUEUES, [after ?? namesOf(undefined).from, limit])).map(
+    ([queue]) => queue as string,
+  );
 }
 
-async function oldestReady(runner: Runner, limit: number): Promise<ReadyJob[]> {
-  return (await runner.run(OLDEST_READY, [limit])).map(([queue, id, rank, createdAt]) => ({
+async function oldestReady(
+  runner: Runner,
+  limit: number,
+  { from, to }: ReturnType<typeof namesOf>,
+): Promise<ReadyJob[]> {
+  return (await runner.run(OLDEST_READY, [limit, from, to])).map(([queue, id, rank, createdAt]) => ({
     queue: queue as string,
     id: id as JobId,
     rank: rank as Rank,

@@ -308,4 +308,18 @@ select case when exists (select from curfew.events where xid >= pg_snapshot_xmax
 select curfew.enter_cluster();
 `,
   },
+  {
+    version: 10,
+    name: "tenants",
+    sql: `
+-- Names of tenants begin with U+0001, the tenant and U+0001 again. Only their rows are in these indexes.
+create index jobs_tenant on curfew.jobs (split_part(queue, E'\\x01', 2), id) where queue < E'\\x02';
+create index jobs_tenant_active on curfew.jobs (split_part(queue, E'\\x01', 2)) where state = 2 and queue < E'\\x02';
+create index done_tenant on curfew.done (split_part(queue, E'\\x01', 2), id) where queue < E'\\x02';
+create index done_tenant_dead on curfew.done (split_part(queue, E'\\x01', 2), finished_at, id)
+  where dead_letter = 1 and queue < E'\\x02';
+create index timeouts_tenant on curfew.timeouts (split_part(id, E'\\x01', 2), due_at, id)
+  where owner is null and dead_at is null and id < E'\\x02';
+`,
+  },
 ];

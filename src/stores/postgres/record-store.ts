@@ -1,3 +1,4 @@
+import { namesOf } from "../../core/tenant/tenant-name.ts";
 import type { RecordKey, RecordRow, RecordStore } from "../../ports/store.ts";
 import { checkBatch, checkLimit } from "../check-batch.ts";
 import { decodeRecord } from "../sql/row-codec.ts";
@@ -15,7 +16,9 @@ export function createRecordStore(runner: Runner, assertOpen: () => void): Recor
     },
     async list(kind, after, limit) {
       checkLimit(limit);
-      return (await runner.run(LIST_RECORDS, [kind, after, limit])).map(decodeRecord);
+      return (await runner.run(LIST_RECORDS, [kind, after ?? namesOf(undefined).from, limit])).map(
+        decodeRecord,
+      );
     },
   };
 }

@@ -2,7 +2,13 @@ import type { JobId, JobRow } from "../../core/job/job.ts";
 import type { ScannedCount, ScannedJobs } from "../../ports/store.ts";
 import { cursorOf, type ScanPath, scanCursorOf } from "../scan-cursor.ts";
 import { decodeJob, JOB_COLUMNS, STATE_CODES } from "../sql/row-codec.ts";
-import { BACKWARDS, FORWARDS, type ScanSource } from "./inspect-statements.ts";
+import {
+  BACKWARDS,
+  FORWARDS,
+  type ScanSource,
+  TENANT_BACKWARDS,
+  TENANT_FORWARDS,
+} from "./inspect-statements.ts";
 import type { Runner } from "./session.ts";
 
 /** The columns of a listed row that say whether it is a job, and when it ended. */
@@ -14,10 +20,10 @@ export async function scanJobs(runner: Runner, path: ScanPath, limit: number): P
   const source = sourceOf(path);
   if (source === null) return { jobs: [], cursor: null };
   const { byEnd, newestFirst } = path;
-  const { list } = (newestFirst ? BACKWARDS : FORWARDS)[source];
+  const { list } = statementsOf(path)[source];
   const jobs: JobRow[] = [];
   let cursor: string | null = null;
-  for (const row of await runner.run(list, [...valuesOf(path), limit])) {
+  for (const row of await runner.run(list, [...valuesOf(path), limit, ...tenantIn(path)])) {
     if (row[QUEUE] !== null) jobs.push(decodeJob(row));
     else cursor = positionText(path, row[FINISHED_AT], row[0]);
   }
@@ -32,10 +38,19 @@ export async function scanJobs(runner: Runner, path: ScanPath, limit: number): P
 export async function countJobs(runner: Runner, path: ScanPath): Promise<ScannedCount> {
   const source = sourceOf(path);
   if (source === null) return { count: 0, cursor: null };
-  const { count } = (path.newestFirst ? BACKWARDS : FORWARDS)[source];
-  const [row] = await runner.run(count, valuesOf(path));
+  const { count } = statementsOf(path)[source];
+  const [row] = await runner.run(count, [...valuesOf(path), ...tenantIn(path)]);
   const [counted, at, id] = row as [number, number | null, JobId | null];
   return { count: counted, cursor: id === null ? null : positionText(path, at, id) };
+}
+
+function statementsOf({ newestFirst, filter }: ScanPath) {
+  if (filter.tenant !== undefined) return newestFirst ? TENANT_BACKWARDS : TENANT_FORWARDS;
+  return newestFirst ? BACKWARDS : FORWARDS;
+}
+
+function tenantIn({ filter: { tenant } }: ScanPath): string[] {
+  return tenant === undefined ? [] : [tenant];
 }
 
 /** Null if no job can match. */

@@ -152,15 +152,31 @@ export const LOAD_TIMEOUTS: Statement = {
 };
 
 const IN_RANGE = "(t.due_at, t.id) > ($1::bigint, $2::text) and t.due_at < $3::bigint";
+const NO_TENANT = "t.id >= E'\\x02'";
+const OF_TENANT = "split_part(t.id, E'\\x01', 2) = $5::text and t.id < E'\\x02'";
 
 /** $1 due_at and $2 id of the row before, $3 the instant to end before, $4 limit. Gives rows by due_at and id. */
 export const CALENDAR: Statement = {
   text: `
 select ${ROW} from (
-  (select ${ROW} from curfew.timeouts t where t.owner is null and t.dead_at is null and ${IN_RANGE}
+  (select ${ROW} from curfew.timeouts t where t.owner is null and t.dead_at is null and ${IN_RANGE} and ${NO_TENANT}
     order by t.due_at, t.id limit $4::int)
   union all
-  (select ${ROW} from curfew.timeouts t where t.owner is not null and ${IN_RANGE})) t
+  (select ${ROW} from curfew.timeouts t where t.owner is not null and ${IN_RANGE} and ${NO_TENANT})) t
+ order by t.due_at, t.id limit $4::int`,
+};
+
+/** CALENDAR of a tenant, $5, and of a destination, $6, or of all if it is null. */
+export const TENANT_CALENDAR: Statement = {
+  text: `
+select ${ROW} from (
+  (select ${ROW} from curfew.timeouts t
+    where ${OF_TENANT} and t.owner is null and t.dead_at is null and ${IN_RANGE}
+      and ($6::text is null or t.destination = $6::text)
+    order by t.due_at, t.id limit $4::int)
+  union all
+  (select ${ROW} from curfew.timeouts t
+    where ${OF_TENANT} and t.owner is not null and ${IN_RANGE} and ($6::text is null or t.destination = $6::text))) t
  order by t.due_at, t.id limit $4::int`,
 };
 
@@ -169,10 +185,11 @@ export const CALENDAR_OF: Statement = {
   text: `
 select ${ROW} from (
   (select ${ROW} from curfew.timeouts t
-    where t.destination = $5::text and t.owner is null and t.dead_at is null and ${IN_RANGE}
+    where t.destination = $5::text and t.owner is null and t.dead_at is null and ${IN_RANGE} and ${NO_TENANT}
     order by t.destination, t.due_at, t.id limit $4::int)
   union all
-  (select ${ROW} from curfew.timeouts t where t.destination = $5::text and t.owner is not null and ${IN_RANGE})) t
+  (select ${ROW} from curfew.timeouts t where t.destination = $5::text and t.owner is not null and ${IN_RANGE}
+      and ${NO_TENANT})) t
  order by t.due_at, t.id limit $4::int`,
 };
 
@@ -252,7 +269,7 @@ select least((select min(f.due_at) from unnest($1::text[]) as d(name) cross join
 
 /**
  * A page of timeouts by id. $1 destination, $2 saga, $3 whether it is dead (0, 1), $4 whether it has a wall clock
- * (1), $5 after this id (each may be null), $6 limit. Unnamed, so that each page is planned for its filter.
+ * (1), $5 after this id, $6 limit, $7 before this id (each may be null). Unnamed, so that each page is planned for its filter.
  */
 export const LIST_TIMEOUTS: Statement = {
   text: `
@@ -260,14 +277,15 @@ select ${ROW} from curfew.timeouts t
  where ($1::text is null or t.destination = $1::text) and ($2::text is null or t.saga = $2::text)
    and ($3::int is null or (case $3::int when 1 then t.dead_at is not null else t.dead_at is null end))
    and ($4::int is null or t.wall_clock is not null) and ($5::text is null or t.id > $5::text)
+   and ($7::text is null or t.id < $7::text)
  order by t.id limit $6::bigint`,
 };
 
-/** Counts pending, due, leased and dead timeouts. $1 now. */
+/** Counts pending, due, leased and dead timeouts. $1 now, $2 and $3 the range of their ids. */
 export const COUNT_TIMEOUTS: Statement = {
   text: `
 select count(*) filter (where dead_at is null and owner is null),
        count(*) filter (where dead_at is null and owner is null and due_at <= $1::bigint),
        count(*) filter (where dead_at is null and owner is not null), count(*) filter (where dead_at is not null)
-  from curfew.timeouts`,
+  from curfew.timeouts where id >= $2::text and id < $3::text`,
 };

@@ -1,10 +1,12 @@
+import { namesOf } from "../../core/tenant/tenant-name.ts";
 import type { Instant } from "../../core/time.ts";
 import { checkTimeout, sagaText, type TimeoutRow } from "../../core/timeout/timeout.ts";
 import { BATCH_LIMIT } from "../../ports/store.ts";
-import type { DueRequest, TimeoutStore } from "../../ports/timeouts.ts";
+import type { CalendarRequest, DueRequest, TimeoutStore } from "../../ports/timeouts.ts";
 import { checkBatch, checkLimit } from "../check-batch.ts";
 import { checkExtended, checkMoves, checkReleased } from "../check-instants.ts";
 import { claimLimit } from "../claim-request.ts";
+import type { SqlRow } from "../sql/row-codec.ts";
 import { byDue, decodeTimeout } from "../sql/timeout-codec.ts";
 import { numberArray, textArray } from "./array-literal.ts";
 import { type ConnectionGroup, withRepeats } from "./connection.ts";
@@ -24,6 +26,7 @@ import {
   REAP,
   REQUEUE,
   RESCHEDULE,
+  TENANT_CALENDAR,
 } from "./timeout-statements.ts";
 import type { Transactions } from "./transactions.ts";
 import {
@@ -133,25 +136,21 @@ function createOperations(
       const found = new Map(rows.map(decodeTimeout).map((row) => [row.id, row]));
       return ids.map((id) => found.get(id) ?? null);
     },
-    async calendar({ destination, from, before, after, limit }) {
-      checkLimit(limit);
-      // Ids are not empty, so (from, "") comes before everything that is due at `from`.
-      const range = [after?.dueAt ?? from, after?.id ?? "", before, limit];
-      const rows =
-        destination === undefined
-          ? await connections.inspect.run(CALENDAR, range)
-          : await connections.inspect.run(CALENDAR_OF, [...range, destination]);
-      return rows.map(decodeTimeout);
+    async calendar(request) {
+      checkLimit(request.limit);
+      return (await readCalendar(connections.inspect, request)).map(decodeTimeout);
     },
-    async list({ destination, saga, isDead, hasWallClock }, after, limit) {
+    async list({ tenant, destination, saga, isDead, hasWallClock }, after, limit) {
       checkLimit(limit);
+      const names = namesOf(tenant);
       const rows = await connections.inspect.run(LIST_TIMEOUTS, [
         destination ?? null,
         saga ? sagaText(saga) : null,
         isDead === undefined ? null : Number(isDead),
         hasWallClock ? 1 : null,
-        after,
+        after ?? names.from,
         limit,
+        tenant === undefined ? null : names.to,
       ]);
       return rows.map(decodeTimeout);
     },
@@ -161,12 +160,24 @@ function createOperations(
         : await connections.relaxed.run(NEXT_DUE);
       return rows[0]?.[0] as Instant | null;
     },
-    async count({ now }) {
-      const [row] = await connections.inspect.run(COUNT_TIMEOUTS, [now]);
+    async count({ now, tenant }) {
+      const { from, to } = namesOf(tenant);
+      const [row] = await connections.inspect.run(COUNT_TIMEOUTS, [now, from, to]);
       const [pending, due, leased, dead] = row as readonly number[] as [number, number, number, number];
       return { pending, due, leased, dead };
     },
   };
+}
+
+function readCalendar(
+  runner: Runner,
+  { tenant, destination, from, before, after, limit }: CalendarRequest,
+): Promise<SqlRow[]> {
+  // Ids are not empty, so (from, "") comes before everything that is due at `from`.
+  const range = [after?.dueAt ?? from, after?.id ?? "", before, limit];
+  if (tenant !== undefined) return runner.run(TENANT_CALENDAR, [...range, tenant, destination ?? null]);
+  if (destination === undefined) return runner.run(CALENDAR, range);
+  return runner.run(CALENDAR_OF, [...range, destination]);
 }
 
 async function claimDue(

@@ -1,5 +1,6 @@
 import { type JobId, type JobState, noJobs } from "../../core/job/job.ts";
 import type { Json } from "../../core/schema.ts";
+import { namesOf, tenantPrefix } from "../../core/tenant/tenant-name.ts";
 import {
   BATCH_LIMIT,
   type Inspector,
@@ -35,11 +36,27 @@ import {
   READ_LINES,
   UNIQUE_KEYS,
 } from "./statements.ts";
+import {
+  ACTIVE_OF,
+  COUNT_LIVE_OF,
+  COUNT_QUEUES_DONE_OF,
+  COUNT_QUEUES_OF,
+  TENANT_RANGE_END,
+  TENANT_RANGE_END_DONE,
+  WAITING_OF,
+} from "./tenant-statements.ts";
 
 /** The most rows that are read at once: reading a large table must not stop the engine, which shares the thread. */
 const RANGE_ROWS = 2_000;
 /** Sorts after every id. */
 const LAST_ID = "\uffff";
+/** Lists begin here if they are given no cursor. */
+const FIRST = namesOf(undefined).from;
+
+/** What the statements of a tenant take first. */
+function prefixOf(tenant: string | undefined): readonly string[] {
+  return tenant === undefined ? [] : [tenantPrefix(tenant)];
+}
 
 export function createInspector(connection: Connection): Inspector {
   return {
@@ -52,25 +69,26 @@ export function createInspector(connection: Connection): Inspector {
       const path = pathOf(scan);
       return connection.read((session) => countJobs(session, path));
     },
-    async live() {
-      const counts = new Map<string, LiveCount>();
-      await scanTable(connection, RANGE_END, "", (session, from, to) => {
-        for (const row of session.all(COUNT_LIVE, [from, to])) addCount(counts, row);
-        return true;
-      });
-      return [...counts.values()];
+    live: (tenant) => liveOf(connection, tenant),
+    async used(tenant, most) {
+      checkLimit(most);
+      const values = [...prefixOf(tenant), most];
+      return connection.read((session) => ({
+        active: session.get(ACTIVE_OF, values)?.[0] as number,
+        waiting: session.get(WAITING_OF, values)?.[0] as number,
+      }));
     },
     ...createLines(connection),
-    depths: (queue) => depthsOf(connection, queue),
+    depths: (queue, tenant) => depthsOf(connection, queue, tenant),
     async holders(after, limit) {
       checkLimit(limit);
-      const rows = await connection.read((session) => session.all(HOLDERS, [after ?? "", limit]));
+      const rows = await connection.read((session) => session.all(HOLDERS, [after ?? FIRST, limit]));
       return rows.map(([key, job]) => ({ key: key as string, job: job as string }));
     },
     uniqueKeys: (ids) => uniqueKeysOf(connection, ids),
     limitKeys: (after, limit) => {
       checkLimit(limit);
-      return connection.read((session) => limitsAfter(session, after ?? "", limit));
+      return connection.read((session) => limitsAfter(session, after ?? FIRST, limit));
     },
     limitKey: (limitKey) => connection.read((session) => limitRow(session, limitKey)),
     async limitJobs(limitKey, state, limit) {
@@ -106,6 +124,18 @@ export function createInspector(connection: Connection): Inspector {
       return rows.map(([seq, body]) => ({ seq: seq as number, line: JSON.parse(body as string) as Json }));
     },
   };
+}
+
+async function liveOf(connection: Connection, tenant: string | undefined): Promise<LiveCount[]> {
+  const counts = new Map<string, LiveCount>();
+  const ours = prefixOf(tenant);
+  const [rangeEnd, count] =
+    tenant === undefined ? [RANGE_END, COUNT_LIVE] : [TENANT_RANGE_END, COUNT_LIVE_OF];
+  await scanTable(connection, rangeEnd, ours, (session, from, to) => {
+    for (const row of session.all(count, [...ours, from, to])) addCount(counts, row);
+    return true;
+  });
+  return [...counts.values()];
 }
 
 async function uniqueKeysOf(connection: Connection, ids: readonly JobId[]): Promise<(string | null)[]> {
@@ -148,15 +178,23 @@ function addCount(counts: Map<string, LiveCount>, [queue, type, code, count]: Sq
 async function depthsOf(
   connection: Connection,
   only?: string,
+  tenant?: string,
 ): Promise<Map<string, Record<JobState, number>>> {
   const depths = new Map<string, Record<JobState, number>>();
-  const tables = [
-    [RANGE_END, COUNT_QUEUES],
-    [RANGE_END_DONE, COUNT_QUEUES_DONE],
-  ] as const;
+  const ours = prefixOf(tenant);
+  const tables =
+    tenant === undefined
+      ? ([
+          [RANGE_END, COUNT_QUEUES],
+          [RANGE_END_DONE, COUNT_QUEUES_DONE],
+        ] as const)
+      : ([
+          [TENANT_RANGE_END, COUNT_QUEUES_OF],
+          [TENANT_RANGE_END_DONE, COUNT_QUEUES_DONE_OF],
+        ] as const);
   for (const [rangeEnd, count] of tables) {
-    await scanTable(connection, rangeEnd, "", (session, from, to) => {
-      for (const [queue, code, jobs] of session.all(count, [from, to, only ?? null])) {
+    await scanTable(connection, rangeEnd, ours, (session, from, to) => {
+      for (const [queue, code, jobs] of session.all(count, [...ours, from, to, only ?? null])) {
         const depth = depths.get(queue as string) ?? noJobs();
         depth[stateOf(code)] += jobs as number;
         depths.set(queue as string, depth);
@@ -167,16 +205,16 @@ async function depthsOf(
   return new Map([...depths].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** Reads a table in the order of ids, one range at a time, until `look` returns false. */
+/** Reads a table, or what a tenant has of it, in the order of ids, one range at a time, until `look` returns false. */
 async function scanTable(
   connection: Connection,
   rangeEnd: string,
-  after: JobId,
+  ours: readonly string[],
   look: (session: Session, from: JobId, to: JobId) => boolean,
 ): Promise<void> {
-  for (let from = after; ; ) {
+  for (let from = ""; ; ) {
     const { to, goesOn } = await connection.read((session) => {
-      const end = session.get(rangeEnd, [from, RANGE_ROWS - 1])?.[0] as JobId | undefined;
+      const end = session.get(rangeEnd, [...ours, from, RANGE_ROWS - 1])?.[0] as JobId | undefined;
       const wantsMore = look(session, from, end ?? LAST_ID);
       return { to: end, goesOn: wantsMore };
     });

@@ -54,11 +54,11 @@ select (select count(*) from (select 1 from curfew_jobs indexed by curfew_jobs_r
  */
 export const COUNT_QUEUES = `
 select queue, state, count(*) from curfew_jobs
- where id > ? and id <= ? and queue = coalesce(?, queue) group by queue, state`;
+ where id > ? and id <= ? and queue = coalesce(?, queue) and queue >= char(2) group by queue, state`;
 /** COUNT_QUEUES for finished jobs. */
 export const COUNT_QUEUES_DONE = `
 select queue, state, count(*) from curfew_done
- where id > ? and id <= ? and queue = coalesce(?, queue) group by queue, state`;
+ where id > ? and id <= ? and queue = coalesce(?, queue) and queue >= char(2) group by queue, state`;
 
 /** Live jobs of a limit by id. Takes the limit and how many. */
 export const LIMIT_JOBS = `

@@ -1,4 +1,5 @@
 import { dueAtOf, type JobId, nextPriorityRank, type Rank } from "../../core/job/job.ts";
+import { namesOf } from "../../core/tenant/tenant-name.ts";
 import type { Instant } from "../../core/time.ts";
 import {
   type HeldSlots,
@@ -41,9 +42,9 @@ export function createLines(
       checkLimit(limit);
       return connection.read((session) => readyQueues(session, after, limit));
     },
-    async oldestReady(limit) {
+    async oldestReady(limit, tenant) {
       checkLimit(limit);
-      return connection.read((session) => oldestReady(session, limit));
+      return connection.read((session) => oldestReady(session, limit, namesOf(tenant)));
     },
   };
 }
@@ -86,7 +87,7 @@ function heldSlots(session: Session, line: Line, most: number): HeldSlots {
 /** Each name costs one read of the index, whatever the number of jobs. */
 function readyQueues(session: Session, after: string | null, limit: number): string[] {
   const names: string[] = [];
-  for (let last = after ?? ""; names.length < limit; ) {
+  for (let last = after ?? namesOf(undefined).from; names.length < limit; ) {
     const name = session.get(NEXT_READY_QUEUE, [last])?.[0] as string | null;
     if (name === null) break;
     names.push(name);
@@ -96,11 +97,11 @@ function readyQueues(session: Session, after: string | null, limit: number): str
 }
 
 /** Jumps from one priority of a queue to the next: the first job of each is the one that became due first. */
-function oldestReady(session: Session, limit: number): ReadyJob[] {
+function oldestReady(session: Session, limit: number, { from, to }: ReturnType<typeof namesOf>): ReadyJob[] {
   const oldest = new Map<string, ReadyJob>();
-  for (let [queue, rank] = ["", 0]; ; ) {
+  for (let [queue, rank] = [from, 0]; ; ) {
     const row = session.get(NEXT_READY, [queue, rank]) as [string, JobId, Rank, Instant] | undefined;
-    if (!row) break;
+    if (!row || row[0] >= to) break;
     const job = { queue: row[0], id: row[1], rank: row[2], createdAt: row[3] };
     const known = oldest.get(job.queue);
     if (!known && oldest.size === limit) break;

@@ -247,4 +247,23 @@ update curfew_records set body = replace(body, '"keepers":', '"holders":') where
 alter table curfew_timeouts drop column generation;
 `,
   },
+  {
+    version: 9,
+    name: "tenants",
+    sql: `
+-- Names of tenants begin with U+0001, the tenant and U+0001 again. Only their rows are in these indexes.
+create index curfew_jobs_tenant on curfew_jobs (substr(queue, 1, instr(substr(queue, 2), char(1)) + 1), id)
+  where queue < char(2);
+create index curfew_jobs_tenant_active on curfew_jobs (substr(queue, 1, instr(substr(queue, 2), char(1)) + 1))
+  where state = 2 and queue < char(2);
+create index curfew_done_tenant on curfew_done (substr(queue, 1, instr(substr(queue, 2), char(1)) + 1), id)
+  where queue < char(2);
+create index curfew_done_tenant_dead
+  on curfew_done (substr(queue, 1, instr(substr(queue, 2), char(1)) + 1), finished_at, id)
+  where dead_letter = 1 and queue < char(2);
+create index curfew_timeouts_tenant
+  on curfew_timeouts (substr(id, 1, instr(substr(id, 2), char(1)) + 1), due_at, id)
+  where owner is null and dead_at is null and id < char(2);
+`,
+  },
 ];

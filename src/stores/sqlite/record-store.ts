@@ -1,3 +1,4 @@
+import { namesOf } from "../../core/tenant/tenant-name.ts";
 import type { RecordStore } from "../../ports/store.ts";
 import { checkBatch, checkLimit } from "../check-batch.ts";
 import { noText } from "../sql/batches.ts";
@@ -21,8 +22,9 @@ export function createRecordStore(connection: Connection): RecordStore {
     },
     async list(kind, after, limit) {
       checkLimit(limit);
+      const from = after ?? namesOf(undefined).from;
       return connection.read((session) =>
-        session.all(LIST_RECORDS, [kind, after, after, limit]).map(decodeRecord),
+        session.all(LIST_RECORDS, [kind, from, from, limit]).map(decodeRecord),
       );
     },
   };

@@ -1,8 +1,9 @@
 import type { JobId, JobRow } from "../../core/job/job.ts";
+import { tenantPrefix } from "../../core/tenant/tenant-name.ts";
 import { SCAN_STEP } from "../../ports/store.ts";
 import { cursorOf, type ScanCursor, type ScanPath, scanCursorOf } from "../scan-cursor.ts";
 import { decodeJob, type SqlRow, STATE_CODES } from "../sql/row-codec.ts";
-import { BACKWARDS, FORWARDS } from "./scan-statements.ts";
+import { BACKWARDS, FORWARDS, TENANT_BACKWARDS, TENANT_FORWARDS } from "./scan-statements.ts";
 import type { Session } from "./session.ts";
 
 /** They sort before and after every id. */
@@ -20,11 +21,12 @@ interface ScanRange {
 /** One step of a scan, in one read of the file. */
 export function scanJobs(session: Session, path: ScanPath, limit: number) {
   const range = rangeOf(session, path);
-  const statements = path.newestFirst ? BACKWARDS : FORWARDS;
+  const statements = statementsOf(path);
   const rows: SqlRow[] = [];
-  if (path.byEnd) rows.push(...session.all(statements.listDead, [...deadArguments(path, range), limit]));
+  if (path.byEnd)
+    rows.push(...session.all(statements.listDead, [...ours(path), ...deadArguments(path, range), limit]));
   else {
-    const ids = [range.from.id, range.to.id];
+    const ids = [...ours(path), range.from.id, range.to.id];
     if (path.live) rows.push(...session.all(statements.listJobs, [...ids, ...matching(path), limit]));
     if (path.finished) rows.push(...session.all(statements.listDone, [...ids, ...matchingDone(path), limit]));
   }
@@ -39,21 +41,31 @@ export function scanJobs(session: Session, path: ScanPath, limit: number) {
 /** One step of a scan that only counts. */
 export function countJobs(session: Session, path: ScanPath) {
   const range = rangeOf(session, path);
-  const statements = path.newestFirst ? BACKWARDS : FORWARDS;
+  const statements = statementsOf(path);
   const counted = (text: string, values: readonly unknown[]) => session.get(text, values)?.[0] as number;
   let count = 0;
-  if (path.byEnd) count = counted(statements.countDead, deadArguments(path, range));
+  if (path.byEnd) count = counted(statements.countDead, [...ours(path), ...deadArguments(path, range)]);
   else {
-    const ids = [range.from.id, range.to.id];
+    const ids = [...ours(path), range.from.id, range.to.id];
     if (path.live) count += counted(statements.countJobs, [...ids, ...matching(path)]);
     if (path.finished) count += counted(statements.countDone, [...ids, ...matchingDone(path)]);
   }
   return { count, cursor: range.isLast ? null : cursorOf(range.to) };
 }
 
+function statementsOf({ newestFirst, filter }: ScanPath) {
+  if (filter.tenant !== undefined) return newestFirst ? TENANT_BACKWARDS : TENANT_FORWARDS;
+  return newestFirst ? BACKWARDS : FORWARDS;
+}
+
+/** What the statements of a tenant take first. */
+function ours({ filter: { tenant } }: ScanPath): string[] {
+  return tenant === undefined ? [] : [tenantPrefix(tenant)];
+}
+
 function rangeOf(session: Session, path: ScanPath): ScanRange {
   const { newestFirst, byEnd } = path;
-  const { endOfDead, endOfJobs, endOfDone } = newestFirst ? BACKWARDS : FORWARDS;
+  const { endOfDead, endOfJobs, endOfDone } = statementsOf(path);
   const first: ScanCursor = {
     id: newestFirst ? LAST_ID : FIRST_ID,
     at: byEnd ? (newestFirst ? NEVER : -1) : null,
@@ -65,13 +77,13 @@ function rangeOf(session: Session, path: ScanPath): ScanRange {
   const from = path.after ?? first;
   if (byEnd) {
     const { finishedFrom = 0, finishedBefore = NEVER } = path.filter;
-    const values = [finishedFrom, finishedBefore, from.at, from.id, SCAN_STEP - 1];
+    const values = [...ours(path), finishedFrom, finishedBefore, from.at, from.id, SCAN_STEP - 1];
     const end = session.get(endOfDead, values) as [number, JobId] | undefined;
     return { from, to: end ? { at: end[0], id: end[1] } : last, isLast: !end };
   }
   const ends: JobId[] = [];
   const look = (text: string) => {
-    const end = session.get(text, [from.id, SCAN_STEP - 1])?.[0] as JobId | undefined;
+    const end = session.get(text, [...ours(path), from.id, SCAN_STEP - 1])?.[0] as JobId | undefined;
     if (end !== undefined) ends.push(end);
   };
   if (path.live) look(endOfJobs);

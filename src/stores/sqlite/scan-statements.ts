@@ -31,27 +31,45 @@ const MATCHING = `queue = coalesce(?, queue) and type = coalesce(?, type) and st
 const MATCHING_DONE = `${MATCHING} and dead_letter = coalesce(?, dead_letter)
  and coalesce(finished_at, 0) >= ? and coalesce(finished_at, 0) < ?`;
 
-function statements(after: ">" | "<", until: "<=" | ">=", order: "asc" | "desc"): ScanStatements {
+/** Rows of one tenant, by an index that has the rows of tenants alone. Takes what their names begin with. */
+export const OF_TENANT = `substr(queue, 1, instr(substr(queue, 2), char(1)) + 1) = ? and queue < char(2)`;
+/** Rows of no tenant. */
+export const NO_TENANT = "queue >= char(2)";
+
+/** Each statement of a tenant takes what its names begin with, first. */
+function statements(
+  after: ">" | "<",
+  until: "<=" | ">=",
+  order: "asc" | "desc",
+  isTenants: boolean,
+): ScanStatements {
+  const by = (table: string) => (isTenants ? `${table} indexed by ${table}_tenant` : table);
+  const ours = isTenants ? `${OF_TENANT} and ` : "";
+  // A range has rows of tenants too, which are left out: a step must not read more rows to find others.
+  const others = isTenants ? "" : ` and ${NO_TENANT}`;
   const end = (table: string) =>
-    `select id from ${table} where id ${after} ? order by id ${order} limit 1 offset ?`;
-  const range = `where id ${after} ? and id ${until} ?`;
+    `select id from ${by(table)} where ${ours}id ${after} ? order by id ${order} limit 1 offset ?`;
+  const range = `where ${ours}id ${after} ? and id ${until} ?${others}`;
   const byId = `order by id ${order} limit ?`;
-  const dead = `from curfew_done indexed by curfew_done_dead where dead_letter = 1`;
+  const deadIndex = isTenants ? "curfew_done_tenant_dead" : "curfew_done_dead";
+  const dead = `from curfew_done indexed by ${deadIndex} where ${ours}dead_letter = 1`;
   const deadRange = `${dead} and (finished_at, id) ${after} (?, ?) and (finished_at, id) ${until} (?, ?)`;
   const byEnd = `order by finished_at ${order}, id ${order}`;
   return {
     endOfJobs: end("curfew_jobs"),
     endOfDone: end("curfew_done"),
-    listJobs: `select ${LIVE} from curfew_jobs ${range} and ${MATCHING} ${byId}`,
-    countJobs: `select count(*) from curfew_jobs ${range} and ${MATCHING}`,
-    listDone: `select ${DONE} from curfew_done ${range} and ${MATCHING_DONE} ${byId}`,
-    countDone: `select count(*) from curfew_done ${range} and ${MATCHING_DONE}`,
+    listJobs: `select ${LIVE} from ${by("curfew_jobs")} ${range} and ${MATCHING} ${byId}`,
+    countJobs: `select count(*) from ${by("curfew_jobs")} ${range} and ${MATCHING}`,
+    listDone: `select ${DONE} from ${by("curfew_done")} ${range} and ${MATCHING_DONE} ${byId}`,
+    countDone: `select count(*) from ${by("curfew_done")} ${range} and ${MATCHING_DONE}`,
     endOfDead: `select finished_at, id ${dead} and finished_at >= ? and finished_at < ?
  and (finished_at, id) ${after} (?, ?) ${byEnd} limit 1 offset ?`,
-    listDead: `select ${DONE} ${deadRange} and ${MATCHING_DONE} ${byEnd} limit ?`,
-    countDead: `select count(*) ${deadRange} and ${MATCHING_DONE}`,
+    listDead: `select ${DONE} ${deadRange}${others} and ${MATCHING_DONE} ${byEnd} limit ?`,
+    countDead: `select count(*) ${deadRange}${others} and ${MATCHING_DONE}`,
   };
 }
 
-export const FORWARDS = statements(">", "<=", "asc");
-export const BACKWARDS = statements("<", ">=", "desc");
+export const FORWARDS = statements(">", "<=", "asc", false);
+export const BACKWARDS = statements("<", ">=", "desc", false);
+export const TENANT_FORWARDS = statements(">", "<=", "asc", true);
+export const TENANT_BACKWARDS = statements("<", ">=", "desc", true);

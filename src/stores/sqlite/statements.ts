@@ -394,4 +394,5 @@ export const RANGE_END_DONE = "select id from curfew_done where id > ? order by 
 
 /** Counts live jobs of a range by queue, type and state. Takes the id after which the range starts, and its last id. */
 export const COUNT_LIVE = `
-select queue, type, state, count(*) from curfew_jobs where id > ? and id <= ? group by queue, type, state`;
+select queue, type, state, count(*) from curfew_jobs
+ where id > ? and id <= ? and queue >= char(2) group by queue, type, state`;

@@ -93,10 +93,29 @@ export const CALENDAR = `
 select * from (
   select * from (
     select ${ROW} from curfew_timeouts indexed by curfew_timeouts_due
-     where owner is null and dead_at is null and (due_at, id) > (?, ?) and due_at < ? order by due_at, id limit ?)
+     where owner is null and dead_at is null and (due_at, id) > (?, ?) and due_at < ? and id >= char(2)
+     order by due_at, id limit ?)
   union all
   select ${ROW} from curfew_timeouts indexed by curfew_timeouts_lease
-   where owner is not null and (due_at, id) > (?, ?) and due_at < ?)
+   where owner is not null and (due_at, id) > (?, ?) and due_at < ? and id >= char(2))
+ order by due_at, id limit ?`;
+
+const OF_TENANT = "substr(id, 1, instr(substr(id, 2), char(1)) + 1) = ? and id < char(2)";
+
+/**
+ * CALENDAR of a tenant, and of a destination or of all if it is null. Takes what the ids of the tenant begin with, what
+ * CALENDAR takes, and the destination, in each of the two groups.
+ */
+export const TENANT_CALENDAR = `
+select * from (
+  select * from (
+    select ${ROW} from curfew_timeouts indexed by curfew_timeouts_tenant
+     where ${OF_TENANT} and owner is null and dead_at is null and (due_at, id) > (?, ?) and due_at < ?
+       and destination = coalesce(?, destination) order by due_at, id limit ?)
+  union all
+  select ${ROW} from curfew_timeouts indexed by curfew_timeouts_lease
+   where ${OF_TENANT} and owner is not null and (due_at, id) > (?, ?) and due_at < ?
+     and destination = coalesce(?, destination))
  order by due_at, id limit ?`;
 
 /** CALENDAR for one destination, which comes first in each of the two groups. */
@@ -105,10 +124,10 @@ select * from (
   select * from (
     select ${ROW} from curfew_timeouts indexed by curfew_timeouts_destination
      where destination = ? and owner is null and dead_at is null and (due_at, id) > (?, ?) and due_at < ?
-     order by due_at, id limit ?)
+       and id >= char(2) order by due_at, id limit ?)
   union all
   select ${ROW} from curfew_timeouts indexed by curfew_timeouts_lease
-   where destination = ? and owner is not null and (due_at, id) > (?, ?) and due_at < ?)
+   where destination = ? and owner is not null and (due_at, id) > (?, ?) and due_at < ? and id >= char(2))
  order by due_at, id limit ?`;
 
 /** Frees expired leases. Takes now and limit. */

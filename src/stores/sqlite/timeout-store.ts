@@ -1,3 +1,4 @@
+import { namesOf, tenantPrefix } from "../../core/tenant/tenant-name.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import {
   checkTimeout,
@@ -37,6 +38,7 @@ import {
   REAP,
   REQUEUE,
   RESCHEDULE,
+  TENANT_CALENDAR,
   TIMEOUT_RANGE_END,
 } from "./timeout-statements.ts";
 import type { Transactions } from "./transactions.ts";
@@ -133,10 +135,10 @@ function createOperations(
     },
     async list(filter, after, limit) {
       checkLimit(limit);
-      return list(connection, filter, after ?? "", limit);
+      return list(connection, filter, after ?? namesOf(filter.tenant).from, limit);
     },
     nextDueAt: (destinations) => nextDueAt(connection, destinations),
-    count: ({ now }) => count(connection, now),
+    count: ({ now, tenant }) => count(connection, now, namesOf(tenant)),
   };
 }
 
@@ -197,25 +199,36 @@ async function list(
   const { destination = null, isDead = null, hasWallClock = null } = filter;
   const saga = filter.saga ? sagaText(filter.saga) : null;
   const matching = [destination, saga, isDead === null ? null : Number(isDead), hasWallClock ? 1 : null];
-  const by = (text: string, values: readonly unknown[]) =>
-    connection.read((session) => session.all(text, [...values, ...matching, limit]).map(decodeTimeout));
+  // The first row of another tenant ends the list: ids of a tenant stand together.
+  const { to: end } = namesOf(filter.tenant);
+  const by = async (text: string, values: readonly unknown[]) => {
+    const rows = await connection.read((session) => session.all(text, [...values, ...matching, limit]));
+    return rows.map(decodeTimeout).filter(({ id }) => filter.tenant === undefined || id < end);
+  };
   if (saga !== null) return by(LIST_OF_SAGA, [saga, after]);
   if (isDead) return by(LIST_DEAD, [after]);
   if (hasWallClock) return by(LIST_WALL_CLOCK, [after]);
   const found: TimeoutRow[] = [];
   await scanTable(connection, after, async (from, to) => {
     found.push(...(await by(LIST_TIMEOUTS, [from, to])));
-    return found.length < limit;
+    return found.length < limit && (filter.tenant === undefined || to < end);
   });
   return found.slice(0, limit);
 }
 
 async function calendar(
   connection: Connection,
-  { destination, from, before, after, limit }: CalendarRequest,
+  { tenant, destination, from, before, after, limit }: CalendarRequest,
 ): Promise<TimeoutRow[]> {
   // Ids are not empty, so (from, "") comes before everything that is due at `from`.
   const range = [after?.dueAt ?? from, after?.id ?? "", before];
+  if (tenant !== undefined) {
+    const ours = [tenantPrefix(tenant), ...range, destination ?? null];
+    const found = await connection.read((session) =>
+      session.all(TENANT_CALENDAR, [...ours, limit, ...ours, limit]),
+    );
+    return found.map(decodeTimeout);
+  }
   const rows = await connection.read((session) =>
     destination === undefined
       ? session.all(CALENDAR, [...range, limit, ...range, limit])
@@ -224,16 +237,21 @@ async function calendar(
   return rows.map(decodeTimeout);
 }
 
-async function count(connection: Connection, now: Instant): Promise<TimeoutCounts> {
+async function count(
+  connection: Connection,
+  now: Instant,
+  names: ReturnType<typeof namesOf>,
+): Promise<TimeoutCounts> {
   const counts = { pending: 0, due: 0, leased: 0, dead: 0 };
-  await scanTable(connection, "", async (from, to) => {
+  await scanTable(connection, names.from, async (from, last) => {
+    const to = last < names.to ? last : names.to;
     const row = await connection.read((session) => session.get(COUNT_TIMEOUTS, [now, from, to]));
     const [pending, due, leased, dead] = row as readonly number[] as [number, number, number, number];
     counts.pending += pending;
     counts.due += due;
     counts.leased += leased;
     counts.dead += dead;
-    return true;
+    return last < names.to;
   });
   return counts;
 }

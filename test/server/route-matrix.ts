@@ -1,0 +1,125 @@
+import type { CallName } from "../../src/ojs/calls.ts";
+import type { Route } from "../../src/server/route.ts";
+import { CALL_ARGS } from "./call-args.ts";
+import type { Stage } from "./stage.ts";
+
+/* Calls of every route, with ids that exist and bodies that are valid. */
+
+const CALENDAR = { zone: "Europe/Berlin", week: { mon: "09:00-17:00" }, until: "2030-12-31" };
+
+/** What a path's parameters stand for. */
+export interface Things {
+  readonly waiting: string;
+  readonly running: string;
+  readonly dead: string;
+  readonly workflow: string;
+  readonly webhook: string;
+}
+
+type Headers = Record<string, string>;
+
+/** Makes one of everything. `worker` fetches the running job: only the key that fetched a job may report on it. */
+export async function make(stage: Stage, admin: Headers, worker: Headers = admin): Promise<Things> {
+  const send = async (method: string, path: string, body: object) => {
+    const headers = path.includes("/workers/") || path.includes("/checkpoint") ? worker : admin;
+    const answer = await stage.call(method, path, body, headers);
+    if (answer.status >= 300) throw new Error(`${path}: ${JSON.stringify(answer.body)}`);
+    return answer.body;
+  };
+  const once = { queue: "dead", retry: { max_attempts: 1, on_exhaustion: "dead_letter" } };
+  const dead = (await send("POST", "/jobs", { type: "a.b", args: [], options: once })).job.id;
+  await send("POST", "/workers/fetch", { queues: ["dead"], worker_id: "w-1" });
+  await send("POST", "/workers/nack", { job_id: dead, error: { code: "x", message: "no" } });
+  const running = (await send("POST", "/jobs", { type: "a.b", args: [], options: { queue: "run" } })).job.id;
+  await send("POST", "/workers/fetch", { queues: ["run"], worker_id: "w-1" });
+  await send("PUT", `/jobs/${running}/checkpoint`, { state: { page: 1 } });
+  const rate_limit = { key: "k", concurrency: 5 };
+  const waiting = (
+    await send("POST", "/jobs", { type: "a.b", args: [], options: { queue: "wait", rate_limit } })
+  ).job.id;
+  await send("POST", "/workers/heartbeat", { worker_id: "w-1" });
+  await send("POST", "/cron", { name: "c", cron: "0 9 * * *", type: "a.b", args: [] });
+  const steps = [{ type: "a.b", args: [] }];
+  const workflow = (await send("POST", "/workflows", { type: "chain", steps, options: { queue: "wf" } })).id;
+  await send("PUT", "/rate-limits/k/override", { concurrency: 3 });
+  await send("PUT", "/admin/calendars/c", CALENDAR);
+  await send("PUT", "/admin/schemas/t/1", { schema: {}, uri: "urn:x" });
+  const hook = { url: "https://example.com/hook", events: ["job.failed"] };
+  const webhook = (await send("POST", "/webhooks/subscriptions", hook)).id;
+  return { waiting, running, dead, workflow, webhook };
+}
+
+export function pathOf(
+  { method, path, right }: Route,
+  { waiting, running, dead, workflow, webhook }: Things,
+): string {
+  const id = path.includes("dead-letter")
+    ? dead
+    : path.includes("/workflows/")
+      ? workflow
+      : path.includes("/webhooks/")
+        ? webhook
+        : path.includes("/workers/:id")
+          ? "w-1"
+          : right === "work"
+            ? running
+            : path.includes("/retry")
+              ? dead
+              : waiting;
+  const tenant = path.includes("/tenants/") ? { id: "t-1" } : {};
+  const isSchema = path.includes("/schemas/");
+  const schema = isSchema ? { name: "urn:x", version: method === "PUT" ? "2" : "1" } : {};
+  const names = { id, name: "c", queue: "wait", key: "k", type: "t" };
+  const values: Record<string, string> = { ...names, ...tenant, ...schema };
+  const filled = path.replace(/:(\w+)/g, (_all, name: string) => values[name] ?? "none");
+  return filled + (path.endsWith("purge-preview") ? "?states=completed" : "");
+}
+
+const BODIES: readonly (readonly [RegExp, (things: Things) => object])[] = [
+  [/\/bulk\//, ({ waiting }) => ({ job_ids: [waiting], confirm: true })],
+  [/\/dead-letter(\/retry)?$/, () => ({ filter: {}, confirm: true })],
+  [/\/jobs\/batch$/, () => ({ jobs: [{ type: "a.b", args: [] }] })],
+  [/ack\/batch$/, ({ running }) => ({ jobs: [{ job_id: running }] })],
+  [/\/(workers|jobs)\/fetch$/, () => ({ queues: ["wait"], worker_id: "w-1" })],
+  [/\/workers\/(n?ack)$/, ({ running }) => ({ job_id: running, error: { code: "x" } })],
+  [/heartbeat$|\/beat$/, () => ({ worker_id: "w-1" })],
+  [/\/workers\/progress$/, ({ running }) => ({ job_id: running, percentage: 5 })],
+  [/\/progress$/, () => ({ progress: 0.5 })],
+  [/checkpoints?(\/:id)?$/, () => ({ state: { page: 2 } })],
+  [/\/logs$/, () => ({ lines: [{ message: "m" }] })],
+  [/\/queues\/:queue\/jobs$/, () => ({ states: ["available"], confirm: true })],
+  [/\/config$/, () => ({ concurrency: 7 })],
+  [/\/queues$/, () => ({ name: "new", concurrency: 7 })],
+  [/rate-limits/, () => ({ concurrency: 9 })],
+  [/maintenance$/, () => ({ enabled: true })],
+  [/directive$/, () => ({ directive: "quiet" })],
+  [/\/cron$/, () => ({ name: "d", cron: "0 9 * * *", type: "a.b", args: [] })],
+  [/crons?\/:name$/, () => ({ enabled: false })],
+  [/\/copy$/, () => ({ type: "a.b", args: [] })],
+  [/\/calendars\/:name$/, () => CALENDAR],
+  [/\/when$/, () => ({ when: { calendar: "c", working_days: 1, at: "17:00" } })],
+  [/\/webhooks\/subscriptions$/, () => ({ url: "https://example.com/other", events: ["job.failed"] })],
+  [/\/webhooks\/subscriptions\/:id$/, () => ({ active: false })],
+  [/\/schemas$/, () => ({ type: "n", version: 1, schema: {} })],
+  [/\/schemas\/:type\/check$/, () => ({ args: [] })],
+  [/\/schemas\/:type(\/:version)?$/, () => ({ schema: { maxItems: 3 }, validation: "named" })],
+  [/\/workflows$/, () => ({ type: "chain", steps: [{ type: "a.b", args: [] }] })],
+  [/\/tenants\/:id$/, () => ({ limits: { max_concurrency: 5 } })],
+  [/\/tenants\/:id\/limits$/, () => ({ max_concurrency: 5 })],
+  [/reschedule$/, () => ({ due_at: "+PT1H" })],
+  [/\/import$/, () => ({ lines: [{}], dry_run: true })],
+  [/admin\/jobs\/:id$/, () => ({ priority: 3 })],
+  [/\/jobs\/:id$/, () => ({ timeout_ms: 5_000 })],
+  [/\/jobs$/, () => ({ type: "a.b", args: [] })],
+];
+
+export function bodyOf(route: Route, things: Things): object | undefined {
+  if (!route.body) return undefined;
+  const [, call] = /\/calls\/(.+)$/.exec(route.path) ?? [];
+  if (call) return { args: CALL_ARGS[call as CallName](things) };
+  return BODIES.find(([pattern]) => pattern.test(route.path))?.[1](things) ?? {};
+}
+
+/** They wait, and virtual time stands still here; one-interface.test.ts calls them. */
+const WAITING = ["jobs.result", "workflows.result", "sagas.reply", "journal.wait"];
+export const waits = ({ path }: Route) => WAITING.some((name) => path.endsWith(`/calls/${name}`));
