@@ -43,7 +43,7 @@ export async function make(stage: Stage, admin: Headers, worker: Headers = admin
   const workflow = (await send("POST", "/workflows", { type: "chain", steps, options: { queue: "wf" } })).id;
   await send("PUT", "/rate-limits/k/override", { concurrency: 3 });
   await send("PUT", "/admin/calendars/c", CALENDAR);
-  await send("PUT", "/admin/schemas/t/1", { schema: {}, uri: "urn:x" });
+  await send("PUT", "/admin/schemas/t", { schema: {} });
   const hook = { url: "https://example.com/hook", events: ["job.failed"] };
   const webhook = (await send("POST", "/webhooks/subscriptions", hook)).id;
   return { waiting, running, dead, workflow, webhook };
@@ -68,7 +68,7 @@ export function pathOf(
               : waiting;
   const tenant = path.includes("/tenants/") ? { id: "t-1" } : {};
   const isSchema = path.includes("/schemas/");
-  const schema = isSchema ? { name: "urn:x", version: method === "PUT" ? "2" : "1" } : {};
+  const schema = isSchema ? { name: "urn:ojs:schema:t:1", version: method === "PUT" ? "2" : "1" } : {};
   const names = { id, name: "c", queue: "wait", key: "k", type: "t" };
   const values: Record<string, string> = { ...names, ...tenant, ...schema };
   const filled = path.replace(/:(\w+)/g, (_all, name: string) => values[name] ?? "none");
