@@ -17,7 +17,6 @@ export type { Backoff, ErrorRecord, JobState } from "./core/job/job.ts";
 export { defineJob, type JobDefinition, unchecked } from "./core/job/job-definition.ts";
 export type { JobLine } from "./core/job/job-line.ts";
 export type { Job } from "./core/job/job-view.ts";
-export type { RedactPath } from "./core/job/redaction.ts";
 export type { PolicyOptions, TimeoutOptions } from "./core/job/policy.ts";
 export {
   type AbortReason,
@@ -27,6 +26,7 @@ export {
   snooze,
   TimeoutError,
 } from "./core/job/reasons.ts";
+export type { RedactPath } from "./core/job/redaction.ts";
 export { constant, delays, exponential, linear, polynomial, type RetryOptions } from "./core/job/retry.ts";
 export type { UniqueOptions } from "./core/job/unique-key.ts";
 export type { WhyCode } from "./core/job/why/codes.ts";

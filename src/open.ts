@@ -16,6 +16,7 @@ import type { Store } from "./ports/store.ts";
 import { rest, type System } from "./ports/system.ts";
 import type { Tracing } from "./ports/trace.ts";
 import { createMemoryStore } from "./stores/memory/memory-store.ts";
+import type { MongoTimeoutStore, MongoTimeoutsOptions } from "./stores/mongodb/open-mongodb.ts";
 import type { PostgresStoreOptions } from "./stores/postgres/postgres-store.ts";
 import type { MigrationPlan } from "./stores/sql/migrator.ts";
 import type { BackupResult, RestoreResult } from "./stores/sqlite/backup.ts";
@@ -168,7 +169,26 @@ export async function openStore(address: string, system: System, role?: "produce
     const fix = "Redis is not supported yet: use sqlite: or postgres://";
     throw refuse("unknown_store", "store", hidePassword(address), fix);
   }
+  if (isMongoAddress(address)) {
+    const fix =
+      "MongoDB serves timeouts alone: use openTimeouts of curfew/timeouts, or sqlite: or postgres:// here";
+    throw refuse("unknown_store", "store", hidePassword(address), fix);
+  }
   throw unknownStore(address);
+}
+
+export type { MongoTimeoutsOptions };
+
+export function isMongoAddress(address: string): boolean {
+  return /^mongodb(\+srv)?:\/\//.test(address);
+}
+
+/** Opens a timeout store on MongoDB. Nothing of the driver is loaded before this call. */
+export async function openMongoTimeouts(
+  options: MongoTimeoutsOptions & { readonly logger: Logger },
+): Promise<MongoTimeoutStore> {
+  const mongodb = await import("./stores/mongodb/open-mongodb.ts");
+  return mongodb.openMongoTimeouts(options);
 }
 
 /** Opens a SQLite store with what an address cannot say: a database of one's own, whose copy of SQLite it shares. */

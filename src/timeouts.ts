@@ -13,7 +13,16 @@ import {
 import { DEFAULT_LEASES, type LeaseSettings, Timeouts } from "./engine/dispatch/timeout-api.ts";
 import { consoleLogger } from "./engine/runtime/console-logger.ts";
 import { EngineClock } from "./engine/runtime/engine-clock.ts";
-import { OPEN_WITHIN, onThisMachine, openStore, retryUnreachable, unknownStore } from "./open.ts";
+import {
+  isMongoAddress,
+  type MongoTimeoutsOptions,
+  OPEN_WITHIN,
+  onThisMachine,
+  openMongoTimeouts,
+  openStore,
+  retryUnreachable,
+  unknownStore,
+} from "./open.ts";
 import type { Logger } from "./ports/log.ts";
 import { BATCH_LIMIT, type Store } from "./ports/store.ts";
 import type { System } from "./ports/system.ts";
@@ -44,6 +53,7 @@ export type {
   Timeouts,
 } from "./engine/dispatch/timeout-api.ts";
 export type { Timeout, TimeoutInput } from "./engine/dispatch/timeout-view.ts";
+export type { MongoTimeoutsOptions } from "./open.ts";
 export type {
   CalendarRequest,
   DueRequest,
@@ -68,7 +78,7 @@ export interface LoneTimeoutStore {
 }
 
 export interface OpenTimeoutsOptions {
-  /** `"sqlite:curfew.db"`, `"postgres://…"`, `"memory:"`, or a store that you opened. */
+  /** `"sqlite:curfew.db"`, `"postgres://…"`, `"mongodb://…"`, `"memory:"`, or a store that you opened. */
   readonly store: string | LoneTimeoutStore;
   /** How long a claim holds. Default 5 min. */
   readonly lease?: Duration;
@@ -136,9 +146,20 @@ export async function openTimeouts(options: OpenTimeoutsOptions): Promise<Opened
     throw unknownStore(address);
   const store: LoneTimeoutStore =
     typeof address === "string"
-      ? await retryUnreachable(() => openStore(address, system), within, system, logger)
+      ? await retryUnreachable(() => openAddress(address, system, logger), within, system, logger)
       : address;
   return opened(store, system, { lease, batch });
+}
+
+function openAddress(address: string, system: System, logger: Logger): Promise<LoneTimeoutStore> {
+  return isMongoAddress(address) ? openMongoTimeouts({ url: address, logger }) : openStore(address, system);
+}
+
+/** Opens a timeout store on MongoDB with what an address cannot say: your own client, a collection, a write concern. */
+export function openMongoStore(
+  options: MongoTimeoutsOptions & { readonly logger?: Logger },
+): Promise<LoneTimeoutStore> {
+  return openMongoTimeouts({ logger: consoleLogger(), ...options });
 }
 
 async function opened(

@@ -61,7 +61,7 @@ const KEYS = keysOf<CalendarInput>({ zone: true, week: true, days: true, until: 
 const DAY_KEYS = keysOf<CalendarDay>({ date: true, hours: true, name: true });
 const HOURS = /^([01]\d|2[0-3]):([0-5]\d)-(?:([01]\d|2[0-3]):([0-5]\d)|(24):(00))$/;
 /** Fifty years with forty special days each. */
-export const MOST_DAYS = 2_000;
+const MOST_DAYS = 2_000;
 const LONGEST_NAME = 100;
 /** How far the next working day is searched: ten years of days. */
 export const LOOK_AHEAD = 3_653;
@@ -128,7 +128,7 @@ function parseOpening(text: unknown, field: string): Hours {
 
 interface Compiled {
   readonly week: readonly (Hours | null)[];
-  readonly days: ReadonlyMap<DayNumber, { readonly hours: Hours | null; readonly name: string | undefined }>;
+  readonly days: ReadonlyMap<DayNumber, { readonly hours: Hours | null }>;
 }
 
 /** A calendar is stored as texts. What is computed from them is kept as long as the calendar is. */
@@ -141,7 +141,7 @@ function compile(calendar: BusinessCalendar): Compiled {
   const made: Compiled = {
     week: WEEKDAYS.map((name) => hoursOf(calendar.week[name])),
     days: new Map(
-      calendar.days.map(({ date, hours, name }) => [parseDay(date, "date"), { hours: hoursOf(hours), name }]),
+      calendar.days.map(({ date, hours }) => [parseDay(date, "date"), { hours: hoursOf(hours) }]),
     ),
   };
   compiled.set(calendar, made);
@@ -153,11 +153,6 @@ export function hoursOn(calendar: BusinessCalendar, day: DayNumber): Hours | nul
   const { week, days } = compile(calendar);
   const special = days.get(day);
   return special ? special.hours : (week[weekdayOf(day)] ?? null);
-}
-
-/** The name of a special day; undefined for a day like all others. */
-export function nameOf(calendar: BusinessCalendar, day: DayNumber): string | undefined {
-  return compile(calendar).days.get(day)?.name;
 }
 
 /** The first working day on or after this one. */

@@ -1,0 +1,91 @@
+/**
+ * `npm run bench:deadlines [-- --requests 400 --at-once 4]`: three services in three processes, each behind the Express
+ * middleware and calling the next one with `deadlineFetch`. The clocks on the wall of the second and the third are ten
+ * minutes ahead and behind. Measures how long after the first one's deadline the last one's signal aborts. All processes
+ * read the same monotonic clock of the machine for it.
+ */
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { loadavg } from "node:os";
+import { parseArgs } from "node:util";
+
+const { values } = parseArgs({
+  options: { requests: { type: "string", default: "400" }, "at-once": { type: "string", default: "4" } },
+});
+const MINUTES = 60_000;
+const LIMIT = 250;
+const ALLOWED = 20;
+
+interface Seen {
+  readonly service: string;
+  readonly id?: string;
+  readonly at?: number;
+  readonly port?: number;
+  readonly wall?: number;
+}
+
+const deadlines = new Map<string, number>();
+const aborts = new Map<string, number>();
+const walls: number[] = [];
+
+/** Starts one service; `next` is the port of the one that it calls. */
+async function start(service: string, offset: number, next: number | null) {
+  const child = fork(new URL("./deadlines-child.ts", import.meta.url), [], {
+    env: {
+      ...process.env,
+      SERVICE: service,
+      OFFSET: String(offset),
+      NEXT: String(next ?? ""),
+      LIMIT: String(LIMIT),
+    },
+  });
+  child.on("message", ({ id, at, service: from }: Seen) => {
+    if (id !== undefined && at !== undefined) (from === "first" ? deadlines : aborts).set(id, at);
+  });
+  const [{ port, wall }] = (await once(child, "message")) as [Seen];
+  walls.push((wall as number) - Date.now());
+  return { child, port: port as number };
+}
+
+const third = await start("third", -10 * MINUTES, null);
+const second = await start("second", 10 * MINUTES, third.port);
+const first = await start("first", 0, second.port);
+
+const count = Number(values.requests);
+let sent = 0;
+const plain: number[] = [];
+/** What the machine does to a timer of the same length in an idle process: the part that is not ours. */
+function plainTimer(): void {
+  const dueAt = performance.now() + LIMIT;
+  setTimeout(() => plain.push(performance.now() - dueAt), LIMIT);
+}
+const statuses: Record<number, number> = {};
+async function client(): Promise<void> {
+  while (sent < count) {
+    const id = String(sent++);
+    plainTimer();
+    const { status } = await fetch(`http://127.0.0.1:${first.port}/?id=${id}`);
+    statuses[status] = (statuses[status] ?? 0) + 1;
+  }
+}
+await Promise.all(Array.from({ length: Number(values["at-once"]) }, client));
+await new Promise((resolve) => setTimeout(resolve, 500)); // the last messages of the children
+
+const late = [...deadlines].flatMap(([id, at]) => (aborts.has(id) ? [(aborts.get(id) as number) - at] : []));
+late.sort((a, b) => a - b);
+const percentile = (share: number) => (late[Math.ceil(share * late.length) - 1] as number).toFixed(1);
+console.log(
+  `wall clocks, in minutes from this process: ${walls.map((off) => Math.round(off / MINUTES)).join(", ")}`,
+);
+console.log(`answers: ${JSON.stringify(statuses)}; aborted in the third service: ${late.length} of ${count}`);
+console.log(
+  `abort after the first deadline: min ${late[0]?.toFixed(1)} p50 ${percentile(0.5)} p99 ${percentile(0.99)} max ${late.at(-1)?.toFixed(1)} ms (allowed at p99: ${ALLOWED})`,
+);
+plain.sort((a, b) => a - b);
+console.log(
+  `a plain timer meanwhile: p99 ${plain[Math.ceil(0.99 * plain.length) - 1]?.toFixed(1)} max ${plain.at(-1)?.toFixed(1)} ms late`,
+);
+console.log(`load ${loadavg()[0]?.toFixed(1)}`);
+for (const { child } of [first, second, third]) child.kill();
+const isKept = late.length === count && Number(percentile(0.99)) <= ALLOWED;
+process.exit(isKept ? 0 : 1);
