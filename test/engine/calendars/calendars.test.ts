@@ -163,7 +163,12 @@ describe("business calendars (SEMANTICS 12)", () => {
   it("asks a provider once, for whole years, and says how far it is known", async () => {
     const stage = await openStage();
     const asked: unknown[] = [];
-    const days = { days: (span: unknown) => (asked.push(span), CLOSED) };
+    const days = {
+      days(span: unknown) {
+        asked.push(span);
+        return CLOSED;
+      },
+    };
     const view = await stage.engine.calendars.put("frankfurt", { ...FRANKFURT, days, years: 2 });
     expect(asked).toEqual([{ from: "2030-01-01", to: "2031-12-31" }]);
     expect(view).toMatchObject({ days: CLOSED, until: "2031-12-31" });
