@@ -106,6 +106,7 @@ export type { LimitView } from "./engine/queues/key-limits.ts";
 export type { MaintenanceView } from "./engine/queues/maintenance-record.ts";
 export type { OldestWaits } from "./engine/queues/oldest-waits.ts";
 export type { QueueView } from "./engine/queues/queues.ts";
+export type { EncryptionOptions } from "./engine/runtime/aes-sealing.ts";
 export type { CloseOnSignalsOptions } from "./engine/runtime/close-on-signals.ts";
 export type { MessageHandle } from "./engine/sagas/message-handle.ts";
 export type { SagaHandle, SagaView } from "./engine/sagas/saga-handle.ts";

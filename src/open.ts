@@ -7,6 +7,7 @@ import { backoff } from "./core/pace.ts";
 import { type Duration, parseDuration } from "./core/time.ts";
 import { parseAllowList } from "./core/webhook/endpoint.ts";
 import type { Engine } from "./engine/engine.ts";
+import type { EncryptionOptions } from "./engine/runtime/aes-sealing.ts";
 import { consoleLogger } from "./engine/runtime/console-logger.ts";
 import { realSystem } from "./engine/runtime/real-system.ts";
 import type { WebhookSetup } from "./engine/webhooks/webhook-delivery.ts";
@@ -39,6 +40,8 @@ export interface OpenOptions extends PolicyOptions {
   readonly system?: System;
   /** The most bytes of a payload, result, checkpoint or progress note. Default 1 MB. */
   readonly documentLimit?: number;
+  /** Encrypts payloads, results, checkpoints and notes of progress before they reach the store. */
+  readonly encryption?: EncryptionOptions;
   /**
    * Whether job events are recorded in the store for `engine.journal`. "durable" turns recording on, here and in every
    * engine on the same store that is not set to "off". Default: the store's setting, which begins as off. A server
@@ -87,6 +90,7 @@ const KEYS = keysOf<OpenOptions>({
   system: true,
   tracing: true,
   documentLimit: true,
+  encryption: true,
   events: true,
   keepEvents: true,
   keepAudit: true,

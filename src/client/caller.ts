@@ -1,5 +1,6 @@
 import { CurfewError } from "../core/errors.ts";
 import type { JobId } from "../core/job/job.ts";
+import type { Sealing } from "../core/job/sealed.ts";
 import { type CallName, callPath, isOnce } from "../ojs/calls.ts";
 import type { System } from "../ports/system.ts";
 import { errorOf } from "./remote-errors.ts";
@@ -21,6 +22,8 @@ export class Caller {
   readonly system: System;
   readonly nextId: () => JobId;
   readonly documentLimit: number;
+  /** Left out if this process has no keys. */
+  readonly sealing: Sealing | undefined;
   readonly #transport: Transport;
   readonly #timeout: number;
   readonly #onClose = new Set<() => void>();
@@ -32,10 +35,12 @@ export class Caller {
     readonly timeout: number;
     readonly documentLimit: number;
     readonly nextId: () => JobId;
+    readonly sealing: Sealing | undefined;
   }) {
     this.system = options.system;
     this.nextId = options.nextId;
     this.documentLimit = options.documentLimit;
+    this.sealing = options.sealing;
     this.#transport = options.transport;
     this.#timeout = options.timeout;
   }

@@ -2,6 +2,7 @@ import { CurfewError, refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { keysOf } from "../core/option-keys.ts";
 import { DOCUMENT_LIMIT } from "../core/schema.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
+import type { EncryptionOptions } from "../engine/runtime/aes-sealing.ts";
 import { consoleLogger } from "../engine/runtime/console-logger.ts";
 import { realSystem } from "../engine/runtime/real-system.ts";
 import { BASE } from "../ojs/paths.ts";
@@ -27,6 +28,8 @@ export interface ClientOptions {
   readonly replyLimit?: number;
   /** The most bytes of a payload, result, checkpoint or progress note. Default 1 MB. */
   readonly documentLimit?: number;
+  /** Encrypts payloads, results, checkpoints and notes of progress before they are sent. The server needs no key. */
+  readonly encryption?: EncryptionOptions;
   /** Clock, timers and randomness; tests hand in virtual ones. */
   readonly system?: System;
 }
@@ -41,6 +44,7 @@ export interface CheckedOptions {
   readonly tries: number;
   readonly replyLimit: number;
   readonly documentLimit: number;
+  readonly encryption: EncryptionOptions | undefined;
   readonly onWarning: ((warning: ServerWarning) => void) | undefined;
 }
 
@@ -54,6 +58,7 @@ const KEYS = keysOf<ClientOptions>({
   tries: true,
   replyLimit: true,
   documentLimit: true,
+  encryption: true,
   system: true,
 });
 const TIMEOUT = 10_000;
@@ -80,6 +85,7 @@ export function checkOptions(options: ClientOptions): CheckedOptions {
     timeout: options.timeout === undefined ? TIMEOUT : parseDuration(options.timeout, "client.timeout"),
     tries: wholeNumber("tries", options.tries ?? TRIES, MOST_TRIES),
     replyLimit: wholeNumber("replyLimit", options.replyLimit ?? REPLY_LIMIT, 2 ** 30),
+    encryption: options.encryption,
     documentLimit: wholeNumber("documentLimit", options.documentLimit ?? DOCUMENT_LIMIT, 2 ** 30),
   };
 }

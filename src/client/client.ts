@@ -39,6 +39,7 @@ import type { ImportedLine, ImportOptions } from "../engine/operations/import-jo
 import type { JobQuery } from "../engine/operations/job-query.ts";
 import type { ExtendOptions, RetryByHandOptions } from "../engine/operations/operate-job.ts";
 import { type JobRequestOptions, requestJob } from "../engine/operations/request-job.ts";
+import { openSealing } from "../engine/runtime/aes-sealing.ts";
 import { type CloseOnSignalsOptions, closeOnSignals } from "../engine/runtime/close-on-signals.ts";
 import { EngineClock } from "../engine/runtime/engine-clock.ts";
 import type { SagaView } from "../engine/sagas/saga-handle.ts";
@@ -108,18 +109,27 @@ export class Client implements CurfewApi {
   #closing: Promise<void> | undefined;
 
   constructor(options: CheckedOptions) {
-    const { system, logger, documentLimit, timeout } = options;
+    const { system, logger, documentLimit, timeout, encryption } = options;
+    const sealing = encryption && openSealing(encryption, system, documentLimit);
     this.#transport = new Transport(options);
     this.#warnings = new QueueWarnings(system, logger, () => this.#workers);
     this.#clock = EngineClock.unread(system);
     // The machine's clock is good enough for ids.
     const nextId = createIdSource(() => system.wall(), system.fill);
-    this.#caller = new Caller({ system, transport: this.#transport, timeout, documentLimit, nextId });
+    this.#caller = new Caller({
+      system,
+      transport: this.#transport,
+      timeout,
+      documentLimit,
+      nextId,
+      sealing,
+    });
     this.#enqueuer = new RemoteEnqueuer(this.#caller, this.#transport);
     this.#parts = {
       system,
       logger,
       documentLimit,
+      sealing,
       clock: this.#clock,
       bus: new EventBus(logger),
       counters: new Counters(),

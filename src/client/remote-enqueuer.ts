@@ -1,6 +1,8 @@
+import { refuse } from "../core/errors.ts";
 import { type EnqueueOptions, preparePayload } from "../core/job/envelope.ts";
 import type { JobId } from "../core/job/job.ts";
 import type { AnyDefinition } from "../core/job/job-definition.ts";
+import type { UniqueOptions } from "../core/job/unique-key.ts";
 import { PATHS } from "../ojs/paths.ts";
 import { list, object } from "../ojs/read-job.ts";
 import { checkId, enqueueFields, enqueueText, exactOptions } from "../ojs/write-enqueue.ts";
@@ -47,10 +49,22 @@ export class RemoteEnqueuer {
     return this.#send({
       id,
       type: definition.type,
-      body: enqueueText(fields, id, text, exact),
+      body: enqueueText(fields, id, this.#sealed(text, id, exact), exact),
       isUnique: isUnique(exact),
       hasOwnId: options?.id !== undefined,
     });
+  }
+
+  /** The server cannot compare what it cannot read, so an encrypted job has a unique key without its payload. */
+  #sealed(text: string, id: JobId, exact: object | undefined): string {
+    const { sealing } = this.#caller;
+    if (!sealing) return text;
+    const { unique } = (exact ?? {}) as { readonly unique?: UniqueOptions | false };
+    if (unique && unique.key === undefined && unique.payload !== false) {
+      const fix = "the server cannot compare encrypted payloads: use unique.key, or enqueue with openEngine";
+      throw refuse("not_over_http", "options.unique.payload", "encrypted", fix);
+    }
+    return sealing.seal(text, id, "payload");
   }
 
   async #send({ id, type, body, hasOwnId }: SentJob): Promise<RemoteJobHandle> {
@@ -84,7 +98,8 @@ export class RemoteEnqueuer {
       const text = prepare(payload);
       const id = this.#caller.nextId();
       const exact = exactOptions(definition, options, payload);
-      const body = enqueueText(fields, id, typeof text === "string" ? text : await text, exact);
+      const sealed = this.#sealed(typeof text === "string" ? text : await text, id, exact);
+      const body = enqueueText(fields, id, sealed, exact);
       jobs.push({ id, type: definition.type, body, isUnique: isUnique(exact), hasOwnId: false });
     }
     const handles: RemoteJobHandle[] = [];

@@ -15,6 +15,7 @@ import type { ExtendOptions, RetryByHandOptions } from "../engine/operations/ope
 import type { RescheduleOptions } from "../engine/operations/reschedule-options.ts";
 import type { Awaited } from "../ojs/calls.ts";
 import type { Caller } from "./caller.ts";
+import { openedJob, openedJson } from "./opened-job.ts";
 import { readJob } from "./remote-jobs.ts";
 import { waitFor } from "./remote-wait.ts";
 
@@ -40,7 +41,7 @@ export class RemoteJobHandle<Result = unknown> implements JobHandleApi<Result> {
   /** The current job, or null. */
   async load(): Promise<Job<Result> | null> {
     const found = await this.#caller.call<Job<Result> | null>("jobs.load", [this.#checkedId()]);
-    return found && readJob(found);
+    return found && this.#read(found);
   }
 
   /** Ends the job at once, waiting or running (SEMANTICS 5.1). */
@@ -49,10 +50,10 @@ export class RemoteJobHandle<Result = unknown> implements JobHandleApi<Result> {
       // An earlier try without an answer may have cancelled it.
       onRepeated: ({ code }) => code === "invalid_state",
     });
-    if (cancelled) return readJob(cancelled);
+    if (cancelled) return this.#read(cancelled);
     const job = await this.load();
     if (job?.state === "cancelled") return job;
-    return readJob(await this.#caller.call<Job<Result>>("jobs.cancel", [this.#checkedId()]));
+    return this.#read(await this.#caller.call<Job<Result>>("jobs.cancel", [this.#checkedId()]));
   }
 
   /** Changes the limits of the job, waiting or running (SEMANTICS 5.3). */
@@ -85,8 +86,12 @@ export class RemoteJobHandle<Result = unknown> implements JobHandleApi<Result> {
     return this.#changed("jobs.reschedule", when);
   }
 
+  #read(job: Job<Result>): Job<Result> {
+    return openedJob(this.#caller.sealing, readJob(job));
+  }
+
   async #changed(name: ChangeName, argument?: unknown): Promise<Job<Result>> {
-    return readJob(await this.#caller.call<Job<Result>>(name, [this.#checkedId(), argument]));
+    return this.#read(await this.#caller.call<Job<Result>>(name, [this.#checkedId(), argument]));
   }
 
   /** Returns the source of every limit with the settings that it overrode, the resulting instants, and warnings. */
@@ -127,9 +132,18 @@ export class RemoteJobHandle<Result = unknown> implements JobHandleApi<Result> {
    * the job does not exist, and with `result_timeout` when `within` is over; the job continues.
    */
   result(options: { readonly within?: Duration; readonly signal?: AbortSignal } = {}): Promise<Result> {
-    return waitFor<Result>(this.#caller, `job ${this.id}`, options, (wait) =>
-      this.#caller.call<Awaited<Result>>("jobs.result", [this.#checkedId(), wait], { wait, about: this.id }),
+    return this.#opened(
+      waitFor<Result>(this.#caller, `job ${this.id}`, options, (wait) =>
+        this.#caller.call<Awaited<Result>>("jobs.result", [this.#checkedId(), wait], {
+          wait,
+          about: this.id,
+        }),
+      ),
     );
+  }
+
+  async #opened(result: Promise<Result>): Promise<Result> {
+    return openedJson(this.#caller.sealing, await result, this.id, "result");
   }
 }
 

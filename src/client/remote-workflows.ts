@@ -54,6 +54,13 @@ class RemoteWorkflowHandle<Result = unknown> implements WorkflowHandleApi<Result
 export function remoteWorkflows(caller: Caller): WorkflowsApi {
   return {
     async start<Result>(node: WorkflowNode<Result>, options: WorkflowOptions = {}) {
+      if (caller.sealing)
+        throw refuse(
+          "not_over_http",
+          "encryption",
+          "a workflow",
+          "the client does not encrypt workflows: start it with openEngine, or with a client without encryption",
+        );
       for (const name of ["tx", "parent"] as const)
         if (options[name] !== undefined)
           throw refuse(

@@ -50,6 +50,8 @@ export const ERRORS = {
   identity_changed: { kind: "programmer", says: "is not the id of this saga, so nothing was saved" },
   unknown_undo: { kind: "programmer", says: "is not an undo of this saga" },
   compensating: { kind: "programmer", says: "cannot do this while it is compensated" },
+  key_missing: { kind: "operating", says: "is encrypted with a key that this process does not have" },
+  unsealed: { kind: "operating", says: "cannot be decrypted" },
   too_many_pending: { kind: "programmer", says: "exceeds the limit of pending timeouts" },
   no_sender: { kind: "programmer", says: "has no sender to reply to" },
   step_over: { kind: "programmer", says: "was called after its handler had ended" },

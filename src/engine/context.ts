@@ -1,6 +1,7 @@
 import type { EnqueuedJob, EnqueueOptions, NewJob } from "../core/job/envelope.ts";
 import type { JobId, JobRow, PolicySettings } from "../core/job/job.ts";
 import type { JobDefinition } from "../core/job/job-definition.ts";
+import type { Sealing } from "../core/job/sealed.ts";
 import type { Random } from "../core/random.ts";
 import type { Logger } from "../ports/log.ts";
 import type { Outcome, Store, Unit } from "../ports/store.ts";
@@ -23,6 +24,8 @@ export interface AttemptParts {
   readonly bus: EventBus;
   readonly counters: Counters;
   readonly documentLimit: number;
+  /** Left out if this process has no keys. */
+  readonly sealing?: Sealing | undefined;
   /** Enqueues for a running job. The new job inherits the rest of its `total` (SEMANTICS 4.7). */
   enqueueFrom<Input>(
     parent: JobRow | undefined,

@@ -6,6 +6,7 @@ import type { Store } from "../ports/store.ts";
 import type { System } from "../ports/system.ts";
 import type { Tracing } from "../ports/trace.ts";
 import type { EventsOption } from "./events/event-journal.ts";
+import type { EncryptionOptions } from "./runtime/aes-sealing.ts";
 import type { WebhookSetup } from "./webhooks/webhook-delivery.ts";
 
 export interface EngineOptions extends PolicyOptions {
@@ -33,6 +34,8 @@ export interface EngineOptions extends PolicyOptions {
   readonly role?: "producer" | undefined;
   /** Delivers webhooks in this process. Left out: it manages subscriptions, and leaves deliveries to others. */
   readonly webhooks?: WebhookSetup | undefined;
+  /** Encrypts what handlers get and give before it reaches the store. */
+  readonly encryption?: EncryptionOptions | undefined;
   /** The name of this machine, for `why`: who paused a queue, if the caller names no operator. */
   readonly host?: string | undefined;
   /** Factor for the rests of idle loops. Default 1. A test engine uses more, so that idle days pass faster. */

@@ -38,7 +38,7 @@ export abstract class JobCalls {
 
   /** A page of the jobs that match the query, by id or newest first; dead letters by the time at which they ended. */
   async find(query: JobQuery = {}, page: PageOptions = {}): Promise<JobPage> {
-    return pageView(await new JobRows(this.context).find(query, page));
+    return pageView(await new JobRows(this.context).find(query, page), this.context.sealing);
   }
 
   /**

@@ -12,6 +12,7 @@ import { checkDocumentLimit, type EngineOptions } from "./engine-options.ts";
 import { EventBus } from "./events/event-bus.ts";
 import { EventRecorder } from "./events/event-recorder.ts";
 import { QueueSettings } from "./queues/queue-settings-cache.ts";
+import { openSealing } from "./runtime/aes-sealing.ts";
 import { EngineClock } from "./runtime/engine-clock.ts";
 import { guardedTracing } from "./runtime/guarded-tracing.ts";
 import { Waiters } from "./runtime/waiters.ts";
@@ -62,6 +63,7 @@ export async function openSharedContext(options: EngineOptions): Promise<SharedC
     nextId: createIdSource(() => clock.now(), system.fill),
     host: options.host ?? null,
     documentLimit,
+    ...(options.encryption && { sealing: openSealing(options.encryption, system, documentLimit) }),
     eventsKept,
     auditKept,
     idlePollFactor: options.idlePollFactor ?? 1,

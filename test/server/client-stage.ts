@@ -96,7 +96,10 @@ export interface ClientStage extends Pick<TestEngine, "engine" | "system" | "adv
   another(): { client: Client; wire: Wire };
 }
 
-export async function openClientStage(options: TestEngineOptions = {}): Promise<ClientStage> {
+export async function openClientStage(
+  options: TestEngineOptions = {},
+  more: Partial<Parameters<typeof openClient>[0]> = {},
+): Promise<ClientStage> {
   const test = await openTestEngine(options);
   const { engine, system } = test;
   const server = createServer(engine);
@@ -108,6 +111,7 @@ export async function openClientStage(options: TestEngineOptions = {}): Promise<
       fetch: wire.fetch,
       system,
       logger: silentLogger,
+      ...more,
     });
     clients.push(client);
     return { client, wire };

@@ -29,6 +29,7 @@ import {
   saysAnything,
 } from "./policy.ts";
 import { joinRedact, parseRedact, pathsWithin, type RedactPath } from "./redaction.ts";
+import type { Sealing } from "./sealed.ts";
 import {
   isWhileAlive,
   parseUnique,
@@ -107,6 +108,8 @@ export interface EnqueueContext {
   readonly nextId: () => JobId;
   /** Makes unique keys of any length short. It is passed in because core imports nothing from Node. */
   readonly hash: (text: string) => string;
+  /** Encrypts the payload of each job, and hashes its unique key with a secret. Left out: neither. */
+  readonly sealing?: Pick<Sealing, "seal" | "hash"> | undefined;
   readonly queueSettings?: (queue: string) => PolicySettings | undefined;
   readonly engineSettings?: PolicySettings | undefined;
   readonly parent?: { readonly id: JobId; readonly totalAt: Instant | null } | undefined;
@@ -162,6 +165,7 @@ export interface JobTemplate {
   readonly sharedFields: Json | undefined;
   readonly unique: UniqueRule | undefined;
   readonly hash: EnqueueContext["hash"];
+  readonly sealing: EnqueueContext["sealing"];
 }
 
 /** The last template of each definition that was used without options, and the sources it was resolved from. */
@@ -213,7 +217,8 @@ export function prepareJob<Input>(
     last.queueSettings === queueSettings &&
     last.engineSettings === engineSettings &&
     last.tenant === context.tenant &&
-    last.sharedFieldsOf === sharedFieldsOf;
+    last.sharedFieldsOf === sharedFieldsOf &&
+    last.template.sealing === context.sealing;
   if (isSame) return last.template;
   const template = newTemplate(definition, {}, context);
   lastTemplates.set(definition, {
@@ -290,7 +295,8 @@ function newTemplate<Input>(
       queue,
     ),
     unique,
-    hash: context.hash,
+    hash: context.sealing?.hash ?? context.hash,
+    sealing: context.sealing,
     ...(keyed && { key: keyed.key }),
     // Its limit must not admit it before it is activated.
     ...(keyed && context.isPending && { needs: 1 }),
@@ -471,15 +477,16 @@ function keyFrom(key: (payload: never) => string, payload: unknown): string {
 }
 
 function recordedJob(template: JobTemplate, payload: string, nextId: () => JobId): NewJob {
+  const id = template.id ?? nextId();
   const job: NewJob = {
-    id: template.id ?? nextId(),
+    id,
     hasNewId: template.id === undefined,
     queue: template.queue,
     type: template.type,
     priority: template.priority,
     createdAt: template.createdAt,
     image: template.image,
-    payload,
+    payload: template.sealing ? template.sealing.seal(payload, id, "payload") : payload,
     options: template.options,
   };
   const recorded =

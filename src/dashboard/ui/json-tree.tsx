@@ -11,6 +11,13 @@ const REDACTED = "[redacted]";
 
 /** A value as a tree. All of it is text: nothing in it is ever taken for markup. */
 export function JsonTree({ value, what }: { readonly value: unknown; readonly what: string }) {
+  const key = keyOfSealed(value);
+  if (key !== undefined)
+    return (
+      <p class="t2">
+        Encrypted with the key <b>{key}</b>. Only processes that have it can read this.
+      </p>
+    );
   return (
     <div class="tree code">
       <span class="tree-copy">
@@ -21,6 +28,15 @@ export function JsonTree({ value, what }: { readonly value: unknown; readonly wh
       </div>
     </div>
   );
+}
+
+/** The name of the key of an encrypted document; undefined for a plain one. */
+function keyOfSealed(value: unknown): string | undefined {
+  // A job of one argument is shown as its list.
+  const document = Array.isArray(value) && value.length === 1 ? value[0] : value;
+  if (typeof document !== "object" || document === null) return undefined;
+  const key = (document as { readonly [name: string]: unknown })["$curfew.sealed"];
+  return typeof key === "string" ? key : undefined;
 }
 
 interface NodeProps {

@@ -3,6 +3,7 @@ import type { EnqueueContext, EnqueuedJob, EnqueueOptions } from "../../core/job
 import type { JobRow } from "../../core/job/job.ts";
 import type { JobDefinition } from "../../core/job/job-definition.ts";
 import { pathsWithin } from "../../core/job/redaction.ts";
+import { isSealed, opened } from "../../core/job/sealed.ts";
 import { type Json, type Schema, validate } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { AttemptParts } from "../context.ts";
@@ -97,7 +98,12 @@ export class AttemptScope implements AttemptContext {
 
   get parentResults(): readonly Json[] {
     const results = this.#attempt.row.options?.parentResults;
-    return results === undefined ? [] : (JSON.parse(results) as readonly Json[]);
+    if (results === undefined) return [];
+    const { parts, row } = this.#attempt;
+    return (JSON.parse(results) as readonly Json[]).map((result) => {
+      const text = typeof result === "object" ? JSON.stringify(result) : null;
+      return isSealed(text) ? (JSON.parse(opened(parts.sealing, text, row, "result")) as Json) : result;
+    });
   }
 
   get signal(): AbortSignal {

@@ -4,7 +4,8 @@ import type { JobRow, Policy } from "../../core/job/job.ts";
 import type { EventOf } from "../../core/job/job-events.ts";
 import { BUILT_IN_GRACE } from "../../core/job/policy.ts";
 import { type AbortReason, SHUTDOWN, StopError, TimeoutError } from "../../core/job/reasons.ts";
-import type { Json } from "../../core/schema.ts";
+import { isSealed, KeyMissingError, opened, type SealedField } from "../../core/job/sealed.ts";
+import { type Json, toJsonText } from "../../core/schema.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import { isInstance, isThenable } from "../../core/user-values.ts";
 import { type SandboxRunner, SandboxUnavailable } from "../../ports/sandbox.ts";
@@ -17,6 +18,9 @@ import { classified, verdictOfReturn, verdictOfThrow } from "./handler-verdict.t
 import { runPipeline } from "./middleware.ts";
 import type { Handler, Middleware, Processor } from "./processor.ts";
 import { SandboxedRun } from "./sandboxed-run.ts";
+
+/** How long a job waits for a worker with its key. */
+const KEY_DELAY = 60_000;
 
 /** The verdicts that a worker can give on its own attempts. */
 export type Verdict =
@@ -81,6 +85,8 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
   #rejectForced: ((reason: AbortReason) => void) | undefined;
   #sandbox: SandboxedRun | undefined;
   #cleanup: CleanupHooks | undefined;
+  /** What was encrypted in the row. */
+  #plain: Pick<JobRow, "payload" | "checkpoint"> | undefined;
   /** Its place in a batch. */
   #seat: Seat | undefined;
 
@@ -142,6 +148,7 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
   run(): void {
     const scope = this.processor.batch ? new BatchScope(this) : new AttemptScope(this);
     try {
+      this.#unseal();
       const parsed = this.#parsePayload(scope);
       // The deadline may pass while an asynchronous schema runs. Then the handler is not entered.
       if (parsed)
@@ -152,6 +159,24 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
     } catch (error) {
       this.#threw(error);
     }
+  }
+
+  /** The handler, and a sandbox, get plain documents. Nothing of a row that is opened here is written back. */
+  #unseal(): void {
+    const { payload, checkpoint } = this.row;
+    if (!isSealed(payload) && !isSealed(checkpoint)) return;
+    const open = (text: string, field: SealedField) => opened(this.parts.sealing, text, this.row, field);
+    this.#plain = {
+      payload: open(payload, "payload"),
+      checkpoint: checkpoint === null ? null : open(checkpoint, "checkpoint"),
+    };
+    this.row = { ...this.row, ...this.#plain };
+  }
+
+  #sealed(value: Json, field: SealedField): Json {
+    const { sealing, documentLimit } = this.parts;
+    if (!sealing) return value;
+    return JSON.parse(sealing.seal(toJsonText(value, field, documentLimit), this.row.id, field)) as Json;
   }
 
   #parsePayload(scope: AttemptScope): Promise<void> | undefined {
@@ -218,11 +243,13 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
     try {
       const event = verdictOfReturn(value, this.processor.definition, this.parts, this.#isTimedOut);
       if (event instanceof Promise)
-        event.then(
-          (later) => this.#isOver || this.#settle(later),
-          (error) => this.#isOver || this.#fail(error),
-        );
-      else this.#settle(event);
+        event
+          .then((later) => this.#withSealedResult(later))
+          .then(
+            (later) => this.#isOver || this.#settle(later),
+            (error) => this.#isOver || this.#fail(error),
+          );
+      else this.#settle(this.#withSealedResult(event));
     } catch (error) {
       this.#fail(error);
     }
@@ -244,7 +271,14 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
     if (this.#reason instanceof StopError && this.#reason.kind === "shutdown") this.release();
     else if (isInstance(error, SandboxUnavailable) && !this.#isTimedOut)
       this.#settle({ type: "release", delay: error.delay });
+    else if (isInstance(error, KeyMissingError) && !this.#isTimedOut) this.#leaveForKey(error);
     else this.#settle(verdictOfThrow(error, this.#isTimedOut));
+  }
+
+  /** The job waits for a worker that has its key. No attempt is spent. */
+  #leaveForKey(error: KeyMissingError): void {
+    this.parts.logger.error({ job: this.row.id, type: this.row.type, key: error.key }, error.message);
+    this.#settle({ type: "release", delay: KEY_DELAY });
   }
 
   /** Gives the one verdict. Nothing that the handler does later changes it. */
@@ -258,6 +292,12 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
       );
     }
     this.#over();
+  }
+
+  #withSealedResult(verdict: Verdict): Verdict {
+    const { sealing } = this.parts;
+    if (!sealing || verdict.type !== "succeed" || verdict.result === undefined) return verdict;
+    return { ...verdict, result: sealing.seal(verdict.result, this.row.id, "result") };
   }
 
   #over(): void {
@@ -412,14 +452,15 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
       this.#ignored();
       return;
     }
-    this.notes.progress(fraction, note);
+    this.notes.progress(fraction, note === undefined ? undefined : this.#sealed(note, "progress"));
     this.beat();
   }
 
   checkpoint(state: Json): Promise<void> {
     const { refusal } = this;
     if (refusal) this.#ignored();
-    const durable = refusal ? Promise.reject(refusal) : this.notes.checkpoint(state);
+    const save = async () => this.notes.checkpoint(this.#sealed(state, "checkpoint"));
+    const durable = refusal ? Promise.reject(refusal) : save();
     // A handler may ignore this promise. Its rejection must not crash the process.
     durable.catch(() => {});
     this.beat();
@@ -433,7 +474,7 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
 
   /** Takes over a row with other deadlines. */
   protected reschedule(row: JobRow): void {
-    this.row = row;
+    this.row = this.#plain ? { ...row, ...this.#plain } : row;
     this.#sandbox?.refreshed();
     this.#schedule();
   }

@@ -137,6 +137,7 @@ export class EngineTimeouts extends Timeouts {
       now,
       nextId,
       hash: sha256,
+      sealing: this.#context.sealing,
       queueSettings: (queue) => queues.policyOf(queue),
       engineSettings: settings,
       tenant: this.#context.tenant ?? undefined,

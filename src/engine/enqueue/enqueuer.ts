@@ -217,6 +217,7 @@ export class Enqueuer {
       anchor: clock.anchor(),
       nextId,
       hash: sha256,
+      sealing: this.#context.sealing,
       queueSettings: (queue) => queues.policyOf(queue),
       engineSettings: settings,
       tenant: this.#context.tenant ?? undefined,

@@ -2,6 +2,7 @@ import type { By } from "../../core/audit/audit-entry.ts";
 import { CurfewError } from "../../core/errors.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { type Job, jobView } from "../../core/job/job-view.ts";
+import { openedRow } from "../../core/job/sealed.ts";
 import type { EngineContext } from "../context.ts";
 import type { Bulk, BulkOptions, BulkResult } from "./bulk.ts";
 import { countJobs, findJobs, type JobPage, type PageOptions, pageView, parsePage } from "./find-jobs.ts";
@@ -27,13 +28,16 @@ export class DeadLetters {
   /** A page of dead letters, by when they ended: oldest first, or newest first. */
   async list(query: DeadLetterQuery = {}, page: PageOptions = {}): Promise<JobPage> {
     const parsed = parseQuery({ ...query, ...DEAD }, "query");
-    return pageView(await findJobs(this.#context.store, parsed, parsePage(page, "page")));
+    return pageView(
+      await findJobs(this.#context.store, parsed, parsePage(page, "page")),
+      this.#context.sealing,
+    );
   }
 
   /** One dead letter with its errors; null if the job is no dead letter. */
   async get(id: JobId): Promise<Job | null> {
     const row = await this.#load(id);
-    return row && jobView(row);
+    return row && jobView(openedRow(this.#context.sealing, row));
   }
 
   async count(query: DeadLetterQuery = {}, options: { readonly signal?: AbortSignal } = {}): Promise<number> {
@@ -43,7 +47,8 @@ export class DeadLetters {
   /** Runs a dead letter again: its attempts, `wait` and `total` start anew (SEMANTICS 4.6). */
   async retry(id: JobId, options: RetryByHandOptions = {}, by?: By): Promise<Job> {
     await this.#expect(id, "retry");
-    return jobView(await new JobRows(this.#context).retry(id, options, by));
+    const row = await new JobRows(this.#context).retry(id, options, by);
+    return jobView(openedRow(this.#context.sealing, row));
   }
 
   /** Runs all dead letters again that match the query. */

@@ -2,6 +2,7 @@ import { checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { isInternalQueue } from "../../core/job/internal-queue.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { type Job, jobView } from "../../core/job/job-view.ts";
+import { openedRow, type Sealing } from "../../core/job/sealed.ts";
 import {
   SCAN_STEP,
   type Scan,
@@ -21,8 +22,8 @@ export interface JobPage {
 }
 
 /** A page as users see it. */
-export function pageView({ jobs, cursor }: RowPage): JobPage {
-  return { jobs: jobs.map((row) => jobView(row)), cursor };
+export function pageView({ jobs, cursor }: RowPage, sealing: Sealing | undefined): JobPage {
+  return { jobs: jobs.map((row) => jobView(openedRow(sealing, row))), cursor };
 }
 
 export type { RowPage };

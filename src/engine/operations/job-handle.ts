@@ -8,6 +8,7 @@ import type { JobDefinition } from "../../core/job/job-definition.ts";
 import { progressOf } from "../../core/job/job-progress.ts";
 import { type Job, jobView } from "../../core/job/job-view.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
+import { opened, openedRow } from "../../core/job/sealed.ts";
 import type { Why } from "../../core/job/why/reason.ts";
 import { whyDuplicate } from "../../core/job/why.ts";
 import type { Json } from "../../core/schema.ts";
@@ -56,32 +57,36 @@ export class JobHandle<Result = unknown> {
   /** The job, or null if it is not in the store. */
   async load(): Promise<Job<Result> | null> {
     const row = await this.#rows().load(this.id);
-    return row && jobView<Result>(row);
+    return row && this.#view<Result>(row);
   }
 
   /** Ends the job at once, whether it waits or runs (SEMANTICS 5.1). */
   async cancel(by?: By): Promise<Job<Result>> {
-    return jobView(await this.#rows().cancel(this.id, by));
+    return this.#view(await this.#rows().cancel(this.id, by));
   }
 
   /** Changes the limits of the job, whether it waits or runs (SEMANTICS 5.3). */
   async extend(options: ExtendOptions, by?: By): Promise<Job<Result>> {
-    return jobView(await this.#rows().extend(this.id, options, by));
+    return this.#view(await this.#rows().extend(this.id, options, by));
   }
 
   /** Runs the job again if it was discarded (SEMANTICS 4.6). */
   async retry(options: RetryByHandOptions = {}, by?: By): Promise<Job<Result>> {
-    return jobView(await this.#rows().retry(this.id, options, by));
+    return this.#view(await this.#rows().retry(this.id, options, by));
   }
 
   /** Makes the job available if it is pending. */
   async activate(by?: By): Promise<Job<Result>> {
-    return jobView(await this.#rows().activate(this.id, by));
+    return this.#view(await this.#rows().activate(this.id, by));
   }
 
   /** Gives the job another priority, from -100 to 100, while it waits. */
   async prioritise(priority: number, by?: By): Promise<Job<Result>> {
-    return jobView(await this.#rows().prioritise(this.id, priority, by));
+    return this.#view(await this.#rows().prioritise(this.id, priority, by));
+  }
+
+  #view<Result>(row: JobRow): Job<Result> {
+    return jobView<Result>(openedRow(this.#context.sealing, row));
   }
 
   /** Returns the source of every limit with the settings that it overrode, the resulting instants, and warnings. */
@@ -91,12 +96,12 @@ export class JobHandle<Result = unknown> {
 
   /** Makes a scheduled or retryable job due now. Its deadlines, attempts and limits stay. */
   async runNow(by?: By): Promise<Job<Result>> {
-    return jobView(await this.#rows().runNow(this.id, by));
+    return this.#view(await this.#rows().runNow(this.id, by));
   }
 
   /** Changes when a waiting job is due. Its deadlines, attempts and limits stay; a time past a deadline is refused. */
   async reschedule(when: RescheduleOptions, by?: By): Promise<Job<Result>> {
-    return jobView(await this.#rows().reschedule(this.id, when, by));
+    return this.#view(await this.#rows().reschedule(this.id, when, by));
   }
 
   /**
@@ -163,6 +168,15 @@ export class JobHandle<Result = unknown> {
    * if the job is not in the store, and with `result_timeout` after `within`; the job itself goes on.
    */
   async result(options: { readonly within?: Duration; readonly signal?: AbortSignal } = {}): Promise<Result> {
+    const text = await this.storedResult(options);
+    if (text === null) return undefined as Result;
+    return JSON.parse(opened(this.#context.sealing, text, this, "result")) as Result;
+  }
+
+  /** The JSON text of the result as the store has it, encrypted or not; null for none. For servers, which have no keys. */
+  async storedResult(
+    options: { readonly within?: Duration; readonly signal?: AbortSignal } = {},
+  ): Promise<string | null> {
     refuseUnknownKeys(options, "result", ["within", "signal"]);
     const within = options.within === undefined ? undefined : parseDuration(options.within, "result.within");
     return new Promise((resolve, reject) => {
@@ -184,8 +198,7 @@ export class JobHandle<Result = unknown> {
               `result: job ${this.id} is not in the store: it ended and its retention is over ("0s" deletes it at once), or the id is wrong; set a longer retention, or call result() before it ends`,
             ),
           );
-        else if (row.state === "completed")
-          resolve((row.result === null ? undefined : JSON.parse(row.result)) as Result);
+        else if (row.state === "completed") resolve(row.result);
         else reject(new JobFailedError(row));
       });
       const giveUp = (error: unknown) => {

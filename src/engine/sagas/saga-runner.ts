@@ -133,6 +133,7 @@ async function stepWithin(
   const enqueue = {
     queueSettings: (queue: string) => queues.policyOf(queue),
     hash: sha256,
+    sealing: context.sealing,
     engineSettings: settings,
     documentLimit,
     sharedFieldsOf: recorder.sharedFieldsOf,

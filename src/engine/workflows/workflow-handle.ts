@@ -2,6 +2,8 @@ import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { CurfewError, checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { type Job, jobView } from "../../core/job/job-view.ts";
+import { openedDeep, openedRow } from "../../core/job/sealed.ts";
+import type { Json } from "../../core/schema.ts";
 import { type Duration, formatDuration, type Instant, parseDuration } from "../../core/time.ts";
 import { stepsOf } from "../../core/workflow/plan.ts";
 import type { WorkflowRecord } from "../../core/workflow/workflow-record.ts";
@@ -50,7 +52,9 @@ export class WorkflowHandle<Result = unknown> {
 
   /** The jobs of its steps in the order in which they were written; null for a job that is not in the store. */
   async steps(page: StepsPage = {}): Promise<(Job | null)[]> {
-    return (await stepRows(this.#context.store, this.id, page)).map((row) => row && jobView(row));
+    return (await stepRows(this.#context.store, this.id, page)).map(
+      (row) => row && jobView(openedRow(this.#context.sealing, row)),
+    );
   }
 
   /** Cancels its running steps and its waiting ones. Refused if it has ended. */
@@ -112,7 +116,8 @@ export class WorkflowHandle<Result = unknown> {
     for (;;) {
       options.signal?.throwIfAborted();
       const record = await this.#load("result");
-      if (record.state !== "running") return this.#resultOf(record);
+      if (record.state !== "running")
+        return openedDeep(this.#context.sealing, (await this.#resultOf(record)) as Json) as Result;
       if (this.#context.waiters.isClosed)
         throw new CurfewError(
           "closed",
