@@ -1,6 +1,6 @@
 import { refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { UUID_V7 } from "../core/ids.ts";
-import { ENQUEUE_KEYS, type EnqueueOptions, refuseAlone } from "../core/job/envelope.ts";
+import { ENQUEUE_KEYS, type EnqueueOptions } from "../core/job/envelope.ts";
 import type { Backoff, JobId, PolicySettings } from "../core/job/job.ts";
 import {
   type AnyDefinition,
@@ -8,6 +8,7 @@ import {
   checkPriority,
   checkQueue,
   type JobDefinition,
+  refuseAlone,
 } from "../core/job/job-definition.ts";
 import { parseSettings } from "../core/job/policy.ts";
 import { portableDefinition, portableOptions } from "../core/job/portable.ts";

@@ -19,7 +19,13 @@ import {
   type PolicySettings,
   rankOf,
 } from "./job.ts";
-import { assertDefinition, checkPriority, checkQueue, type JobDefinition } from "./job-definition.ts";
+import {
+  assertDefinition,
+  checkPriority,
+  checkQueue,
+  type JobDefinition,
+  refuseAlone,
+} from "./job-definition.ts";
 import {
   type PolicyOptions,
   parseSettings,
@@ -180,12 +186,6 @@ const lastTemplates = new WeakMap<
     readonly template: JobTemplate;
   }
 >();
-
-/** A handler that is compiled for the results of its parents must not run without them. */
-export function refuseAlone({ type, parents }: Pick<JobDefinition, "type" | "parents">): never {
-  const fix = `its definition names parents (${[parents].flat().join(", ")}), so it runs only as a step after them: start a workflow`;
-  throw refuse("invalid_definition", "definition", type, fix);
-}
 
 /**
  * Checks all options of an enqueue before anything is stored (SEMANTICS 1.1, 1.2). Enqueues without options within

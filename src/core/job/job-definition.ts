@@ -215,3 +215,9 @@ export function checkPriority(priority: number, field: string): number {
   }
   return priority;
 }
+
+/** A handler that is compiled for the results of its parents must not run without them. */
+export function refuseAlone({ type, parents }: Pick<JobDefinition, "type" | "parents">): never {
+  const fix = `its definition names parents (${[parents].flat().join(", ")}), so it runs only as a step after them: start a workflow`;
+  throw refuse("invalid_definition", "definition", type, fix);
+}
