@@ -168,12 +168,16 @@ export function payloadPaths(options: JobOptions | null): readonly Path[] {
   return isSpread ? paths.map((path) => (path.length === 0 ? ["*"] : path)) : paths;
 }
 
-function visibleOptions(options: JobOptions, redact: readonly Path[]): JobOptions {
+/** Options of a job, a cron or a delayed job as people may see them. */
+export function visibleOptions<Options extends Pick<JobOptions, "meta" | "parentResults">>(
+  options: Options,
+  redact: readonly Path[],
+): Options {
   const { meta, parentResults } = options;
   const within = pathsWithin(redact, "meta");
   return {
     ...options,
-    ...(meta && within.length > 0 && { meta: redactValue(meta, within) as NonNullable<JobOptions["meta"]> }),
+    ...(meta && within.length > 0 && { meta: redactValue(meta, within) }),
     ...(parentResults && { parentResults: visibleText(parentResults, redact, "parentResults") }),
   };
 }

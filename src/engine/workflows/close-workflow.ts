@@ -1,4 +1,5 @@
 import type { JobId, JobRow } from "../../core/job/job.ts";
+import { visibleRow } from "../../core/job/redaction.ts";
 import type { Instant } from "../../core/time.ts";
 import { isCompleted, resultOf } from "../../core/workflow/outcome.ts";
 import { finalsOf, type Plan, stepsOf } from "../../core/workflow/plan.ts";
@@ -12,6 +13,8 @@ import { RESULTS, rowsOf, type StoredWorkflow, WORKFLOWS } from "./workflow-reco
 
 interface Ended {
   readonly ends: ReadonlyMap<JobId, Pick<JobRow, "state" | "result">>;
+  /** The same as people may see them; undefined if no step hides a part of its result. */
+  readonly visibleEnds: ReadonlyMap<JobId, Pick<JobRow, "state" | "result">> | undefined;
   readonly counts: StepCounts;
   readonly failed: JobRow | undefined;
 }
@@ -22,6 +25,7 @@ export async function closeWorkflow(context: EngineContext, row: JobRow, plan: P
   const stored = await WORKFLOWS.load(store, row.workflow as string);
   if (stored?.body.state !== "running") return;
   const ended = await readEnds(context, plan);
+  const { visibleEnds } = ended;
   const now = clock.now();
   const isDone = isCompleted(plan.root, ended.ends);
   const value = isDone ? resultOf(plan.root, ended.ends) : null;
@@ -38,7 +42,9 @@ export async function closeWorkflow(context: EngineContext, row: JobRow, plan: P
   const { name: id, version } = stored;
   const effects = [
     WORKFLOWS.put(id, record, now),
-    ...(isKept ? [RESULTS.put(id, value, null)] : []),
+    ...(isKept
+      ? [RESULTS.put(id, { value, ...(visibleEnds && { visible: resultOf(plan.root, visibleEnds) }) }, null)]
+      : []),
     ...workflowEvents(context.recorder, id, record, now),
   ];
   // Callers of `result()` wait for `row`, so announcing its end wakes them.
@@ -52,14 +58,20 @@ export async function closeWorkflow(context: EngineContext, row: JobRow, plan: P
 async function readEnds({ store }: EngineContext, { root }: Plan): Promise<Ended> {
   const finals = new Set(finalsOf(root));
   const ends = new Map<JobId, Pick<JobRow, "state" | "result">>();
+  const visible: typeof ends = new Map();
+  let isHidden = false;
   let failed: JobRow | undefined;
   for await (const row of rowsOf(store, stepsOf(root))) {
-    ends.set(row.id, { state: row.state, result: finals.has(row.id) ? row.result : null });
+    const result = finals.has(row.id) ? row.result : null;
+    const seen = result === null ? null : visibleRow(row).result;
+    isHidden ||= seen !== result;
+    ends.set(row.id, { state: row.state, result });
+    visible.set(row.id, { state: row.state, result: seen });
     // A cancelled step may only be a consequence of another step's failure.
     if (row.state === "discarded" && failed?.state !== "discarded") failed = row;
     else if (row.state === "cancelled") failed ??= row;
   }
-  return { ends, counts: countsOf(ends.values()), failed };
+  return { ends, visibleEnds: isHidden ? visible : undefined, counts: countsOf(ends.values()), failed };
 }
 
 /** Counts the ended jobs among these, by state. */

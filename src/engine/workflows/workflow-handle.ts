@@ -15,7 +15,7 @@ import { announceWorkflow, workflowEvents } from "./announce-workflow.ts";
 import { countSteps } from "./close-workflow.ts";
 import type { WorkflowCleanup } from "./workflow-cleanup.ts";
 import { WorkflowFailedError } from "./workflow-failed-error.ts";
-import { loadPlan, RESULTS, WORKFLOWS } from "./workflow-records.ts";
+import { loadPlan, RESULTS, WORKFLOWS, type WorkflowResult } from "./workflow-records.ts";
 import { summaryOf, type WorkflowSummary, type WorkflowView } from "./workflow-view.ts";
 
 const POLL = 1_000;
@@ -108,7 +108,18 @@ export class WorkflowHandle<Result = unknown> {
    * with a WorkflowFailedError if it ended without success, with `result_gone` if the result is not stored, and with
    * `result_timeout` after `within`; the workflow itself goes on.
    */
-  async result(options: { readonly within?: Duration; readonly signal?: AbortSignal } = {}): Promise<Result> {
+  async result(options: WaitOptions = {}): Promise<Result> {
+    const { value } = await this.#stored(options);
+    return openedDeep(this.#context.sealing, value) as Result;
+  }
+
+  /** The result as people may see it: servers send this one. What is encrypted stays so. */
+  async visibleResult(options: WaitOptions = {}): Promise<Json> {
+    const { value, visible } = await this.#stored(options);
+    return visible === undefined ? value : visible;
+  }
+
+  async #stored(options: WaitOptions): Promise<WorkflowResult> {
     refuseUnknownKeys(options, "result", ["within", "signal"]);
     const within = options.within === undefined ? undefined : parseDuration(options.within, "result.within");
     const { system } = this.#context;
@@ -116,8 +127,7 @@ export class WorkflowHandle<Result = unknown> {
     for (;;) {
       options.signal?.throwIfAborted();
       const record = await this.#load("result");
-      if (record.state !== "running")
-        return openedDeep(this.#context.sealing, (await this.#resultOf(record)) as Json) as Result;
+      if (record.state !== "running") return this.#resultOf(record);
       if (this.#context.waiters.isClosed)
         throw new CurfewError(
           "closed",
@@ -149,15 +159,20 @@ export class WorkflowHandle<Result = unknown> {
     });
   }
 
-  async #resultOf(record: WorkflowRecord): Promise<Result> {
+  async #resultOf(record: WorkflowRecord): Promise<WorkflowResult> {
     if (record.state !== "completed") throw new WorkflowFailedError(this.id, record);
     const result = record.isResultKept ? await RESULTS.load(this.#context.store, this.id) : null;
-    if (result) return result.body as Result;
+    if (result) return result.body;
     throw new CurfewError(
       "result_gone",
       `result: the result of workflow ${this.id} was too large to store; read the results of its steps()`,
     );
   }
+}
+
+interface WaitOptions {
+  readonly within?: Duration;
+  readonly signal?: AbortSignal;
 }
 
 /** `limit` steps, 100 by default, from index `from` on. */

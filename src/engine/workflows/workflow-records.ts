@@ -11,7 +11,14 @@ const PAGE = 500;
 /** Each is named by the id of its workflow. */
 export const WORKFLOWS = recordKind<WorkflowRecord>("workflow");
 export const PLANS = recordKind<Plan>("workflow.plan");
-export const RESULTS = recordKind<Json>("workflow.result");
+export const RESULTS = recordKind<WorkflowResult>("workflow.result");
+
+/** The result of a workflow. */
+export interface WorkflowResult {
+  readonly value: Json;
+  /** The result as people may see it, if a step that it is made of hides a part. */
+  readonly visible?: Json;
+}
 
 /** A workflow as it was read, with the version under which it may be written. */
 export type StoredWorkflow = StoredRecord<WorkflowRecord>;

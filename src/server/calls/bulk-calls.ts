@@ -4,7 +4,7 @@ import type { DeadLetterQuery } from "../../engine/operations/dead-letters.ts";
 import type { JobQuery } from "../../engine/operations/job-query.ts";
 import type { RetryByHandOptions } from "../../engine/operations/operate-job.ts";
 import type { BulkStep } from "../../ojs/calls.ts";
-import { bounds, type CallHost, call, options } from "./call.ts";
+import { bounds, type CallHost, call, jobQuery, options } from "./call.ts";
 
 type Sent<More> = Omit<BulkOptions, "signal" | "onProgress" | "by"> & Partial<BulkStep> & More;
 type Query = JobQuery & DeadLetterQuery;
@@ -29,7 +29,7 @@ async function step<More extends object>(
   return { ...result, errors: result.errors.map(() => "The store refused a batch"), startedAt };
 }
 
-const query = options<Query>();
+const query = jobQuery<Query>();
 const plain = options<Sent<object>>().optional();
 const retried = options<Sent<RetryByHandOptions>>().optional();
 

@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { By } from "../../core/audit/audit-entry.ts";
 import { CurfewError } from "../../core/errors.ts";
 import { UUID } from "../../core/ids.ts";
+import { INTERNAL, isInternalQueue } from "../../core/job/internal-queue.ts";
 import { type AnyDefinition, defineJob } from "../../core/job/job-definition.ts";
 import type { PortableDefinition } from "../../core/job/portable.ts";
 import type { Engine } from "../../engine/engine.ts";
@@ -61,6 +62,17 @@ export function options<Options>(): z.ZodType<Options> {
 /** The id of a job. Not every store can look for other texts. */
 export const id = z.string().regex(UUID, { error: "use the id of a job, a lower-case UUID" });
 export const text = z.string().min(1).max(1_000);
+const RESERVED = `use another name: those that begin with "${INTERNAL}" belong to the server`;
+/** A queue or a limit key of clients. The engine's own are not theirs to see or to change. */
+export const ownName = text.refine((name) => !isInternalQueue(name), { error: RESERVED });
+
+/** A query of jobs. It cannot name a queue of the engine, and without a name the engine leaves its own jobs out. */
+export function jobQuery<Query>(): z.ZodType<Query> {
+  return options<{ readonly queue?: unknown }>().superRefine(({ queue }, context) => {
+    if (typeof queue === "string" && isInternalQueue(queue))
+      context.addIssue({ code: "custom", path: ["queue"], message: RESERVED });
+  }) as unknown as z.ZodType<Query>;
+}
 export const count = z.int().min(0).max(1_000_000);
 /** Milliseconds that a call may wait. A longer wait is several calls. */
 export const wait = z.int().min(1).max(2_000);

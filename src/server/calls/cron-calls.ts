@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { CronOptions } from "../../core/cron/cron.ts";
 import type { ScheduleOptions } from "../../core/cron/expression.ts";
 import type { PortableDefinition } from "../../core/job/portable.ts";
-import { pathsWithin } from "../../core/job/redaction.ts";
+import { pathsWithin, visibleOptions } from "../../core/job/redaction.ts";
 import { redactValue } from "../../core/redact.ts";
 import type { InstantInput } from "../../core/time.ts";
 import type { CronInput, CronView } from "../../engine/crons/crons.ts";
@@ -13,7 +13,7 @@ const name = z.tuple([text]);
 /** A cron as people may see it. */
 function shown(view: CronView): CronView {
   const payload = redactValue(view.payload, pathsWithin(view.redact, "payload")) as CronView["payload"];
-  return { ...view, payload };
+  return { ...view, payload, options: visibleOptions(view.options, view.redact) };
 }
 
 type Put = Omit<CronInput<unknown>, "job"> & { readonly job: PortableDefinition };

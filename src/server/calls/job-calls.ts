@@ -17,15 +17,18 @@ import {
   unknownJob,
 } from "../../engine/operations/operate-job.ts";
 import type { RescheduleOptions } from "../../engine/operations/reschedule-options.ts";
+import { isInternal } from "../wire/internal-jobs.ts";
 import { limited, readTexts } from "../wire/job-page.ts";
 import {
   awaited,
+  type Call,
   type CallHost,
   call,
   definition,
   definitionOf,
   id,
   JsonText,
+  jobQuery,
   json,
   options,
   wait,
@@ -40,8 +43,25 @@ async function seen(row: Promise<JobRow>): Promise<Job> {
 
 async function loaded({ service }: CallHost, job: string): Promise<Job | null> {
   const row = await service.rows.load(job);
-  return row && jobView(visibleRow(row));
+  return row && !isInternal(row) ? jobView(visibleRow(row)) : null;
 }
+
+/** A call that is about one job. The engine's own jobs do not exist for clients: to cancel one would break a workflow. */
+function onJob<Args extends z.ZodTuple>(
+  verb: string,
+  summary: string,
+  args: Args,
+  run: (host: CallHost, job: string, ...rest: Rest<z.output<Args>>) => unknown,
+): Call {
+  return call(summary, args, async (host, ...said) => {
+    const [job, ...rest] = said as unknown as [string, ...Rest<z.output<Args>>];
+    const row = await host.service.rows.load(job);
+    if (row && isInternal(row)) throw unknownJob(verb, job);
+    return run(host, job, ...rest);
+  });
+}
+
+type Rest<List extends readonly unknown[]> = List extends readonly [unknown, ...infer Others] ? Others : [];
 
 /** What is redacted is known before the job ends, and its row may be gone afterwards. */
 async function resultOf({ engine, service }: CallHost, job: string, within: number) {
@@ -82,66 +102,82 @@ function checkedDead(query: DeadLetterQuery = {}): DeadLetterQuery {
 
 export const jobCalls = {
   "jobs.load": call("Load a job", z.tuple([id]), loaded),
-  "jobs.result": call("Wait for the result of a job", z.tuple([id, wait]), resultOf),
+  "jobs.result": onJob("result", "Wait for the result of a job", z.tuple([id, wait]), resultOf),
   "jobs.find": call(
     "Find jobs",
-    z.tuple([options<JobQuery>().optional(), page]),
+    z.tuple([jobQuery<JobQuery>().optional(), page]),
     ({ service }, query, asked) => jobPage((step) => service.rows.find(query, step), asked),
   ),
-  "jobs.cancel": call("Cancel a job", z.tuple([id]), ({ service, by }, job) =>
+  "jobs.cancel": onJob("cancel", "Cancel a job", z.tuple([id]), ({ service, by }, job) =>
     seen(service.rows.cancel(job, by)),
   ),
-  "jobs.extend": call(
+  "jobs.extend": onJob(
+    "extend",
     "Change the limits of a job",
     z.tuple([id, options<ExtendOptions>()]),
     ({ service, by }, job, limits) => seen(service.rows.extend(job, limits, by)),
   ),
-  "jobs.retry": call(
+  "jobs.retry": onJob(
+    "retry",
     "Run a discarded job again",
     z.tuple([id, options<RetryByHandOptions>().optional()]),
     ({ service, by }, job, how) => seen(service.rows.retry(job, how, by)),
   ),
-  "jobs.activate": call("Make a pending job available", z.tuple([id]), ({ service, by }, job) =>
+  "jobs.activate": onJob("activate", "Make a pending job available", z.tuple([id]), ({ service, by }, job) =>
     seen(service.rows.activate(job, by)),
   ),
-  "jobs.prioritise": call(
+  "jobs.prioritise": onJob(
+    "prioritise",
     "Change the priority of a job",
     z.tuple([id, z.number()]),
     ({ service, by }, job, priority) => seen(service.rows.prioritise(job, priority, by)),
   ),
-  "jobs.runNow": call("Make a waiting job due now", z.tuple([id]), ({ service, by }, job) =>
+  "jobs.runNow": onJob("runNow", "Make a waiting job due now", z.tuple([id]), ({ service, by }, job) =>
     seen(service.rows.runNow(job, by)),
   ),
-  "jobs.reschedule": call(
+  "jobs.reschedule": onJob(
+    "reschedule",
     "Change when a waiting job is due",
     z.tuple([id, options<RescheduleOptions>()]),
     ({ service, by }, job, when) => seen(service.rows.reschedule(job, when, by)),
   ),
-  "jobs.explain": call(
+  "jobs.explain": onJob(
+    "explain",
     "Explain the limits of a job",
     z.tuple([id, definition.optional()]),
     ({ engine }, job, said) => engine.explain(job, said && definitionOf(said)),
   ),
-  "jobs.why": call("Explain why a job does not run", z.tuple([id]), ({ engine }, job) => engine.why(job)),
-  "jobs.progress": call("Load the progress of a job", z.tuple([id]), ({ engine }, job) =>
+  "jobs.why": onJob("why", "Explain why a job does not run", z.tuple([id]), ({ engine }, job) =>
+    engine.why(job),
+  ),
+  "jobs.progress": onJob("progress", "Load the progress of a job", z.tuple([id]), ({ engine }, job) =>
     engine.job(job).progress(),
   ),
-  "jobs.checkpoint": call("Load the saved state of a job", z.tuple([id]), async ({ service }, job) => {
-    const row = await service.rows.load(job);
-    if (!row) throw unknownJob("checkpoint", job);
-    return checkpointOf(visibleRow(row));
-  }),
-  "jobs.clearCheckpoint": call("Delete the saved state of a job", z.tuple([id]), ({ engine }, job) =>
-    engine.job(job).clearCheckpoint(),
+  "jobs.checkpoint": onJob(
+    "checkpoint",
+    "Load the saved state of a job",
+    z.tuple([id]),
+    async ({ service }, job) => {
+      const row = await service.rows.load(job);
+      if (!row) throw unknownJob("checkpoint", job);
+      return checkpointOf(visibleRow(row));
+    },
   ),
-  "jobs.logs": call(
+  "jobs.clearCheckpoint": onJob(
+    "clearCheckpoint",
+    "Delete the saved state of a job",
+    z.tuple([id]),
+    ({ engine }, job) => engine.job(job).clearCheckpoint(),
+  ),
+  "jobs.logs": onJob(
+    "logs",
     "Load log lines of a job",
     z.tuple([id, options<{ after?: number | null; limit?: number }>().optional()]),
     ({ engine }, job, asked) => engine.job(job).logs(asked),
   ),
   "jobs.export": call(
     "Export jobs as lines",
-    z.tuple([options<JobQuery>().optional(), options<ExportPageOptions>().optional()]),
+    z.tuple([jobQuery<JobQuery>().optional(), options<ExportPageOptions>().optional()]),
     ({ engine }, query, asked) => limited(() => engine.exportJobs(query, asked)),
   ),
   "jobs.import": call(
@@ -151,7 +187,7 @@ export const jobCalls = {
   ),
   "deadLetters.list": call(
     "List dead letters",
-    z.tuple([options<DeadLetterQuery>().optional(), page]),
+    z.tuple([jobQuery<DeadLetterQuery>().optional(), page]),
     ({ service }, query, asked) =>
       jobPage((step) => service.rows.find({ ...checkedDead(query), deadLetter: true }, step), asked),
   ),
@@ -161,10 +197,11 @@ export const jobCalls = {
   }),
   "deadLetters.count": call(
     "Count dead letters",
-    z.tuple([options<DeadLetterQuery>().optional()]),
+    z.tuple([jobQuery<DeadLetterQuery>().optional()]),
     ({ engine }, query) => engine.deadLetters.count(query),
   ),
-  "deadLetters.retry": call(
+  "deadLetters.retry": onJob(
+    "retry",
     "Run a dead letter again",
     z.tuple([id, options<RetryByHandOptions>().optional()]),
     async (host, job, how) => {
@@ -172,7 +209,7 @@ export const jobCalls = {
       return loaded(host, job);
     },
   ),
-  "deadLetters.delete": call("Delete a dead letter", z.tuple([id]), ({ engine, by }, job) =>
+  "deadLetters.delete": onJob("delete", "Delete a dead letter", z.tuple([id]), ({ engine, by }, job) =>
     engine.deadLetters.delete(job, by),
   ),
 };

@@ -130,6 +130,6 @@ export const workflowCalls = {
     "Wait for the result of a workflow",
     z.tuple([text, wait]),
     ({ engine }, id, within) =>
-      awaited(() => engine.workflows.get(id).result({ within: { milliseconds: within } })),
+      awaited(() => engine.workflows.get(id).visibleResult({ within: { milliseconds: within } })),
   ),
 };

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { visibleText } from "../../core/job/redaction.ts";
-import type { Path } from "../../core/redact.ts";
+import type { JobOptions } from "../../core/job/job.ts";
+import { visibleOptions, visibleText } from "../../core/job/redaction.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import { JOB_DESTINATION } from "../../engine/dispatch/job-destination.ts";
@@ -78,7 +78,7 @@ export function timeoutDetail(one: Timeout) {
   return { ...timeoutFields(one), payload: visiblePayload(one), headers: headerFields(one.headers) };
 }
 
-/** A delayed job is stored whole. Its payload is a text in it. */
+/** A delayed job is stored whole. Its payload is a text in it, and its options have its meta. */
 export function visiblePayload({
   destination,
   payload,
@@ -86,10 +86,12 @@ export function visiblePayload({
   if (destination !== JOB_DESTINATION || typeof payload !== "object" || payload === null) return payload;
   const job = payload as {
     readonly payload?: unknown;
-    readonly options?: { readonly redact?: readonly Path[] };
+    readonly options?: JobOptions;
   };
   if (typeof job.payload !== "string" || !job.options?.redact) return payload;
-  return { ...payload, payload: visibleText(job.payload, job.options.redact, "payload") };
+  const { redact } = job.options;
+  const options = visibleOptions(job.options, redact) as unknown as Json;
+  return { ...payload, payload: visibleText(job.payload, redact, "payload"), options };
 }
 
 function headerFields(headers: Timeout["headers"]): { readonly [name: string]: Json } {
