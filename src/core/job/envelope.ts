@@ -4,7 +4,7 @@ import { UUID } from "../ids.ts";
 import { checkLimitKey, type KeyedLimit, type LimitOptions, parseLimit } from "../limit/limit.ts";
 import { keysOf } from "../option-keys.ts";
 import type { Path } from "../redact.ts";
-import { versionField } from "../registry/registered-schema.ts";
+import { versionWire } from "../registry/registered-schema.ts";
 import { type Json, toJsonText, validate } from "../schema.ts";
 import { checkInstant, type Duration, type Instant, type InstantInput } from "../time.ts";
 import type { Transaction } from "../transaction.ts";
@@ -241,7 +241,8 @@ function newTemplate<Input>(
   said: EnqueueOptions,
   around: EnqueueContext,
 ): JobTemplate {
-  const context = around.wire === undefined ? withVersion(definition, around) : around;
+  const wire = around.wire ?? versionWire(definition.version);
+  const context = wire === undefined ? around : { ...around, wire };
   refuseUnknownKeys(said, "options", ENQUEUE_KEYS);
   if (said.detach !== undefined && typeof said.detach !== "boolean") {
     throw refuse("invalid_option", "options.detach", said.detach, "write true or false");
@@ -381,13 +382,6 @@ function storedOptions(
     }),
   };
   return isEmpty(stored) ? null : stored;
-}
-
-/** A job carries the version of its definition, under the name that the wire has for it. */
-function withVersion({ version }: Pick<JobDefinition, "version">, context: EnqueueContext): EnqueueContext {
-  return version === undefined
-    ? context
-    : { ...context, wire: { fields: { version: versionField(version) } } };
 }
 
 function plainOptions(

@@ -56,6 +56,11 @@ export function versionField(version: string): number | string {
   return version.includes(".") ? version : Number(version);
 }
 
+/** A job carries the version of its definition, under the name that the wire has for it. */
+export function versionWire(version: string | undefined) {
+  return version === undefined ? undefined : { fields: { version: versionField(version) } };
+}
+
 export function compareVersions(a: string, b: string): number {
   const [left, right] = [a.split(".").map(Number), b.split(".").map(Number)];
   for (let index = 0; index < 3; index++) {
