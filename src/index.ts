@@ -34,6 +34,7 @@ export type { WhyCode } from "./core/job/why/codes.ts";
 export type { Why, WhyReason } from "./core/job/why/reason.ts";
 export type { LimitOptions } from "./core/limit/limit.ts";
 export type { QueueOptions } from "./core/limit/queue-settings.ts";
+export type { Compatibility } from "./core/registry/compatibility.ts";
 export type { SagaContext } from "./core/saga/saga.ts";
 export { defineSaga, type SagaDefinition } from "./core/saga/saga-definition.ts";
 export type { StepResult } from "./core/saga/try-step.ts";

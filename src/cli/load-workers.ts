@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { CurfewError, refuse } from "../core/errors.ts";
+import { type AnyDefinition, isDefinition } from "../core/job/job-definition.ts";
 import type { openEngine } from "../open.ts";
 
 type Engine = Awaited<ReturnType<typeof openEngine>>;
@@ -29,6 +30,23 @@ export async function loadWorkers(option: string, module: string, engine: Engine
   if (wrong >= 0)
     throw refuse("invalid_option", `${field}, processor ${wrong + 1}`, processors[wrong], PROCESSOR);
   return options;
+}
+
+/** The definitions that modules export: by themselves, in processors, or in lists of either. One per type. */
+export async function loadDefinitions(option: string, modules: readonly string[]): Promise<AnyDefinition[]> {
+  const found = new Map<string, AnyDefinition>();
+  for (const module of modules) {
+    const before = found.size;
+    for (const value of Object.values(await load(option, module)).flat())
+      for (const definition of [value, (value as { readonly definition?: unknown } | null)?.definition])
+        if (isDefinition(definition)) found.set(definition.type, definition);
+    if (found.size === before)
+      throw new CurfewError(
+        "invalid_option",
+        `${option}: ${module} exports no definition; export what defineJob() returned`,
+      );
+  }
+  return [...found.values()];
 }
 
 const PROCESSOR = "use what processor() or sandboxed() returned";

@@ -120,6 +120,12 @@ const ENTRIES: readonly Entry[] = [
     load: async () => (await import("./commands/limits.ts")).register,
   },
   {
+    name: "schemas",
+    summary: "publish, list and check schemas of jobs",
+    group: LOOK,
+    load: async () => (await import("./commands/schemas.ts")).register,
+  },
+  {
     name: "webhooks",
     summary: "list, add, test and remove webhooks; see and repeat their deliveries",
     group: LOOK,

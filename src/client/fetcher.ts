@@ -25,6 +25,7 @@ const MOST_AT_ONCE = 200;
 export class Fetcher {
   readonly #host: FetchHost;
   readonly #definitions: WireFetch["definitions"];
+  readonly #versions: WireFetch["versions"] | undefined;
   readonly #nextId: () => string;
   /** Ids of fetches without a reply, by queue. The server gives the same jobs for the same id. */
   readonly #unanswered = new Map<string, string>();
@@ -37,6 +38,10 @@ export class Fetcher {
     this.#definitions = Object.fromEntries(
       processors.map(({ definition }) => [definition.type, definitionFields(definition.settings)]),
     );
+    const versions = processors.flatMap(({ definition: { type, versions } }) =>
+      versions ? [[type, [...versions]]] : [],
+    );
+    this.#versions = versions.length > 0 ? Object.fromEntries(versions) : undefined;
   }
 
   async fetch(queue: string, wanted: number): Promise<Fetched> {
@@ -52,6 +57,7 @@ export class Fetcher {
       wait_ms: WAIT,
       fetch_id: fetchId,
       definitions: this.#definitions,
+      ...(this.#versions && { versions: this.#versions }),
     };
     const body = JSON.stringify(asked);
     const request = {

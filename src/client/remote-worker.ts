@@ -91,7 +91,7 @@ export class RemoteWorker extends WorkerShell<RemoteAttempt, RemoteConsumer> imp
   }
 
   enter(consumer: RemoteConsumer, row: JobRow): void {
-    const processor = this.processors.get(row.type);
+    const processor = this.processorOf(row);
     const refusal = processor && this.sandboxes.refusal(processor);
     // Deadlines run from the fetch. A handler never starts after one (SEMANTICS 3.1).
     const endsAt = Math.min(row.softAt ?? Number.POSITIVE_INFINITY, row.stallAt ?? Number.POSITIVE_INFINITY);

@@ -27,6 +27,17 @@ export const ERRORS = {
   invalid_option: { kind: "programmer", says: "is not a valid value here" },
   unknown_option: { kind: "programmer", says: "is not an option" },
   invalid_definition: { kind: "programmer", says: "is not a definition made by defineJob" },
+  invalid_schema: { kind: "programmer", says: "is not a schema that the registry takes" },
+  invalid_version: { kind: "programmer", says: "is not a valid version of a schema" },
+  incompatible_schema: {
+    kind: "programmer",
+    says: "The schema breaks the compatibility that its type asks for",
+  },
+  known_schema: { kind: "programmer", says: "This version of the schema, or its uri, is registered already" },
+  schema_mismatch: {
+    kind: "programmer",
+    says: "The arguments do not fit the registered schema of the job's type",
+  },
   invalid_workflow: { kind: "programmer", says: "is not a valid workflow" },
   invalid_saga: { kind: "programmer", says: "is not a saga made by defineSaga" },
   missing_handler: { kind: "programmer", says: "is declared but has no handler" },

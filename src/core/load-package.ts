@@ -7,10 +7,12 @@ import { CurfewError } from "./errors.ts";
 export const OPTIONAL_PACKAGES = {
   "@hono/node-server": "^2.1.0",
   "@opentelemetry/api": "^1.9.0",
+  ajv: "^8.17.0",
   "better-sqlite3": "^13.0.0",
   hono: "^4.10.0",
   mongodb: "^7.0.0",
   pg: "^8.16.0",
+  re2js: "^2.8.0",
   zod: "^4.1.0",
 } as const;
 

@@ -13,6 +13,7 @@ import type { EventRecorder } from "./events/event-recorder.ts";
 import type { QueueSettings } from "./queues/queue-settings-cache.ts";
 import type { EngineClock } from "./runtime/engine-clock.ts";
 import type { Waiters } from "./runtime/waiters.ts";
+import type { SchemaCache } from "./schemas/schema-cache.ts";
 import type { Counters } from "./statistics/counters.ts";
 
 /** What attempts need from their worker, local or remote. */
@@ -45,6 +46,8 @@ export interface EngineContext extends AttemptParts {
   readonly host: string | null;
   readonly clock: EngineClock;
   readonly queues: QueueSettings;
+  /** The registered schemas of jobs. */
+  readonly schemas: SchemaCache;
   /** The business calendars. */
   readonly calendars: CalendarCache;
   /** Makes the events that are committed together with their change. */

@@ -47,6 +47,7 @@ import type { SagaHandle, SagaView } from "./sagas/saga-handle.ts";
 import { SagaRecords } from "./sagas/saga-records.ts";
 import { resolveZones } from "./sagas/saga-zones.ts";
 import { type MessageOptions, type SagaHost, Sagas } from "./sagas/sagas.ts";
+import { Schemas } from "./schemas/schemas.ts";
 import { Statistics, type Stats } from "./statistics/statistics.ts";
 import type { AdviseQuery, StatsQuery } from "./statistics/stats-query.ts";
 import { forgettingHandlers, type RecordHandlers, startHandlers } from "./sweep/due-records.ts";
@@ -81,9 +82,9 @@ export class Engine extends JobCalls implements CurfewApi {
   readonly maintenance: Maintenance;
   /** Limit keys: their use, and what operators set for them. */
   readonly limits: Limits;
+  readonly schemas: Schemas;
   /** The recorded events of all jobs, if `events` is on. */
   readonly journal: EventJournal;
-  /** What named operators did: see `as`. */
   readonly audit: AuditLog;
   /** Jobs that depend on each other, started and cancelled as one. */
   readonly workflows: Workflows;
@@ -183,6 +184,7 @@ export class Engine extends JobCalls implements CurfewApi {
     this.queues = new Queues(this.#context, assertOpen);
     this.maintenance = new Maintenance(this.#context, { assertOpen, readyAll: () => this.#readyAll() });
     this.limits = new Limits(this.#context, assertOpen);
+    this.schemas = new Schemas(this.#context, assertOpen);
     this.#sagas = new Sagas(this.#context, notice);
     this.sagaRecords = new SagaRecords(this.#context.store, this.#sagas);
     this.bulk = new Bulk(this.#context);

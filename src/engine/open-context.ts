@@ -16,6 +16,7 @@ import { openSealing } from "./runtime/aes-sealing.ts";
 import { EngineClock } from "./runtime/engine-clock.ts";
 import { guardedTracing } from "./runtime/guarded-tracing.ts";
 import { Waiters } from "./runtime/waiters.ts";
+import { SchemaCache } from "./schemas/schema-cache.ts";
 import { Counters } from "./statistics/counters.ts";
 
 /** The context without the functions that only the engine itself can provide. */
@@ -32,8 +33,9 @@ export async function openSharedContext(options: EngineOptions): Promise<SharedC
   const clock = await EngineClock.open(system, store, options.role === "producer" ? "when-used" : "always");
   const bus = new EventBus(logger);
   const queues = new QueueSettings(store);
+  const schemas = new SchemaCache(store);
   const calendars = new CalendarCache(store);
-  await Promise.all([queues.refresh(), calendars.refresh()]);
+  await Promise.all([queues.refresh(), calendars.refresh(), schemas.refresh()]);
   const storeFailed = (error: unknown, during: string) => {
     logger.error({ error, during }, "the store failed");
     bus.emit({ name: "store.error", at: clock.now(), during, error });
@@ -49,6 +51,7 @@ export async function openSharedContext(options: EngineOptions): Promise<SharedC
     logger,
     bus,
     queues,
+    schemas,
     calendars,
     settings,
     tenant: null,

@@ -4,6 +4,7 @@ import type { Job } from "../core/job/job-view.ts";
 import type { Crons } from "./crons/crons.ts";
 import type { ExtendOptions, RetryByHandOptions } from "./operations/operate-job.ts";
 import type { Queues } from "./queues/queues.ts";
+import type { Schemas } from "./schemas/schemas.ts";
 import type { Webhooks } from "./webhooks/webhooks.ts";
 import type { WorkflowSummary } from "./workflows/workflow-view.ts";
 
@@ -16,6 +17,7 @@ interface Commands {
   job(id: JobId): { runNow(by: By): Promise<Job<unknown>> };
   readonly crons: Crons;
   readonly queues: Queues;
+  readonly schemas: Schemas;
   readonly webhooks: Webhooks;
   readonly workflows: { cancel(id: string, by: By): Promise<WorkflowSummary> };
 }
@@ -38,6 +40,11 @@ export class Operator {
   /** Queues; each change is audited. */
   get queues(): Queues {
     return this.#engine.queues.as(this.by);
+  }
+
+  /** Schemas of jobs; each change is audited. */
+  get schemas(): Schemas {
+    return this.#engine.schemas.as(this.by);
   }
 
   /** Webhooks; each change is audited. */

@@ -93,6 +93,7 @@ export class Upkeep {
 
   async #read(): Promise<void> {
     await this.#context.queues.refresh();
+    await this.#context.schemas.refresh();
     await this.#context.calendars.refresh();
     await this.#journal.refresh();
   }

@@ -66,6 +66,7 @@ export type WireFetch = {
   readonly wait_ms: number;
   readonly fetch_id: string;
   readonly definitions: { readonly [type: string]: WireSettings };
+  readonly versions?: { readonly [type: string]: string[] };
 };
 
 /** A job that a beat names, under the fence of its attempt. */

@@ -1,7 +1,7 @@
 import { refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { checkFairKey, fairKeyFrom } from "../core/fair/fair-options.ts";
 import { UUID_V7 } from "../core/ids.ts";
-import { ENQUEUE_KEYS, type EnqueueOptions, refuseAlone } from "../core/job/envelope.ts";
+import { ENQUEUE_KEYS, type EnqueueOptions } from "../core/job/envelope.ts";
 import type { Backoff, JobId, PolicySettings } from "../core/job/job.ts";
 import {
   type AnyDefinition,
@@ -9,10 +9,12 @@ import {
   checkPriority,
   checkQueue,
   type JobDefinition,
+  refuseAlone,
 } from "../core/job/job-definition.ts";
 import { parseSettings } from "../core/job/policy.ts";
 import { portableDefinition, portableOptions } from "../core/job/portable.ts";
 import { joinRedact, parseRedact, redactTexts } from "../core/job/redaction.ts";
+import { versionField } from "../core/registry/registered-schema.ts";
 import { toJsonText } from "../core/schema.ts";
 import { parseDuration, parseInstant } from "../core/time.ts";
 import { instantText } from "./wire-fields.ts";
@@ -49,6 +51,7 @@ export function enqueueFields<Input>(
     type: definition.type,
     queue: checkQueue(queue, "options.queue"),
     ...(checkPriority(priority, "options.priority") !== 0 && { priority }),
+    ...(definition.version !== undefined && { version: versionField(definition.version) }),
     ...startFields(said),
     ...(said.meta !== undefined && { meta: metaFields(said.meta) }),
     ...settingsFields(merged(definition.settings, parseSettings(said, "options"))),

@@ -19,6 +19,7 @@ const GONE = {
   calendar: "Check the name; GET /ojs/v1/admin/calendars lists all calendars",
   "rate limit": "Check the key; a limit is known while it has live jobs or an override",
   timeout: "Check the id; a timeout is gone once it is handled, revoked or replaced",
+  schema: "Check the type and the version; GET /ojs/v1/admin/schemas lists all types with schemas",
   saga: "Check the type and the id; a completed saga is deleted when its retention is over",
   tenant: "Check the name; GET /ojs/v1/admin/tenants lists all tenants",
   webhook: "Check the id; GET /ojs/v1/webhooks/subscriptions lists all",
@@ -56,6 +57,9 @@ const STATUS: Partial<Record<ErrorCode, readonly [status: number, code: string]>
   invalid_state: [409, "conflict"],
   invalid_retry: [422, "schema_validation"],
   known_cron: [409, "duplicate"],
+  known_schema: [409, "duplicate"],
+  incompatible_schema: [409, "incompatible_schema"],
+  schema_mismatch: [422, "schema_validation"],
   not_json: [400, "invalid_payload"],
   too_large: [413, "payload_too_large"],
   queue_full: [429, "QUEUE_FULL"],
@@ -112,6 +116,7 @@ export function asHttpError(thrown: unknown): HttpError {
       return new HttpError(status, code, message, {
         retryable: status === 503 || status === 429,
         ...(status === 422 && { type: "validation_error" }),
+        ...(thrown.field !== undefined && { details: { field: thrown.field } }),
         ...(status === 503 && { headers: { "Retry-After": "1" } }),
         ...(status < 500 && { details: codeOf(thrown) }),
       });

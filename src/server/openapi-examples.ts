@@ -27,12 +27,21 @@ export const EXAMPLES: Readonly<Record<string, object>> = {
   DeadLetterBulkRequest: { filter: { queue: "email", error_type: "ConnectionError" }, confirm: true },
   DeadLetterPurgeRequest: { queue: "email", older_than: "P30D", confirm: true },
   WorkflowRequest: {
+    type: "graph",
     name: "onboarding",
     options: { queue: "email" },
     steps: [
       { id: "welcome", type: "email.send", args: ["welcome"], depends_on: [] },
       { id: "remind", type: "email.send", args: ["remind"], depends_on: ["welcome"] },
     ],
+  },
+  SchemaRegistration: { type: "email.send", version: 1, schema: { type: "array", minItems: 1 } },
+  SchemaRules: { validation: "always" },
+  SchemaCheckRequest: { args: [{ to: "user@example.com" }] },
+  SchemaRequest: {
+    schema: { type: "array", prefixItems: [{ type: "object", required: ["to"] }] },
+    compatibility: "backward",
+    validation: "always",
   },
   CronRequest: {
     name: "daily-report",
@@ -70,6 +79,7 @@ export const EXAMPLES: Readonly<Record<string, object>> = {
 
 /** What each tag holds. */
 export const TAGS: Readonly<Record<string, string>> = {
+  schemas: "What the arguments of jobs must look like, by type and version",
   system: "Health, readiness, metrics and the description of the server",
   session: "Sessions of browsers",
   calls: "Methods of the library under their own names, for curfew's own client",

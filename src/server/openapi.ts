@@ -85,7 +85,9 @@ function parametersOf(route: Route): Fields[] {
 
 function repliesOf(route: Route, schemas: Record<string, unknown>): Fields {
   const errors = { content: { [JSON_TYPE]: { schema: { $ref: "#/components/schemas/Error" } } } };
-  const all = route.right === "open" ? route.replies : { ...COMMON_REPLIES, ...route.replies };
+  // Every route refuses query parameters that it does not know.
+  const open = { 400: COMMON_REPLIES[400] as string, ...route.replies };
+  const all = route.right === "open" ? open : { ...COMMON_REPLIES, ...route.replies };
   return Object.fromEntries(
     Object.entries(all).map(([status, description]) => [
       status,

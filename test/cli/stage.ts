@@ -10,7 +10,7 @@ export type Answer = Record<string, unknown> & { readonly items: Record<string, 
 /** The same program as the source, in few files that load fast; `test/cli-setup.ts` makes it. */
 export const BUILT_MAIN = join(import.meta.dirname, "../../.cache/cli/main.js");
 /** These look for files beside their source, or load modules that import the source. */
-const FROM_SOURCE = new Set(["serve", "work", "init"]);
+const FROM_SOURCE = new Set(["serve", "work", "init", "publish"]);
 
 /** Runs one command to its end. */
 export function curfew(flags: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {

@@ -38,6 +38,8 @@ const SUITES = [
   "ext-dead-letter",
   "ext-backpressure",
   "ext-rate-limiting",
+  "ext-schema-registry",
+  "ext-job-versioning",
   "ext-multi-tenancy",
   "ext-webhooks",
   "level-4-advanced",

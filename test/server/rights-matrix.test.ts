@@ -75,6 +75,7 @@ async function picture(stage: Stage): Promise<string> {
     "/workflows",
     "/rate-limits",
     "/webhooks/subscriptions",
+    "/schemas",
     "/queues",
     "/admin/maintenance",
     "/admin/workers",

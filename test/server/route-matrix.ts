@@ -43,13 +43,14 @@ export async function make(stage: Stage, admin: Headers, worker: Headers = admin
   const workflow = (await send("POST", "/workflows", { type: "chain", steps, options: { queue: "wf" } })).id;
   await send("PUT", "/rate-limits/k/override", { concurrency: 3 });
   await send("PUT", "/admin/calendars/c", CALENDAR);
+  await send("PUT", "/admin/schemas/t", { schema: {} });
   const hook = { url: "https://example.com/hook", events: ["job.failed"] };
   const webhook = (await send("POST", "/webhooks/subscriptions", hook)).id;
   return { waiting, running, dead, workflow, webhook };
 }
 
 export function pathOf(
-  { path, right }: Route,
+  { method, path, right }: Route,
   { waiting, running, dead, workflow, webhook }: Things,
 ): string {
   const id = path.includes("dead-letter")
@@ -66,7 +67,10 @@ export function pathOf(
               ? dead
               : waiting;
   const tenant = path.includes("/tenants/") ? { id: "t-1" } : {};
-  const values: Record<string, string> = { id, name: "c", queue: "wait", key: "k", type: "t", ...tenant };
+  const isSchema = path.includes("/schemas/");
+  const schema = isSchema ? { name: "urn:ojs:schema:t:1", version: method === "PUT" ? "2" : "1" } : {};
+  const names = { id, name: "c", queue: "wait", key: "k", type: "t" };
+  const values: Record<string, string> = { ...names, ...tenant, ...schema };
   const filled = path.replace(/:(\w+)/g, (_all, name: string) => values[name] ?? "none");
   return filled + (path.endsWith("purge-preview") ? "?states=completed" : "");
 }
@@ -96,6 +100,9 @@ const BODIES: readonly (readonly [RegExp, (things: Things) => object])[] = [
   [/\/when$/, () => ({ when: { calendar: "c", working_days: 1, at: "17:00" } })],
   [/\/webhooks\/subscriptions$/, () => ({ url: "https://example.com/other", events: ["job.failed"] })],
   [/\/webhooks\/subscriptions\/:id$/, () => ({ active: false })],
+  [/\/schemas$/, () => ({ type: "n", version: 1, schema: {} })],
+  [/\/schemas\/:type\/check$/, () => ({ args: [] })],
+  [/\/schemas\/:type(\/:version)?$/, () => ({ schema: { maxItems: 3 }, validation: "named" })],
   [/\/workflows$/, () => ({ type: "chain", steps: [{ type: "a.b", args: [] }] })],
   [/\/tenants\/:id$/, () => ({ limits: { max_concurrency: 5 } })],
   [/\/tenants\/:id\/limits$/, () => ({ max_concurrency: 5 })],

@@ -6,6 +6,7 @@ import { type KeyedLimit, type LimitOptions, limitKeyFrom, parseLimit } from "..
 import type { StoredQueue } from "../limit/queue-settings.ts";
 import { keysOf } from "../option-keys.ts";
 import type { Path } from "../redact.ts";
+import { versionWire } from "../registry/registered-schema.ts";
 import { type Json, toJsonText, validate } from "../schema.ts";
 import { checkInstant, type Duration, type Instant, type InstantInput } from "../time.ts";
 import type { Transaction } from "../transaction.ts";
@@ -20,7 +21,13 @@ import {
   type PolicySettings,
   rankOf,
 } from "./job.ts";
-import { assertDefinition, checkPriority, checkQueue, type JobDefinition } from "./job-definition.ts";
+import {
+  assertDefinition,
+  checkPriority,
+  checkQueue,
+  type JobDefinition,
+  refuseAlone,
+} from "./job-definition.ts";
 import {
   type PolicyOptions,
   parseSettings,
@@ -189,12 +196,6 @@ const lastTemplates = new WeakMap<
   }
 >();
 
-/** A handler that is compiled for the results of its parents must not run without them. */
-export function refuseAlone({ type, parents }: Pick<JobDefinition, "type" | "parents">): never {
-  const fix = `its definition names parents (${[parents].flat().join(", ")}), so it runs only as a step after them: start a workflow`;
-  throw refuse("invalid_definition", "definition", type, fix);
-}
-
 /**
  * Checks all options of an enqueue before anything is stored (SEMANTICS 1.1, 1.2). Enqueues without options within
  * one millisecond share a template: it would come out the same, and stores write the jobs of one template together.
@@ -247,8 +248,10 @@ function hasBudgets({ image }: JobTemplate): boolean {
 function newTemplate<Input>(
   definition: JobDefinition<Input, unknown, unknown>,
   said: EnqueueOptions,
-  context: EnqueueContext,
+  around: EnqueueContext,
 ): JobTemplate {
+  const wire = around.wire ?? versionWire(definition.version);
+  const context = wire === undefined ? around : { ...around, wire };
   refuseUnknownKeys(said, "options", ENQUEUE_KEYS);
   if (said.detach !== undefined && typeof said.detach !== "boolean") {
     throw refuse("invalid_option", "options.detach", said.detach, "write true or false");

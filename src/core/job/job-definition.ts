@@ -3,6 +3,7 @@ import { type FairKeySource, parseFairKey } from "../fair/fair-options.ts";
 import { type KeyedLimit, type LimitOptions, parseLimit } from "../limit/limit.ts";
 import { keysOf } from "../option-keys.ts";
 import type { Path } from "../redact.ts";
+import { checkVersion, MOST_VERSIONS } from "../registry/registered-schema.ts";
 import { type InputOf, isSchema, type Json, type OutputOf, type Schema } from "../schema.ts";
 import type { PolicySettings } from "./job.ts";
 import { type PolicyOptions, parseSettings } from "./policy.ts";
@@ -26,6 +27,10 @@ export interface JobDefinition<Input = unknown, Payload = Input, Result = unknow
   readonly redact: readonly Path[];
   /** The types of the jobs whose results it gets as a step of a workflow; one text stands for any number of them. */
   readonly parents: string | readonly string[] | undefined;
+  /** The version of the schema that its jobs carry. */
+  readonly version: string | undefined;
+  /** The versions that its processors run; undefined for all. */
+  readonly versions: readonly string[] | undefined;
   readonly [DEFINITION]: true;
   readonly [PARENTS]?: Parents;
 }
@@ -81,6 +86,10 @@ export interface DefinitionOptions<
    * definition if any number of steps of that type may come before it. A workflow with other steps is refused.
    */
   readonly parents?: T;
+  /** The version that its jobs carry, such as 2 or "1.4.0"; see `engine.schemas`. */
+  readonly version?: number | string;
+  /** The versions that its processors run. Jobs of other versions wait for another worker. Default: all. */
+  readonly versions?: readonly (number | string)[];
 }
 
 type InputBy<P> = P extends Schema ? InputOf<P> : Json | undefined;
@@ -97,6 +106,8 @@ const KEYS = keysOf<DefinitionOptions<undefined, undefined>>({
   priority: true,
   unique: true,
   parents: true,
+  version: true,
+  versions: true,
   limit: true,
   fair: true,
   redact: true,
@@ -138,8 +149,21 @@ export function defineJob<
     unique: options.unique === undefined ? undefined : parseUnique(options.unique, "unique"),
     redact: redactOf(options),
     parents: parentTypes(options.parents),
+    version: options.version === undefined ? undefined : checkVersion(options.version),
+    versions: options.versions === undefined ? undefined : checkVersions(options.versions),
     [DEFINITION]: true as const,
   });
+}
+
+function checkVersions(versions: readonly unknown[]): readonly string[] {
+  if (!Array.isArray(versions) || versions.length === 0 || versions.length > MOST_VERSIONS)
+    throw refuse(
+      "invalid_option",
+      "versions",
+      versions,
+      `list 1 to ${MOST_VERSIONS} versions, or leave it out for all`,
+    );
+  return Object.freeze(versions.map((version, index) => checkVersion(version, `versions[${index}]`)));
 }
 
 function redactOf({
@@ -169,8 +193,12 @@ export function unchecked<Value>(): Schema<Value, Value> {
   return { "~standard": { version: 1, vendor: "curfew", validate: (value) => ({ value: value as Value }) } };
 }
 
+export function isDefinition(value: unknown): value is AnyDefinition {
+  return typeof value === "object" && value !== null && DEFINITION in value;
+}
+
 export function assertDefinition(value: unknown, field: string): asserts value is AnyDefinition {
-  if (typeof value !== "object" || value === null || !(DEFINITION in value)) {
+  if (!isDefinition(value)) {
     throw refuse("invalid_definition", field, value, "pass what defineJob() returned");
   }
 }
@@ -193,4 +221,10 @@ export function checkPriority(priority: number, field: string): number {
     throw refuse("invalid_priority", field, priority, "use a whole number from -100 (last) to 100 (first)");
   }
   return priority;
+}
+
+/** A handler that is compiled for the results of its parents must not run without them. */
+export function refuseAlone({ type, parents }: Pick<JobDefinition, "type" | "parents">): never {
+  const fix = `its definition names parents (${[parents].flat().join(", ")}), so it runs only as a step after them: start a workflow`;
+  throw refuse("invalid_definition", "definition", type, fix);
 }

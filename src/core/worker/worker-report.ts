@@ -1,4 +1,5 @@
-import type { JobId, PolicySettings } from "../job/job.ts";
+import type { JobId, JobRow, PolicySettings } from "../job/job.ts";
+import { takesVersion } from "../registry/job-version.ts";
 import type { Json } from "../schema.ts";
 import type { Instant } from "../time.ts";
 
@@ -7,6 +8,8 @@ export interface ReportedProcessor {
   readonly type: string;
   readonly queue: string;
   readonly settings?: PolicySettings;
+  /** The versions that it runs; left out for all. */
+  readonly versions?: readonly string[] | undefined;
 }
 
 /** The sandboxes of one job type. */
@@ -78,11 +81,13 @@ export function isStoppedState(state: string): boolean {
 /** The processors of a worker for its report; undefined if there are too many. */
 export function reportedProcessors(processors: readonly ReportedProcessor[]): Json | undefined {
   if (processors.length > MOST_PROCESSORS) return undefined;
-  const full = processors.map(({ type, queue, settings }) =>
-    settings && Object.keys(settings).length > 0 ? [type, queue, settings as unknown as Json] : [type, queue],
-  );
+  const full = processors.map(({ type, queue, settings, versions }): Json => {
+    const said = settings && Object.keys(settings).length > 0 ? (settings as unknown as Json) : undefined;
+    if (versions) return [type, queue, said ?? {}, versions];
+    return said === undefined ? [type, queue] : [type, queue, said];
+  });
   if (JSON.stringify(full).length <= MOST_RUNG_TEXT) return full;
-  return processors.map(({ type, queue }) => [type, queue, null]);
+  return processors.map(({ type, queue, versions }) => [type, queue, null, ...(versions ? [versions] : [])]);
 }
 
 /** Reads the record of a worker. Bodies of other versions have fewer fields; a missing one is null. */
@@ -91,7 +96,9 @@ export function readWorker(recordId: string, body: Json, isDirected: boolean): W
   const about = (said.about ?? {}) as { readonly [name: string]: Json };
   const state = typeof said.state === "string" ? said.state : "running";
   const types = about.job_types as readonly string[] | undefined;
-  const processors = said.processors as readonly [string, string, (Json | null)?][] | undefined;
+  const processors = said.processors as
+    | readonly [string, string, (Json | null)?, (readonly string[])?][]
+    | undefined;
   return {
     ...workerOfRecord(recordId),
     seenAt: said.seenAt as number,
@@ -112,12 +119,14 @@ export function readWorker(recordId: string, body: Json, isDirected: boolean): W
 }
 
 /** A null source was left out. A missing source has no settings. */
-function readProcessor([type, queue, settings = {}]: readonly [
+function readProcessor([type, queue, settings = {}, versions]: readonly [
   string,
   string,
   (Json | null)?,
+  (readonly string[])?,
 ]): ReportedProcessor {
-  return { type, queue, ...(settings !== null && { settings: settings as unknown as PolicySettings }) };
+  const said = settings !== null && { settings: settings as unknown as PolicySettings };
+  return { type, queue, ...said, ...(versions && { versions }) };
 }
 
 /** An idle local worker beats every 5 s. A worker over HTTP may beat less often. */
@@ -133,6 +142,12 @@ export function takesQueue({ queues }: WorkerReport, queue: string): boolean {
   return queues === null || queues.includes(queue);
 }
 
-export function hasProcessor({ processors }: WorkerReport, type: string): boolean {
-  return processors === null || processors.some((processor) => processor.type === type);
+export function hasProcessor(
+  { processors }: WorkerReport,
+  { type, options }: Pick<JobRow, "type" | "options">,
+): boolean {
+  return (
+    processors === null ||
+    processors.some((processor) => processor.type === type && takesVersion(processor.versions, { options }))
+  );
 }

@@ -174,6 +174,9 @@ export class Crons {
     if (options.calendar !== undefined) await calendars.refresh();
     const rule = parseCron(options, this.#context.clock.now(), "", calendars);
     const cronJob = this.#jobOf(job);
+    await this.#context.schemas.check([
+      { type: job.definition.type, payload: job.payload, options: job.wire && { wire: job.wire } },
+    ]);
     return this.#change("put", checkCronName(name), (body, now) => {
       if (!body) return newCron(rule, cronJob, now, calendars);
       if (ifExists === "refuse")

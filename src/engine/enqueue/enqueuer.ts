@@ -137,6 +137,8 @@ export class Enqueuer {
     const jobs = payloads.map(({ text, given }) => stampAny(template, text, nextId, given));
     if (this.#context.admit) await this.#context.admit(jobs);
     let answers: Enqueued[];
+    const checking = tx === undefined ? this.#context.schemas.check(jobs) : undefined;
+    if (checking) await checking;
     if (tx === undefined) {
       answers = await this.#unique.enqueue(
         jobs.map((job) => ({ job: job.hasNewId ? job : foundOr(job, random), rule })),
@@ -164,6 +166,11 @@ export class Enqueuer {
 
   /** A caller's transaction may be rolled back, so its jobs share no store call and are not announced. */
   #store(stamped: readonly NewJob[], tx: unknown): Promise<Enqueued[]> {
+    const checking = this.#context.schemas.check(stamped);
+    return checking ? checking.then(() => this.#storeChecked(stamped, tx)) : this.#storeChecked(stamped, tx);
+  }
+
+  #storeChecked(stamped: readonly NewJob[], tx: unknown): Promise<Enqueued[]> {
     const waiting = this.#context.admit?.(stamped);
     return waiting ? waiting.then(() => this.#storeAdmitted(stamped, tx)) : this.#storeAdmitted(stamped, tx);
   }

@@ -15,6 +15,7 @@ import { isTerminal } from "../../core/job/lifecycle.ts";
 import { newRow } from "../../core/job/new-row.ts";
 import { resolvePolicy, type WorkerKind } from "../../core/job/policy.ts";
 import type { UniqueRule } from "../../core/job/unique-key.ts";
+import { takesVersion } from "../../core/registry/job-version.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Enqueued } from "../../ports/store.ts";
 import type { System } from "../../ports/system.ts";
@@ -70,6 +71,8 @@ export interface RemoteFetch {
   readonly visibility?: number | undefined;
   /** Settings of the worker's definitions by job type: the definition source of SEMANTICS 2. */
   readonly definitions?: ReadonlyMap<string, PolicySettings> | undefined;
+  /** The versions that the worker runs, by job type. */
+  readonly versions?: ReadonlyMap<string, readonly string[]> | undefined;
   /** How many milliseconds to wait if there is no job. */
   readonly wait?: number | undefined;
   /** Whether the worker has closed its connection: then jobs are not handed out. */
@@ -87,6 +90,8 @@ interface ServiceHost {
 const LOOK_AGAIN = 1_000;
 /** One claim of a fetch, and the characters after which it claims no more: a row may hold several MB. */
 const ROWS_PER_CLAIM = 50;
+/** How long a job of a version that a worker does not run stays out of its way. */
+const OTHER_VERSION_DELAY = 1_000;
 const FETCH_SIZE = 16_000_000;
 /** How long a fetch rests after it released a job. */
 const REST_AFTER_RELEASE = 100;
@@ -168,6 +173,8 @@ export class Service {
       }
       return job;
     });
+    const checking = this.#context.schemas.check(made);
+    if (checking) await checking;
     const answers = await this.#host.store(made, rules);
     if (rules) return this.#uniqueAnswers(made, answers, rules);
     return made.map((job, index) => ({ row: newRow(job), duplicate: answers[index] !== "created" }));
@@ -280,6 +287,8 @@ export class Service {
   async #start(claimed: JobRow, request: RemoteFetch): Promise<JobRow | "released" | "ended"> {
     const { clock, random, store } = this.#context;
     let row = claimed;
+    // Released with a delay, so that the jobs behind it are reached.
+    if (!takesVersion(request.versions?.get(row.type), row)) return this.#giveBack(row, OTHER_VERSION_DELAY);
     for (let tries = 0; tries < STALE_TRIES; tries++) {
       const visibility = row.options?.visibility ?? request.visibility;
       const kind: WorkerKind = {
@@ -316,11 +325,11 @@ export class Service {
     return started;
   }
 
-  async #giveBack(row: JobRow): Promise<"released"> {
+  async #giveBack(row: JobRow, delay?: number): Promise<"released"> {
     const { clock, random } = this.#context;
     const at = clock.now();
     this.#rowCache.delete(row.id);
-    const decision = decide(row, { type: "release" }, at, random);
+    const decision = decide(row, { type: "release", ...(delay !== undefined && { delay }) }, at, random);
     if (decision.ok) await this.#commits.commit({ row, decision, at, by: "holder" });
     return "released";
   }

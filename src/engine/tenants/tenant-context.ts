@@ -9,6 +9,7 @@ import { EventRecorder } from "../events/event-recorder.ts";
 import type { SharedContext } from "../open-context.ts";
 import { QueueSettings } from "../queues/queue-settings-cache.ts";
 import { Waiters } from "../runtime/waiters.ts";
+import { SchemaCache } from "../schemas/schema-cache.ts";
 import { Counters } from "../statistics/counters.ts";
 import { scopedStore } from "./scoped-store.ts";
 import { TenantUse } from "./tenant-gate.ts";
@@ -27,7 +28,8 @@ export async function tenantContext(
   const bus = new EventBus(logger);
   const queues = new QueueSettings(store, all.queues);
   const calendars = new CalendarCache(store);
-  await Promise.all([queues.refresh(), calendars.refresh()]);
+  const schemas = new SchemaCache(store);
+  await Promise.all([queues.refresh(), calendars.refresh(), schemas.refresh()]);
   const commit = (units: readonly Unit[]) => commitUnits({ store, clock }, units);
   const storeFailed = (error: unknown, during: string) => all.storeFailed(error, `${during} of ${tenant}`);
   return {
@@ -38,6 +40,7 @@ export async function tenantContext(
     bus,
     queues,
     calendars,
+    schemas,
     settings: all.settings,
     tenant,
     admit: (jobs) => gate.enqueue(jobs),

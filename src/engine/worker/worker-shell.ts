@@ -1,6 +1,7 @@
 import { refuseUnknownKeys } from "../../core/errors.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { jittered } from "../../core/pace.ts";
+import { takesVersion } from "../../core/registry/job-version.ts";
 import { type Duration, type Instant, parseDuration } from "../../core/time.ts";
 import type { SandboxRunner } from "../../ports/sandbox.ts";
 import { within } from "../../ports/system.ts";
@@ -65,6 +66,7 @@ const DEFAULT_DRAIN = 25_000;
 const SHUTDOWN_GRACE = 5_000;
 /** How long a job that this worker cannot enter waits, so that another worker claims it first. */
 export const UNKNOWN_TYPE_DELAY = 5_000;
+const OTHER_VERSION_DELAY = 1_000;
 /** A warning about a blocked event loop names at most this many jobs. */
 const MOST_NAMED = 100;
 
@@ -218,9 +220,19 @@ export abstract class WorkerShell<
     return this.#isClosing;
   }
 
+  /** The processor for a job's type and version. */
+  protected processorOf(row: JobRow): Processor | undefined {
+    const processor = this.processors.get(row.type);
+    return processor && takesVersion(processor.definition.versions, row) ? processor : undefined;
+  }
+
   protected releaseUnknown(row: JobRow): void {
     const { bus, clock, system, logger } = this.parts;
-    this.release(row, Math.round(jittered(UNKNOWN_TYPE_DELAY, system.random)));
+    const isKnown = this.processors.has(row.type);
+    const delay = isKnown ? OTHER_VERSION_DELAY : UNKNOWN_TYPE_DELAY;
+    this.release(row, Math.round(jittered(delay, system.random)));
+    // Jobs of another version are no mistake: they wait for a worker that runs them.
+    if (isKnown) return;
     logger.warn({ job: row.id, type: row.type }, "no processor for this job type; the job was released");
     if (bus.wants("job.unknown_type")) bus.emit(bus.detail(row, "job.unknown_type", clock.now()));
   }

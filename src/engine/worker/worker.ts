@@ -104,7 +104,7 @@ export class Worker
   enter(consumer: QueueConsumer, prefetched: Prefetched): void {
     const { clock, random } = this.parts;
     const { row } = prefetched;
-    const processor = this.processors.get(row.type);
+    const processor = this.processorOf(row);
     const refusal = processor && this.sandboxes.refusal(processor);
     if (!processor || refusal) {
       if (refusal) this.release(row, refusal.delay);

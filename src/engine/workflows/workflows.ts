@@ -60,6 +60,7 @@ export class Workflows {
     checkParents(node);
     const texts = await preparePayloads(leaves, this.#context.documentLimit);
     const workflow = this.#prepare(node, parsed, leaves, texts);
+    await this.#context.schemas.check(workflow.jobs);
     const isNew = await this.#intake.store(workflow, parsed.tx);
     if (isNew && parsed.tx === undefined) this.#announce(workflow);
     return new WorkflowHandle(this.#context, this.#host.cleanup, workflow.id, !isNew);

@@ -18,6 +18,7 @@ import { deadLetterRoutes } from "./dead-letter.ts";
 import { eventStreamRoutes } from "./event-stream.ts";
 import { eventRoutes } from "./events.ts";
 import { firedTimeoutRoutes } from "./fired-timeouts.ts";
+import { jobSchemaRoutes } from "./job-schemas.ts";
 import { jobRoutes } from "./jobs.ts";
 import { noteRoutes } from "./notes.ts";
 import { progressStreamRoutes } from "./progress-stream.ts";
@@ -70,6 +71,7 @@ export const ROUTES: readonly Route[] = [
   ...rateLimitRoutes,
   ...webhookRoutes,
   ...uniqueJobRoutes,
+  ...jobSchemaRoutes,
   ...adminSystemRoutes,
   ...adminTenantRoutes,
   ...adminTransferRoutes,

@@ -110,6 +110,8 @@ const manifest = route({
         "dead-letter",
         "backpressure",
         "rate-limiting",
+        "schema-registry",
+        "job-versioning",
         "multi-tenancy",
         "webhooks",
       ],

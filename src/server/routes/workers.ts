@@ -1,5 +1,6 @@
 import { softKind } from "../../core/job/deadlines.ts";
 import type { Sender } from "../../core/job/holder.ts";
+import { checkVersion } from "../../core/registry/registered-schema.ts";
 import type { BeatReport, JobBeat } from "../../engine/remote/remote-beats.ts";
 import type { RemoteWorker } from "../../engine/remote/remote-workers.ts";
 import type { Reported } from "../../engine/remote/report-types.ts";
@@ -30,6 +31,13 @@ const FETCH_SIZE = 16_000_000;
 /** Characters of the job types of one worker. All workers are read at once. */
 const MOST_TYPES = 8_000;
 
+function readVersions(said: Readonly<Record<string, readonly (number | string)[]>>) {
+  const entries = Object.entries(said).map(
+    ([type, versions]) => [type, versions.map((each) => checkVersion(each, `versions.${type}`))] as const,
+  );
+  return new Map(entries);
+}
+
 const fetchBy = (path: string) =>
   route({
     method: "POST",
@@ -51,6 +59,7 @@ const fetchBy = (path: string) =>
         hears: body.soft_timeout === true,
         visibility: visibilityOf(body.visibility_timeout_ms, body.visibility_timeout),
         definitions: readDefinitions(body.definitions),
+        versions: body.versions == null ? undefined : readVersions(body.versions),
         wait: body.wait_ms ?? undefined,
         key: body.fetch_id ?? undefined,
       });

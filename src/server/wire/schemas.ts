@@ -212,6 +212,18 @@ export const fetchSchema = z
     definitions: optional(z.record(z.string().max(255), definitionSchema)).meta({
       description: "What the worker's definitions say, by job type, for jobs whose producer had none.",
     }),
+    versions: optional(
+      z.record(
+        z.string().max(255),
+        z
+          .array(z.union([z.int().min(1), z.string().min(1).max(40)]))
+          .min(1)
+          .max(100),
+      ),
+    ).meta({
+      description:
+        "The versions of jobs that the worker runs, by type; jobs of others stay for other workers.",
+    }),
     soft_timeout: optional(z.boolean()).meta({
       description:
         "The worker hears soft signals: it obeys `deadlines.soft_at` and the directives of its beats.",

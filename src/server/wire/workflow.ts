@@ -41,14 +41,17 @@ interface CallbackFields {
 }
 
 /** A job has `args`; a workflow has `steps` or `jobs`. Most nodes are jobs, so these are tried first. */
-const node: z.ZodType<EnqueueBody | WorkflowFields> = z.lazy(() =>
-  z.union([enqueueSchema, z.looseObject({ ...nodeFields, type: z.enum(KINDS) }).refine(hasNodes)]),
-) as never;
+const node: z.ZodType<EnqueueBody | WorkflowFields> = z
+  .lazy(() =>
+    z.union([enqueueSchema, z.looseObject({ ...nodeFields, type: z.enum(KINDS) }).refine(hasNodes)]),
+  )
+  .meta({ id: "WorkflowNode", description: "A job, or a chain, group or batch." }) as never;
+const nodes = z.array(node).min(1).max(10_000).meta({ id: "WorkflowNodes" });
 const callback = enqueueSchema.nullish();
 
 const nodeFields = {
-  steps: z.array(node).min(1).max(10_000).nullish(),
-  jobs: z.array(node).min(1).max(10_000).nullish(),
+  steps: nodes.nullish(),
+  jobs: nodes.nullish(),
   callbacks: z
     .looseObject({ on_success: callback, on_failure: callback, on_complete: callback })
     .nullish()

@@ -18,7 +18,7 @@ export function lineReasons(facts: WhyFacts, isBlocked: boolean): WhyReason[] {
   // The queue is full, or others come first. Then the free slots of workers say nothing.
   if (reasons.length > 0) return reasons;
   const able = liveWorkers(facts).filter(
-    (worker) => !worker.isStopping && takesQueue(worker, row.queue) && hasProcessor(worker, row.type),
+    (worker) => !worker.isStopping && takesQueue(worker, row.queue) && hasProcessor(worker, row),
   );
   const free = able.find((worker) => isFree(worker, row));
   return [free || able.length === 0 ? next(facts, free) : busy(facts, able)];

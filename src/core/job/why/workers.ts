@@ -1,4 +1,5 @@
 import { nearestName } from "../../nearest-name.ts";
+import { versionOfJob } from "../../registry/job-version.ts";
 import { hasProcessor, takesQueue, type WorkerReport } from "../../worker/worker-report.ts";
 import { liveWorkers, namesOf, type WhyFacts } from "./facts.ts";
 import { act, counted, reason, roughly, type WhyReason } from "./reason.ts";
@@ -8,7 +9,7 @@ export function workerReasons(facts: WhyFacts): WhyReason[] {
   const { row, hasMoreWorkers } = facts;
   const live = liveWorkers(facts);
   const takers = live.filter((worker) => takesQueue(worker, row.queue));
-  const able = takers.filter((worker) => hasProcessor(worker, row.type));
+  const able = takers.filter((worker) => hasProcessor(worker, row));
   // Workers that were not read may be able to run it.
   if (able.length === 0 && hasMoreWorkers) return [];
   if (live.length === 0) return [noWorker(facts)];
@@ -72,7 +73,7 @@ function noProcessor(
 ): WhyReason {
   const types = takers.flatMap(({ processors }) => (processors ?? []).map(({ type }) => type));
   const meant = nearestName(row.type, types);
-  const elsewhere = live.find((worker) => !takers.includes(worker) && hasProcessor(worker, row.type));
+  const elsewhere = live.find((worker) => !takers.includes(worker) && hasProcessor(worker, row));
   const hint =
     meant !== undefined
       ? ` Did you mean ${meant}?`
@@ -80,11 +81,30 @@ function noProcessor(
         ? ` Worker ${elsewhere.id} has one, but takes ${namesOf(elsewhere.queues ?? [])} only.`
         : "";
   const takes = takers.length === 1 ? "takes" : "take";
+  const version = otherVersion(row, takers);
+  if (version !== undefined && !elsewhere) return version;
   const sentence = `${counted(takers.length, "live worker")} ${takes} queue "${row.queue}", and none has a processor for ${row.type}.${hint}`;
   const who = elsewhere ? ({ kind: "worker", id: elsewhere.id } as const) : null;
   const text = elsewhere
     ? `Let worker ${elsewhere.id} take queue "${row.queue}" too, or give its processor to a worker of that queue.`
     : `Give a worker of queue "${row.queue}" a processor for ${row.type}.`;
+  return reason("no_processor", sentence, { who, action: act("change-code", text, row.type) });
+}
+
+/** A worker has a processor for the type, but not for the version of this job. */
+function otherVersion(row: WhyFacts["row"], takers: readonly WorkerReport[]): WhyReason | undefined {
+  const version = versionOfJob(row);
+  const found = takers.flatMap(({ id, processors }) =>
+    (processors ?? []).flatMap(({ type, versions }) =>
+      type === row.type && versions ? [{ id, versions }] : [],
+    ),
+  );
+  const [first] = found;
+  if (version === undefined || !first) return undefined;
+  const known = [...new Set(found.flatMap(({ versions }) => versions))];
+  const sentence = `It is of version ${version} of ${row.type}, and the workers of queue "${row.queue}" run only ${namesOf(known)}.`;
+  const text = `Start a worker whose definition of ${row.type} has version ${version} in its \`versions\`.`;
+  const who = { kind: "worker", id: first.id } as const;
   return reason("no_processor", sentence, { who, action: act("change-code", text, row.type) });
 }
 

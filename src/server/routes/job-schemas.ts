@@ -1,0 +1,277 @@
+import { CurfewError } from "../../core/errors.ts";
+import type { Json } from "../../core/schema.ts";
+import type { SchemaView } from "../../engine/schemas/schemas.ts";
+import type { Identity } from "../auth.ts";
+import { notFound } from "../failures.ts";
+import { byKey, json, type Reply, type Route, type RouteContext, route } from "../route.ts";
+import { adminPageQuery } from "../wire/admin-schemas.ts";
+import {
+  checkSchemaBody,
+  putSchemaBody,
+  registerSchemaBody,
+  rulesOf,
+  schemaCheckReply,
+  schemaFields,
+  schemaReply,
+  schemaRulesBody,
+  schemasReply,
+  schemaVersionsReply,
+  summaryFields,
+} from "../wire/job-schemas.ts";
+import { listedPage } from "../wire/pages.ts";
+
+const TAG = "schemas";
+const ADMIN = "/ojs/v1/admin/schemas";
+/** The path of the binding (section 15), and of its clients. */
+const PLAIN = "/ojs/v1/schemas";
+
+function schemas({ engine }: RouteContext, identity: Identity) {
+  return engine.schemas.as(byKey(identity));
+}
+
+function found(view: SchemaView | null, name: string): SchemaView {
+  if (!view) throw notFound("schema", name);
+  return view;
+}
+
+const reply = (status: number, view: SchemaView) => {
+  const fields = schemaFields(view);
+  return json(status, { ...fields, schema_info: { type: fields.type, version: fields.version } });
+};
+
+/** A uri has colons, a type has none. */
+async function byName(name: string, { engine }: RouteContext): Promise<SchemaView> {
+  return found(await (name.includes(":") ? engine.schemas.byUri(name) : engine.schemas.get(name)), name);
+}
+
+const listBy = (path: string) =>
+  route({
+    method: "GET",
+    path,
+    right: "read",
+    scope: "tenant",
+    tag: TAG,
+    summary: "List the types with schemas, by name",
+    reply: schemasReply,
+    query: adminPageQuery,
+    replies: { 200: "A page of types with their versions" },
+    async run({ query }, { engine }) {
+      const { items, pagination } = await listedPage(query, {
+        usual: 100,
+        list: (after, limit) => engine.schemas.list({ ...(after !== null && { after }), limit }),
+        cursorOf: ({ type }) => type,
+      });
+      const schemas = items.map(summaryFields);
+      return json(200, { schemas, items: schemas, pagination });
+    },
+  });
+
+const registerBy = (path: string) =>
+  route({
+    method: "POST",
+    path,
+    right: "operate",
+    scope: "tenant",
+    tag: TAG,
+    summary: "Register a version of a schema",
+    reply: schemaReply,
+    body: registerSchemaBody,
+    replies: { 201: "It holds from now on", 409: "The version is known, or breaks the compatibility" },
+    async run({ body, identity }, context) {
+      const { type, version, schema, uri } = body;
+      const options = { ...rulesOf(body), ...(uri != null && { uri }) };
+      return reply(201, await schemas(context, identity).put(type, version, schema, options));
+    },
+  });
+
+const publish = route({
+  method: "PUT",
+  path: `${ADMIN}/:type`,
+  right: "operate",
+  scope: "tenant",
+  tag: TAG,
+  summary: "Publish a schema: a new version, unless the newest one is the same",
+  reply: schemaReply,
+  body: putSchemaBody,
+  replies: {
+    200: "The newest version was the same",
+    201: "A new version",
+    409: "It breaks the compatibility",
+  },
+  async run({ params, body, identity }, context) {
+    const type = params.type ?? "";
+    const { isNew } = await schemas(context, identity).publishSchema(type, body.schema, rulesOf(body));
+    return reply(isNew ? 201 : 200, found(await context.engine.schemas.get(type), type));
+  },
+});
+
+const configure = route({
+  method: "PATCH",
+  path: `${ADMIN}/:type`,
+  right: "operate",
+  scope: "tenant",
+  tag: TAG,
+  summary: "Change which jobs of a type are checked, and how its next version must fit",
+  reply: schemaReply,
+  body: schemaRulesBody,
+  replies: { 200: "The newest version with its rules", 404: "The type has no schema" },
+  async run({ params, body, identity }, context) {
+    const type = params.type ?? "";
+    await schemas(context, identity).configure(type, rulesOf(body));
+    return reply(200, found(await context.engine.schemas.get(type), type));
+  },
+});
+
+const put = route({
+  method: "PUT",
+  path: `${ADMIN}/:type/:version`,
+  right: "operate",
+  scope: "tenant",
+  tag: TAG,
+  summary: "Register this version of a schema",
+  reply: schemaReply,
+  body: putSchemaBody,
+  replies: { 201: "It holds from now on", 409: "The version is known, or breaks the compatibility" },
+  async run({ params, body, identity }, context) {
+    const { schema, uri } = body;
+    const options = { ...rulesOf(body), ...(uri != null && { uri }) };
+    const { type = "", version = "" } = params;
+    return reply(201, await schemas(context, identity).put(type, version, schema, options));
+  },
+});
+
+const getNewest = (path: string) =>
+  route({
+    method: "GET",
+    path,
+    right: "read",
+    scope: "tenant",
+    tag: TAG,
+    summary: "The newest schema of a type, or the one with a uri",
+    reply: schemaReply,
+    replies: { 200: "The schema", 404: "There is none" },
+    run: async ({ params }, context) => reply(200, await byName(params.name ?? params.type ?? "", context)),
+  });
+
+const versions = route({
+  method: "GET",
+  path: `${ADMIN}/:type/versions`,
+  right: "read",
+  scope: "tenant",
+  tag: TAG,
+  summary: "The versions of a type's schema, from the oldest to the newest",
+  reply: schemaVersionsReply,
+  replies: { 200: "The versions", 404: "The type has no schema" },
+  async run({ params }, { engine }) {
+    const type = params.type ?? "";
+    const [summary] = (await engine.schemas.list({ limit: 1, from: type })).filter(
+      (each) => each.type === type,
+    );
+    if (!summary) throw notFound("schema", type);
+    return json(200, summaryFields(summary));
+  },
+});
+
+const getVersion = route({
+  method: "GET",
+  path: `${ADMIN}/:type/:version`,
+  right: "read",
+  scope: "tenant",
+  tag: TAG,
+  summary: "One version of a type's schema",
+  reply: schemaReply,
+  replies: { 200: "The schema", 404: "There is none" },
+  async run({ params }, { engine }) {
+    const { type = "", version = "" } = params;
+    return reply(200, found(await engine.schemas.get(type, version), `${type}@${version}`));
+  },
+});
+
+const check = route({
+  method: "POST",
+  path: `${ADMIN}/:type/check`,
+  right: "read",
+  scope: "tenant",
+  tag: TAG,
+  summary: "Compare a schema with the newest version, or check args; nothing is stored",
+  reply: schemaCheckReply,
+  body: checkSchemaBody,
+  replies: { 200: "What does not fit", 404: "The type has no schema" },
+  async run({ params, body }, { engine }) {
+    const type = params.type ?? "";
+    const reasons =
+      body.schema == null
+        ? []
+        : await engine.schemas.check(type, body.schema, body.compatibility ?? undefined);
+    const misfit =
+      body.args == null
+        ? null
+        : await engine.schemas.validate(type, body.args as readonly Json[], body.version ?? undefined);
+    const said = misfit ? [...reasons, `args${misfit.at}: ${misfit.message}`] : reasons;
+    return json(200, { type, compatible: reasons.length === 0, valid: misfit === null, reasons: said });
+  },
+});
+
+const remove = route({
+  method: "DELETE",
+  path: `${ADMIN}/:type/:version`,
+  right: "operate",
+  scope: "tenant",
+  tag: TAG,
+  summary: "Delete a version of a schema",
+  reply: schemaReply,
+  replies: { 200: "It is deleted", 404: "There is none" },
+  async run({ params, identity }, context) {
+    const { type = "", version = "" } = params;
+    return removed(
+      found(await context.engine.schemas.get(type, version), `${type}@${version}`),
+      identity,
+      context,
+    );
+  },
+});
+
+const removeByName = route({
+  method: "DELETE",
+  path: `${PLAIN}/:name`,
+  right: "operate",
+  scope: "tenant",
+  tag: TAG,
+  summary: "Delete the schema with a uri",
+  reply: schemaReply,
+  replies: { 200: "It is deleted", 404: "There is none" },
+  async run({ params, identity }, context) {
+    const name = params.name ?? "";
+    if (!name.includes(":"))
+      throw new CurfewError(
+        "invalid_option",
+        `uri: ${JSON.stringify(name)} is not a uri; name the version under ${ADMIN}`,
+        {
+          field: "uri",
+        },
+      );
+    return removed(await byName(name, context), identity, context);
+  },
+});
+
+async function removed(view: SchemaView, identity: Identity, context: RouteContext): Promise<Reply> {
+  await schemas(context, identity).remove(view.type, view.version);
+  return json(200, { ...schemaFields(view), deleted: true });
+}
+
+export const jobSchemaRoutes: readonly Route[] = [
+  listBy(ADMIN),
+  registerBy(ADMIN),
+  versions,
+  check,
+  publish,
+  configure,
+  put,
+  getNewest(`${ADMIN}/:type`),
+  getVersion,
+  remove,
+  listBy(PLAIN),
+  registerBy(PLAIN),
+  getNewest(`${PLAIN}/:name`),
+  removeByName,
+];

@@ -1,0 +1,101 @@
+import { z } from "zod";
+import { COMPATIBILITIES } from "../../core/registry/compatibility.ts";
+import { VALIDATIONS, versionField } from "../../core/registry/registered-schema.ts";
+import type { SchemaSummary, SchemaView } from "../../engine/schemas/schemas.ts";
+import { instantText } from "../../ojs/wire-fields.ts";
+import { pagination } from "./admin-replies.ts";
+
+const version = z
+  .union([z.int().min(1), z.string().min(1).max(40)])
+  .meta({ description: 'A whole number, or up to three as in "1.4.0".' });
+const rules = {
+  compatibility: z.enum(COMPATIBILITIES).nullish().meta({
+    description: "How it must fit the version before it; without it, as its type says.",
+  }),
+  validation: z.enum(VALIDATIONS).nullish().meta({
+    description: "Which jobs are checked: those that name a version or a uri, or all of the type.",
+  }),
+};
+const schema = z.looseObject({}).meta({
+  description: "A JSON Schema (2020-12) of `args`, of up to 65,536 characters, without remote references.",
+});
+
+export const putSchemaBody = z
+  .looseObject({ schema, ...rules, uri: z.string().max(500).nullish() })
+  .meta({ id: "SchemaRequest", description: "A schema of the arguments of a job's type." });
+export const registerSchemaBody = z
+  .looseObject({ type: z.string().max(255), version, schema, ...rules, uri: z.string().max(500).nullish() })
+  .meta({ id: "SchemaRegistration" });
+export const schemaRulesBody = z.looseObject(rules).meta({ id: "SchemaRules" });
+export const checkSchemaBody = z
+  .looseObject({
+    schema: schema.nullish(),
+    args: z.array(z.unknown()).nullish(),
+    version: version.nullish(),
+    ...rules,
+  })
+  .meta({
+    id: "SchemaCheckRequest",
+    description: "A schema to compare with the newest version, or args to check.",
+  });
+
+const summary = z
+  .looseObject({
+    type: z.string(),
+    version,
+    versions: z.array(version),
+    validation: z.enum(VALIDATIONS),
+    compatibility: z.enum(COMPATIBILITIES),
+  })
+  .meta({ id: "SchemaSummary" });
+export const schemaReply = z
+  .looseObject({
+    type: z.string(),
+    version,
+    uri: z.string(),
+    schema: z.looseObject({}),
+    validation: z.enum(VALIDATIONS),
+    compatibility: z.enum(COMPATIBILITIES),
+    created_at: z.string(),
+  })
+  .meta({ id: "JobSchema" });
+export const schemasReply = z.looseObject({ schemas: z.array(summary), pagination }).meta({ id: "Schemas" });
+export const schemaVersionsReply = z
+  .looseObject({ type: z.string(), versions: z.array(version) })
+  .meta({ id: "SchemaVersions" });
+export const schemaCheckReply = z
+  .looseObject({
+    type: z.string(),
+    compatible: z.boolean(),
+    valid: z.boolean(),
+    reasons: z.array(z.string()),
+  })
+  .meta({ id: "SchemaCheck" });
+
+export function schemaFields({
+  type,
+  version: name,
+  uri,
+  at,
+  schema,
+  validation,
+  compatibility,
+}: SchemaView) {
+  const created_at = instantText(at);
+  const version = versionField(name);
+  return { type, version, uri, schema, validation, compatibility, created_at, updated_at: created_at };
+}
+
+export function summaryFields({ type, newest, versions, validation, compatibility }: SchemaSummary) {
+  return {
+    type,
+    version: versionField(newest),
+    versions: versions.map(versionField),
+    validation,
+    compatibility,
+  };
+}
+
+export function rulesOf({ compatibility, validation }: z.output<typeof schemaRulesBody>) {
+  return { ...(compatibility != null && { compatibility }), ...(validation != null && { validation }) };
+}
