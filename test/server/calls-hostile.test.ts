@@ -116,3 +116,65 @@ describe("the engine's own jobs in calls", () => {
     expect((await send(name, ...args)).status).toBe(400);
   });
 });
+
+describe("timeouts of jobs and sagas in calls", () => {
+  it.each([
+    ["timeouts.remove", null],
+    ["timeouts.release", null, { after: "365d" }],
+    ["timeouts.extend", "me"],
+  ])("%s of a worker leaves them alone", async (name, ...more) => {
+    const { stage, send } = await openAs("worker");
+    await using _ = stage;
+    const id = await stage.engine.timeouts.enqueue(charge, { card: "4111" }, { dueAt: { hours: 1 } });
+    const before = await stage.engine.timeouts.get(id);
+    const { status, error } = await send(name, id, ...more);
+    expect([status, error?.details?.field]).toEqual([400, "id"]);
+    expect(await stage.engine.timeouts.get(id)).toEqual(before);
+  });
+
+  it("a producer cancels its own, and none of a saga", async () => {
+    const { stage, send } = await openAs("producer");
+    await using _ = stage;
+    const message = await stage.engine.sagaRecords.send({
+      saga: "order",
+      to: "1",
+      name: "pay",
+      id: "m",
+      payload: {},
+    });
+    const [row] = await stage.engine.timeouts.list();
+    const ways = [
+      { id: row?.id },
+      { saga: ["mail", '["order","1"]'] },
+      { saga: ["saga", '["order","1"]'] },
+      { destination: "saga:order", key: "k" },
+    ];
+    for (const which of ways) expect((await send("timeouts.cancel", which)).status).toBe(400);
+    expect(await stage.engine.timeouts.get(row?.id as string)).toMatchObject({ id: row?.id });
+    expect(message.id).toBeTruthy();
+    const own = await stage.engine.timeouts.enqueue(charge, { card: "4111" }, { dueAt: { hours: 1 } });
+    expect(await send("timeouts.cancel", { id: own })).toMatchObject({ status: 200 });
+    expect(await stage.engine.timeouts.get(own)).toBeNull();
+  });
+});
+
+describe("a workflow that is written badly", () => {
+  const definitions = [{ type: "a.b" }];
+  it.each([
+    ["a definition by the name of a method", { kind: "step", job: "map" }],
+    ["a definition by the name of a prototype", { kind: "step", job: "__proto__" }],
+    ["options that are null", { kind: "step", job: 0, options: null }],
+    ["options that are a text", { kind: "step", job: 0, options: "x" }],
+    ["callbacks that are null", { kind: "batch", nodes: [{ kind: "step", job: 0 }], callbacks: null }],
+    ["a graph with a step that is null", { kind: "graph", steps: { a: null } }],
+    ["a graph with a step that is a text", { kind: "graph", steps: { a: "x" } }],
+    [
+      "a graph that waits for a number",
+      { kind: "graph", steps: { a: { after: 1, run: { kind: "step", job: 0 } } } },
+    ],
+  ])("%s is refused, not a failure of the server", async (_what, node) => {
+    const { stage, send } = await openAs("producer");
+    await using _ = stage;
+    expect((await send("workflows.start", node, {}, definitions)).status).toBe(400);
+  });
+});

@@ -12,7 +12,7 @@ const LAST_NAME = "\u{10ffff}";
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$/;
 
-export function isTenantName(name: unknown): name is string {
+function isTenantName(name: unknown): name is string {
   return typeof name === "string" && NAME.test(name);
 }
 

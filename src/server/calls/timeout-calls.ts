@@ -54,6 +54,26 @@ function inputOf({ headers, ...input }: SentTimeout) {
   return { ...input, ...(typeof headers === "string" && { headers: decodeHeaders(headers) }) };
 }
 
+function isSagaWhich(which: Which): boolean {
+  if ("saga" in which) return ["saga", "mail"].includes(which.saga[0]) && which.saga[1].startsWith("[");
+  return "destination" in which && isSagaDestination(which.destination);
+}
+
+/** A producer cancels what it has enqueued. Timeouts of a saga are the saga's: an operator revokes them. */
+async function cancel({ engine }: CallHost, which: Which): Promise<unknown> {
+  const found = "id" in which ? await engine.timeouts.get(which.id) : null;
+  if (isSagaWhich(which) || (found && isSagaDestination(found.destination)))
+    throw refuse("invalid_option", "which", which, "use timeouts.revoke: it is a timeout of a saga");
+  return engine.timeouts.cancel(which);
+}
+
+/** Refuses timeouts of jobs and sagas: the engine delivers these, and a worker must not lose or delay them. */
+async function refuseEngines({ engine }: CallHost, id: string): Promise<void> {
+  const found = await engine.timeouts.get(id);
+  if (found?.destination === JOB_DESTINATION || (found && isSagaDestination(found.destination)))
+    throw refuse("invalid_option", "id", id, "leave it to the engine: it is a timeout of a job or a saga");
+}
+
 /** Each is made due by itself, because only that writes to the audit. */
 async function requeue({ engine, by }: CallHost, ids: readonly string[]): Promise<number> {
   let revived = 0;
@@ -97,9 +117,7 @@ export const timeoutCalls = {
     z.tuple([filter.optional(), page.optional()]),
     async ({ engine }, said, asked) => (await engine.timeouts.list(said, asked)).map(shown),
   ),
-  "timeouts.cancel": call("Cancel timeouts", z.tuple([which]), ({ engine }, said) =>
-    engine.timeouts.cancel(said),
-  ),
+  "timeouts.cancel": call("Cancel timeouts", z.tuple([which]), cancel),
   "timeouts.revoke": call("Revoke a timeout", id, ({ engine, by }, timeout) =>
     engine.timeouts.revoke(timeout, by),
   ),
@@ -120,18 +138,25 @@ export const timeoutCalls = {
     z.tuple([options<{ limit?: number; lease?: Duration; destinations?: string[] }>().optional()]),
     async ({ engine }, how) => (await engine.timeouts.claimDue(how)).map(shown),
   ),
-  "timeouts.remove": call("Remove a leased timeout", z.tuple([name, owner]), ({ engine }, timeout, by) =>
-    engine.timeouts.remove(timeout, by ?? undefined),
-  ),
+  "timeouts.remove": call("Remove a leased timeout", z.tuple([name, owner]), async (host, timeout, by) => {
+    await refuseEngines(host, timeout);
+    return host.engine.timeouts.remove(timeout, by ?? undefined);
+  }),
   "timeouts.release": call(
     "Release a leased timeout",
     z.tuple([name, owner, options<{ after?: Duration; error?: string }>().optional()]),
-    ({ engine }, timeout, by, how) => engine.timeouts.release(timeout, by ?? undefined, how),
+    async (host, timeout, by, how) => {
+      await refuseEngines(host, timeout);
+      return host.engine.timeouts.release(timeout, by ?? undefined, how);
+    },
   ),
   "timeouts.extend": call(
     "Extend a lease",
     z.tuple([name, name, options<{ lease?: Duration }>().optional()]),
-    ({ engine }, timeout, by, how) => engine.timeouts.extend(timeout, by, how),
+    async (host, timeout, by, how) => {
+      await refuseEngines(host, timeout);
+      return host.engine.timeouts.extend(timeout, by, how);
+    },
   ),
   "timeouts.reap": call("Free expired leases", none, ({ engine }) => engine.timeouts.reap()),
 };

@@ -72,6 +72,8 @@ class NodeReader {
   }
 
   #callbacks(said: Readonly<Record<string, PortableStep>>, field: string): BatchCallbacks {
+    if (typeof said !== "object" || said === null || Array.isArray(said))
+      throw refuse("invalid_workflow", field, said, "send an object of steps by name, or leave it out");
     const read = Object.entries(said).map(([name, node]) => [name, this.read(node, `${field}.${name}`)]);
     return Object.fromEntries(read) as BatchCallbacks;
   }
