@@ -34,7 +34,7 @@ const MATCHING_DONE = `${MATCHING} and dead_letter = coalesce(?, dead_letter)
 /** Rows of one tenant, by an index that has the rows of tenants alone. Takes what their names begin with. */
 export const OF_TENANT = `substr(queue, 1, instr(substr(queue, 2), char(1)) + 1) = ? and queue < char(2)`;
 /** Rows of no tenant. */
-export const NO_TENANT = "queue >= char(2)";
+const NO_TENANT = "queue >= char(2)";
 
 /** Each statement of a tenant takes what its names begin with, first. */
 function statements(
