@@ -10,6 +10,7 @@ export type { CronOptions, CronRun } from "./core/cron/cron.ts";
 export type { CronInstant } from "./core/cron/instants-of.ts";
 export { CurfewError, type ErrorCode } from "./core/errors.ts";
 export type { JournalEvent } from "./core/event/journal-event.ts";
+export type { FairOptions } from "./core/fair/fair-options.ts";
 export type { SavedCheckpoint } from "./core/job/checkpoint.ts";
 export type { EnqueueOptions } from "./core/job/envelope.ts";
 export type { Explanation } from "./core/job/explain.ts";

@@ -5,7 +5,7 @@ import type { AnyDefinition } from "../core/job/job-definition.ts";
 import type { UniqueOptions } from "../core/job/unique-key.ts";
 import { PATHS } from "../ojs/paths.ts";
 import { list, object } from "../ojs/read-job.ts";
-import { checkId, enqueueFields, enqueueText, exactOptions } from "../ojs/write-enqueue.ts";
+import { checkId, enqueueFields, enqueueText, exactOptions, fairFields } from "../ojs/write-enqueue.ts";
 import type { Caller } from "./caller.ts";
 import { duplicateOf, errorOf } from "./remote-errors.ts";
 import { RemoteJobHandle } from "./remote-job-handle.ts";
@@ -49,7 +49,12 @@ export class RemoteEnqueuer {
     return this.#send({
       id,
       type: definition.type,
-      body: enqueueText(fields, id, this.#sealed(text, id, exact), exact),
+      body: enqueueText(
+        { ...fields, ...fairFields(definition, options, payload) },
+        id,
+        this.#sealed(text, id, exact),
+        exact,
+      ),
       isUnique: isUnique(exact),
       hasOwnId: options?.id !== undefined,
     });
@@ -98,8 +103,9 @@ export class RemoteEnqueuer {
       const text = prepare(payload);
       const id = this.#caller.nextId();
       const exact = exactOptions(definition, options, payload);
+      const own = { ...fields, ...fairFields(definition, options, payload) };
       const sealed = this.#sealed(typeof text === "string" ? text : await text, id, exact);
-      const body = enqueueText(fields, id, sealed, exact);
+      const body = enqueueText(own, id, sealed, exact);
       jobs.push({ id, type: definition.type, body, isUnique: isUnique(exact), hasOwnId: false });
     }
     const handles: RemoteJobHandle[] = [];

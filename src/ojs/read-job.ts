@@ -219,6 +219,7 @@ const IDLE = {
   needs: 0,
   workflow: null,
   limitKey: null,
+  fairKey: null,
   errors: null,
   progress: null,
   result: null,

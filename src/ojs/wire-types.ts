@@ -52,6 +52,7 @@ export type WireEnqueue = WireSettings & {
   readonly scheduled_at?: string;
   readonly expires_at?: string;
   readonly meta?: { readonly [key: string]: Json };
+  readonly fair_key?: string;
   readonly parent_id?: string;
   /** Options in the words of the engine: `limit`, `unique` and others that Open Job Spec cannot say in full. */
   readonly curfew?: { readonly [option: string]: Json } | undefined;

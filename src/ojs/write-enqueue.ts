@@ -1,4 +1,5 @@
 import { refuse, refuseUnknownKeys } from "../core/errors.ts";
+import { checkFairKey, fairKeyFrom } from "../core/fair/fair-options.ts";
 import { UUID_V7 } from "../core/ids.ts";
 import { ENQUEUE_KEYS, type EnqueueOptions } from "../core/job/envelope.ts";
 import type { Backoff, JobId, PolicySettings } from "../core/job/job.ts";
@@ -57,6 +58,16 @@ export function enqueueFields<Input>(
     ...(parent !== undefined && !said.detach && { parent_id: parent }),
     ...(redact.length > 0 && { redact: redactTexts(redact) }),
   };
+}
+
+/** The fair key of one job, which may be a function of its payload. */
+export function fairFields(
+  { fair }: Pick<JobDefinition, "fair">,
+  options: EnqueueOptions | undefined,
+  payload: unknown,
+): Pick<WireEnqueue, "fair_key"> {
+  if (options?.fairKey !== undefined) return { fair_key: checkFairKey(options.fairKey, "options.fairKey") };
+  return fair === undefined ? {} : { fair_key: fairKeyFrom(fair, payload) };
 }
 
 export function checkId(id: string): JobId {

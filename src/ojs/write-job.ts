@@ -141,6 +141,7 @@ function envelopeText(row: JobRow, more = ""): string {
     `{"specversion":"1.0","id":"${row.id}","type":"${row.type}","queue":"${row.queue}","state":"${stateOf(row)}"` +
     `,"priority":${row.priority},"attempt":${row.attempt},"max_attempts":${maxAttempts(row)}` +
     heldText(row) +
+    (row.fairKey ? `,"fair_key":${JSON.stringify(row.fairKey)}` : "") +
     timesText(row, fields) +
     limitsText(row) +
     (row.attempt > 0 || row.errors || row.checkpoint !== null ? tracesText(row) : "") +

@@ -1,5 +1,6 @@
 import type { StoreDiagnosis } from "../core/doctor/facts.ts";
 import type { NewEvent } from "../core/event/new-event.ts";
+import type { Turns } from "../core/fair/turns.ts";
 import type { NewJob } from "../core/job/envelope.ts";
 import type { HeldSlots } from "../core/job/held-slots.ts";
 import type { Fence, JobDocuments, JobId, JobImage, JobRow, JobState, Rank } from "../core/job/job.ts";
@@ -8,12 +9,13 @@ import type { KeyLimit, KeyUse } from "../core/limit/limit.ts";
 import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import type { NewTimeout, Owner, TimeoutId } from "../core/timeout/timeout.ts";
+import type { FairLine, Line, ShareRow } from "./lines.ts";
 import type { SearchIndex } from "./search.ts";
 import type { RecordKey } from "./stored-names.ts";
 import type { Revoked, TimeoutStore, Which } from "./timeouts.ts";
 
 export { limitRecordKey, pauseKey, queueMark, START_KIND, startKey, startsOf } from "./stored-names.ts";
-export type { HeldSlots, ScanFilter };
+export type { FairLine, HeldSlots, Line, ScanFilter, ShareRow };
 
 /**
  * The storage that an engine needs. A store claims, commits and lists. It contains no rule about jobs: it only
@@ -88,7 +90,7 @@ export interface Capabilities {
 export const BATCH_LIMIT = 1_000;
 
 /**
- * The most characters of names that are looked up by equality: unique keys, limit keys, workflows, kinds and keys of
+ * The most characters of names that are looked up by equality: unique keys, limit keys, fair keys, workflows, kinds and keys of
  * records.
  */
 export const NAME_LIMIT = 512;
@@ -100,7 +102,7 @@ export interface JobStore {
    */
   enqueue(jobs: readonly NewJob[], options: EnqueueCallOptions): Promise<Enqueued[]>;
   /**
-   * Claims the best available jobs of a queue exclusively, in the order (rank, id). Writes what `decide` makes of a
+   * Claims the best available jobs of a queue exclusively, in the order (rank, id) or in turns. Writes what `decide` makes of a
    * claim for each. A paused queue gives none. Returns fewer than `limit` only if every other available job is being
    * claimed by another call at this moment.
    */
@@ -163,6 +165,11 @@ export interface ClaimRequest {
    * claimed before the queue had a limit does not. Left out: no limit.
    */
   readonly most?: number;
+  /**
+   * The queue is fair: the claim takes the jobs of the best priority first, and within it from each fair key in turn.
+   * It returns them in the order of their turns. `from` is ignored. Left out: in the order (rank, id).
+   */
+  readonly turns?: Turns;
 }
 
 export interface BeatRequest {
@@ -347,9 +354,6 @@ export interface LimitRow extends KeyUse {
   readonly nextAt: Instant | null;
 }
 
-/** The line of a waiting job: the available jobs of a queue, or the jobs that wait for a limit. */
-export type Line = { readonly queue: string } | { readonly limitKey: string };
-
 /** The most jobs that `slots` names as holders. */
 export const HOLDERS_SHOWN = 5;
 
@@ -455,13 +459,25 @@ export interface Inspector {
   live(tenant?: string): Promise<LiveCount[]>;
   /** Counts the active and the waiting jobs of a tenant. Each count stops at `most`, on which the cost depends. */
   used(tenant: string, most: number): Promise<TenantUse>;
-  /** Counts the jobs of a line before a position, up to `most`. The cost depends on `most` alone. */
-  ahead(line: Line, before: { readonly rank: Rank; readonly id: JobId }, most: number): Promise<number>;
+  /**
+   * Counts the jobs of a line before a position, up to `most`. The cost depends on `most` alone. In the line of a fair key
+   * only jobs of the same priority count.
+   */
+  ahead(
+    line: Line | FairLine,
+    before: { readonly rank: Rank; readonly id: JobId },
+    most: number,
+  ): Promise<number>;
   /**
    * What uses a limit, or a queue whose active jobs are counted. Each count stops at `most`. Of a queue only
    * `active`, `unstarted` and `jobs` are filled.
    */
   slots(line: Line, most: number): Promise<HeldSlots>;
+  /**
+   * The first `limit` fair keys of a queue with available jobs, the best priority first and then by key. Each counts up to
+   * `most` jobs. The cost depends on `limit` and `most` alone.
+   */
+  shares(queue: string, limit: number, most: number): Promise<ShareRow[]>;
   /** Names of queues with available jobs, in order, after a name. The cost depends on `limit` alone. */
   readyQueues(after: string | null, limit: number): Promise<string[]>;
   /**

@@ -26,10 +26,11 @@ export function checkJobs(jobs: readonly NewJob[], now: Instant): void {
 }
 
 function checkJob(job: NewJob): void {
-  const { uniqueKey, limitKey, workflow } = job;
+  const { uniqueKey, limitKey, fairKey, workflow } = job;
   checkJobInstants(job);
   if (uniqueKey !== undefined) checkName(uniqueKey, "uniqueKey");
   if (limitKey !== undefined) checkName(limitKey, "limitKey");
+  if (fairKey !== undefined) checkName(fairKey, "fairKey");
   if (workflow !== undefined) checkName(workflow, "workflow");
 }
 

@@ -28,6 +28,7 @@ export type StoreCall =
   | "inspect.limitKey"
   | "inspect.limitJobs"
   | "inspect.ahead"
+  | "inspect.shares"
   | "inspect.slots"
   | "inspect.readyQueues"
   | "inspect.oldestReady"
@@ -109,6 +110,7 @@ export function faultyStore(store: Store, plan: FaultPlan): Store {
         through("inspect.limitJobs", () => inspect.limitJobs(limitKey, state, limit)),
       ahead: (line, before, most) => through("inspect.ahead", () => inspect.ahead(line, before, most)),
       slots: (line, most) => through("inspect.slots", () => inspect.slots(line, most)),
+      shares: (queue, limit, most) => through("inspect.shares", () => inspect.shares(queue, limit, most)),
       readyQueues: (after, limit) => through("inspect.readyQueues", () => inspect.readyQueues(after, limit)),
       oldestReady: (limit, tenant) =>
         through("inspect.oldestReady", () => inspect.oldestReady(limit, tenant)),

@@ -84,6 +84,7 @@ function pick<Item>(random: Random, items: readonly Item[]): Item {
 
 const MONTH = 30 * 86_400_000;
 const QUEUES = ["a", "b"];
+const FAIR_KEYS = ["", "x", "y", "z"] as const;
 const LIMIT_KEYS = ["key a", "key b"];
 const LIMITS: readonly KeyLimit[] = [
   { concurrency: 1, strict: true },
@@ -115,6 +116,13 @@ const PREPARE: Readonly<Record<Kind, (random: Random, world: World) => Request>>
       salt: fenceSalt(random),
       worker: `worker ${randomInt(random, 3)}`,
       from: randomInt(random, 5) === 0 ? rankOf(0, 0) : 0,
+      ...(randomInt(random, 2) === 0 && {
+        turns: {
+          weights: { x: 2 },
+          defaultWeight: 1,
+          last: { key: pick(random, FAIR_KEYS), taken: 1 },
+        },
+      }),
       ...(random() < 0.2 && { most: 1 + randomInt(random, 4) }),
     };
     return (store) => store.jobs.claim(request);
@@ -196,6 +204,7 @@ function drawSketch(random: Random, world: World): JobSketch {
     ...(random() < 0.2 && { heartbeat: 5_000 }),
     ...(random() < 0.15 && { needs: 1 + randomInt(random, 2), workflow: "workflow" }),
     ...(random() < 0.15 && { limitKey: pick(random, LIMIT_KEYS) }),
+    ...(random() < 0.3 && { fairKey: pick(random, FAIR_KEYS) }),
     ...(random() < 0.2 && { uniqueKey: `key ${randomInt(random, 3)}` }),
     ...(random() < 0.2 && { options: { total: 90_000, meta: { z: 1, a: 2 } } }),
   };

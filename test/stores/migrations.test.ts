@@ -148,6 +148,7 @@ describe("the texts of released steps", () => {
         "9cec70b278b5e110fa8d4516e246b5bce255096a144c3d3e37b80c42e78d8180",
         "4ab5f92c48af1bcb730cdb5d4cbdf0c841fdad885bc6b17bb46f56d634b8a2b6",
         "7b106e2b40a0bdda31fcbfe734e3428f7fd378b4460e7ec174eeb42b71389c26",
+        "c247cba61a1b1b9af2b0f7a4ecfde253c8dce730b79046c1cb2267ce2872eed8",
       ]
     `);
     expect(POSTGRES.map(checksumOf)).toMatchInlineSnapshot(`
@@ -162,6 +163,7 @@ describe("the texts of released steps", () => {
         "692891d6867444b50246a71f0a85f4cf07d4ef5cfd5e9bda31966ad4b7a5e17b",
         "544d5d7c1215e8007742ab95e31154d9d263e0574159c26fd05984251b9f6b03",
         "acca37ed9940a87914f56f1b473cd364ffc18523e98cc0384881938e17bf150d",
+        "a832e288536bd2b920c233cba8a25db6918c1ee4ffe9653e5b88f4a90fe5b24f",
       ]
     `);
   });

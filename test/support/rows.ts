@@ -67,7 +67,16 @@ export function newJob({ settings = {}, enqueue = {}, context = {} }: Said = {})
 
 /** A job as it stands in a store right after its enqueue at `T0`. */
 export function enqueued(said: Said = {}): JobRow {
-  const { hasNewId: _fresh, image, needs, workflow, limitKey, uniqueKey: _key, ...job } = newJob(said);
+  const {
+    hasNewId: _fresh,
+    image,
+    needs,
+    workflow,
+    limitKey,
+    fairKey,
+    uniqueKey: _key,
+    ...job
+  } = newJob(said);
   return {
     ...job,
     ...image,
@@ -78,6 +87,7 @@ export function enqueued(said: Said = {}): JobRow {
     needs: needs ?? 0,
     workflow: workflow ?? null,
     limitKey: limitKey ?? null,
+    fairKey: fairKey ?? null,
     policy: null,
     errors: null,
     progress: null,

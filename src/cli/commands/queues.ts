@@ -108,8 +108,20 @@ interface LimitOptions {
   readonly concurrency?: number | "none";
   readonly maxDepth?: number | "none";
   readonly onFull?: string;
+  readonly fair?: Fairness;
   readonly reason?: string;
 }
+
+/** `key` leaves the keys to the enqueues and definitions. */
+function fairness(text: string): Fairness {
+  if (text === "none") return null;
+  if (text === "key") return {};
+  if (text !== "type" && !text.startsWith("meta."))
+    throw new InvalidArgumentError('Write "key", "type", "meta.<field>", or "none".');
+  return { by: text };
+}
+
+type Fairness = { readonly by?: string } | null;
 
 function declareLimit(command: Command): void {
   command
@@ -120,6 +132,7 @@ function declareLimit(command: Command): void {
   withTarget(command)
     .option("--concurrency <count>", "how many run at once in all processes, or none", bound)
     .option("--max-depth <count>", "how many may wait, or none", bound)
+    .option("--fair <by>", "take turns by fair key: key, type, meta.<field>, or none", fairness)
     .addOption(
       new Option("--on-full <what>", "what to do with a new job when the queue is full").choices([
         "reject",
@@ -132,15 +145,16 @@ function declareLimit(command: Command): void {
       ["queues limit payments --concurrency 5", "at most five at once"],
       ["queues limit mail --max-depth 10000 --on-full reject", "refuse new jobs while 10000 wait"],
       ["queues limit payments --concurrency none", "remove the limit"],
+      ["queues limit mail --fair meta.tenant_id", "take jobs of each tenant in turn"],
     ],
-    json: '{"name","configuration":{"concurrency"?,"backpressure"?,"timeouts"?,"retry"?,"retention"?},…}',
+    json: '{"name","configuration":{"concurrency"?,"backpressure"?,"fair"?,"timeouts"?,"retry"?,"retention"?},…}',
   });
   act<LimitOptions>(command, limit);
 }
 
 async function limit(
   { target, output }: TargetContext,
-  { concurrency, maxDepth, onFull, reason }: LimitOptions,
+  { concurrency, maxDepth, onFull, fair, reason }: LimitOptions,
   [queue]: readonly string[],
 ): Promise<void> {
   const path = `${PATH}/${encodeURIComponent(queue as string)}/config`;
@@ -148,6 +162,7 @@ async function limit(
     throw new CommandFailed("usage", "--on-full: there is no --max-depth; pass both");
   const change = {
     ...(concurrency !== undefined && { concurrency: concurrency === "none" ? null : concurrency }),
+    ...(fair !== undefined && { fair }),
     ...(maxDepth === "none" && { backpressure: null }),
     ...(typeof maxDepth === "number" && {
       backpressure: { max_depth: maxDepth, strategy: onFull ?? "reject" },
@@ -161,13 +176,15 @@ async function limit(
   );
 }
 
-function configText(queue: string, { concurrency, backpressure }: Fields): string {
+function configText(queue: string, { concurrency, backpressure, fair }: Fields): string {
   const runs =
     concurrency === undefined ? "no limit on how many run at once" : `at most ${concurrency} run at once`;
   const { max_depth, strategy } = (backpressure ?? {}) as Fields;
   const waits =
     max_depth === undefined ? "any number may wait" : `at most ${max_depth} may wait (${strategy})`;
-  return `Queue ${queue}: ${runs}, ${waits}.`;
+  const by = (fair as Fields | undefined)?.by;
+  const turns = fair === undefined ? "" : `, fair keys take turns${by === undefined ? "" : ` (${by})`}`;
+  return `Queue ${queue}: ${runs}, ${waits}${turns}.`;
 }
 
 interface PurgeOptions {

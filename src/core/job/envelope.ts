@@ -1,7 +1,9 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
 import type { NewEvent } from "../event/new-event.ts";
+import { type FairKeySource, fairKeyFrom, fairSource } from "../fair/fair-options.ts";
 import { UUID } from "../ids.ts";
-import { checkLimitKey, type KeyedLimit, type LimitOptions, parseLimit } from "../limit/limit.ts";
+import { type KeyedLimit, type LimitOptions, limitKeyFrom, parseLimit } from "../limit/limit.ts";
+import type { StoredQueue } from "../limit/queue-settings.ts";
 import { keysOf } from "../option-keys.ts";
 import type { Path } from "../redact.ts";
 import { versionWire } from "../registry/registered-schema.ts";
@@ -61,6 +63,8 @@ export interface EnqueueOptions extends PolicyOptions {
   readonly meta?: { readonly [key: string]: Json };
   /** The limit of this job, instead of its definition's; `"none"` for none. */
   readonly limit?: LimitOptions | "none";
+  /** Its key in a fair queue, instead of what its definition and its queue say: `"customer-7"`. */
+  readonly fairKey?: string;
   /** Which jobs count as the same, instead of what the definition says; false for none. */
   readonly unique?: UniqueOptions | false;
   /** What people must not see of this job, besides what its definition says. */
@@ -100,6 +104,8 @@ export interface NewJob {
   readonly needs?: number;
   readonly workflow?: string;
   readonly limitKey?: string;
+  /** Its key in a fair queue; empty for a job without one there. */
+  readonly fairKey?: string;
   /** A second live job with this key is refused. */
   readonly uniqueKey?: string;
   /** The event to record if the job is created. */
@@ -116,7 +122,7 @@ export interface EnqueueContext {
   readonly hash: (text: string) => string;
   /** Encrypts the payload of each job, and hashes its unique key with a secret. Left out: neither. */
   readonly sealing?: Pick<Sealing, "seal" | "hash"> | undefined;
-  readonly queueSettings?: (queue: string) => PolicySettings | undefined;
+  readonly queueSettings?: (queue: string) => StoredQueue | undefined;
   readonly engineSettings?: PolicySettings | undefined;
   readonly parent?: { readonly id: JobId; readonly totalAt: Instant | null } | undefined;
   /** The tenant of the job, written as `meta.tenant_id`. */
@@ -149,6 +155,7 @@ export const ENQUEUE_KEYS = keysOf<EnqueueOptions>({
   detach: true,
   redact: true,
   limit: true,
+  fairKey: true,
   timeouts: true,
   retry: true,
   retention: true,
@@ -167,6 +174,8 @@ export interface JobTemplate {
   /** The limit key, or the function that computes it. */
   readonly key?: KeyedLimit["key"];
   readonly needs?: number;
+  /** The fair key, or the function that computes it. */
+  readonly fair?: FairKeySource;
   /** The fields that the events of its jobs share; undefined while recording is off. */
   readonly sharedFields: Json | undefined;
   readonly unique: UniqueRule | undefined;
@@ -299,6 +308,7 @@ function newTemplate<Input>(
     hash: context.sealing?.hash ?? context.hash,
     sealing: context.sealing,
     ...(keyed && { key: keyed.key }),
+    ...fairSource(said, definition, context.queueSettings?.(queue)?.fair),
     // Its limit must not admit it before it is activated.
     ...(keyed && context.isPending && { needs: 1 }),
   };
@@ -458,16 +468,15 @@ export function stampAny(
   nextId: () => JobId,
   given?: unknown,
 ): NewJob {
-  const job = recordedJob(template, payload, nextId);
-  const { key, needs } = template;
+  const stamped = recordedJob(template, payload, nextId);
+  const { key, needs, fair } = template;
+  if (key === undefined && fair === undefined) return stamped;
+  const isRead = given === undefined && (typeof key === "function" || typeof fair === "function");
+  const input = isRead ? JSON.parse(payload) : given;
+  const job = fair === undefined ? stamped : { ...stamped, fairKey: fairKeyFrom(fair, input) };
   if (key === undefined) return job;
-  const limitKey =
-    typeof key === "string" ? key : keyFrom(key, given === undefined ? JSON.parse(payload) : given);
+  const limitKey = typeof key === "string" ? key : limitKeyFrom(key, input);
   return needs === undefined ? { ...job, limitKey } : { ...job, limitKey, needs };
-}
-
-function keyFrom(key: (payload: never) => string, payload: unknown): string {
-  return checkLimitKey(key(payload as never), "limit.key(payload)");
 }
 
 function recordedJob(template: JobTemplate, payload: string, nextId: () => JobId): NewJob {

@@ -46,6 +46,7 @@ export function importedJob(
     payload: row.payload,
     ...(row.needs > 0 && { needs: row.needs }),
     ...(row.limitKey !== null && { limitKey: row.limitKey }),
+    ...(row.fairKey !== null && { fairKey: row.fairKey }),
     ...(uniqueKey !== null && { uniqueKey }),
   };
   if (isWhole) return { job: { ...job, image, options: row.options }, completion: null };

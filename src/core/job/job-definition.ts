@@ -1,4 +1,5 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
+import { type FairKeySource, parseFairKey } from "../fair/fair-options.ts";
 import { type KeyedLimit, type LimitOptions, parseLimit } from "../limit/limit.ts";
 import { keysOf } from "../option-keys.ts";
 import type { Path } from "../redact.ts";
@@ -20,6 +21,8 @@ export interface JobDefinition<Input = unknown, Payload = Input, Result = unknow
   /** The limit that its jobs run under. */
   readonly limit: KeyedLimit | undefined;
   readonly unique: UniqueRule | undefined;
+  /** The fair key of its jobs, or the function that computes it. */
+  readonly fair: FairKeySource | undefined;
   /** What people must not see: the paths of `redact` and the marks of the schemas. */
   readonly redact: readonly Path[];
   /** The types of the jobs whose results it gets as a step of a workflow; one text stands for any number of them. */
@@ -72,6 +75,8 @@ export interface DefinitionOptions<
   readonly priority?: number;
   /** How many of its jobs may run at once or start per period, by a key: a text, or a function of the payload. */
   readonly limit?: LimitOptions<string | ((payload: InputBy<P>) => string)>;
+  /** The fair key of its jobs: a text, or a function of the payload. In a fair queue each key has its turn. */
+  readonly fair?: string | ((payload: InputBy<P>) => string);
   /** Refuses a second job while the first one counts; see `UniqueOptions`. */
   readonly unique?: UniqueOptions;
   /** What lists, dashboards, logs and errors must not show, such as `["payload.card.number"]`; see `RedactPath`. */
@@ -104,6 +109,7 @@ const KEYS = keysOf<DefinitionOptions<undefined, undefined>>({
   version: true,
   versions: true,
   limit: true,
+  fair: true,
   redact: true,
   timeouts: true,
   retry: true,
@@ -139,6 +145,7 @@ export function defineJob<
     result: options.result as Schema<unknown, ResultBy<R>> | undefined,
     settings: parseSettings(options, ""),
     limit: options.limit === undefined ? undefined : parseLimit(options.limit, "limit"),
+    fair: options.fair === undefined ? undefined : parseFairKey(options.fair, "fair"),
     unique: options.unique === undefined ? undefined : parseUnique(options.unique, "unique"),
     redact: redactOf(options),
     parents: parentTypes(options.parents),

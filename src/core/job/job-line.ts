@@ -1,4 +1,5 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
+import { NO_FAIR_KEY } from "../fair/fair-options.ts";
 import { UUID } from "../ids.ts";
 import { keysOf } from "../option-keys.ts";
 import type { Json } from "../schema.ts";
@@ -47,6 +48,7 @@ export interface JobLine {
   readonly totalAt?: string;
   readonly heartbeat?: number;
   readonly limitKey?: string;
+  readonly fairKey?: string;
   readonly uniqueKey?: string;
   readonly startedAt?: string;
   readonly softAt?: string;
@@ -80,6 +82,7 @@ const KEYS = keysOf<Required<JobLine>>({
   totalAt: true,
   heartbeat: true,
   limitKey: true,
+  fairKey: true,
   uniqueKey: true,
   startedAt: true,
   softAt: true,
@@ -132,6 +135,7 @@ export function lineOf(row: JobRow, uniqueKey: string | null): JobLine {
   }
   if (row.heartbeat !== null) line.heartbeat = row.heartbeat;
   if (row.limitKey !== null && row.options?.limit) line.limitKey = row.limitKey;
+  if (row.fairKey !== null) line.fairKey = row.fairKey;
   if (uniqueKey !== null) line.uniqueKey = uniqueKey;
   if (row.deadLetter) line.deadLetter = true;
   line.payload = row.payload;
@@ -216,6 +220,7 @@ export function parseLine(value: unknown, field: string, documentLimit: number):
       heartbeat: line.heartbeat === undefined ? null : readCount(line.heartbeat, at("heartbeat"), 2 ** 45),
       deadLetter: readFlag(line.deadLetter, state, at("deadLetter")),
       limitKey,
+      fairKey: line.fairKey === NO_FAIR_KEY ? NO_FAIR_KEY : readName(line.fairKey, at("fairKey")),
       payload: readText(line.payload, at("payload"), documentLimit),
       options,
       policy: line.policy === undefined ? null : checkPolicy(line.policy, at("policy")),

@@ -315,6 +315,8 @@ export interface JobRow extends JobImage {
   readonly workflow: string | null;
   /** The key of its limit. For a job without one, the mark of a claim under the limit of its queue (`queueMark`). */
   readonly limitKey: string | null;
+  /** Its key in a fair queue. Empty: it has none, and shares a turn with others like it. Null: its queue was not fair. */
+  readonly fairKey: string | null;
   readonly payload: JsonText;
   readonly options: JobOptions | null;
   readonly policy: Policy | null;
@@ -340,6 +342,11 @@ export function priorityOf(rank: Rank): number {
 /** From when a waiting job may start. Only its rank contains this, so no second column can disagree. */
 export function dueAtOf(rank: Rank): Instant {
   return rank % RANK_SPAN;
+}
+
+/** The lowest rank of the same priority. */
+export function priorityRank(rank: Rank): Rank {
+  return Math.floor(rank / RANK_SPAN) * RANK_SPAN;
 }
 
 /** The lowest rank of the next lower priority. */

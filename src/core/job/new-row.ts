@@ -20,6 +20,7 @@ export function newRow(job: NewJob): JobRow {
     needs: job.needs ?? 0,
     workflow: job.workflow ?? null,
     limitKey: job.limitKey ?? null,
+    fairKey: job.fairKey ?? null,
     payload: job.payload,
     options: job.options,
     policy: null,

@@ -144,6 +144,10 @@ export function checkLimitKey(key: unknown, field: string): string {
   return refuseTenantMark(key, field);
 }
 
+export function limitKeyFrom(key: (payload: never) => string, payload: unknown): string {
+  return checkLimitKey(key(payload as never), "limit.key(payload)");
+}
+
 /** The limit that applies: an operator's override goes before what the jobs say. */
 export function effectiveLimit(own: KeyLimit, override: LimitOverride | null | undefined): KeyLimit {
   if (!override) return own;

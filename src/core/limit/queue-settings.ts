@@ -1,4 +1,5 @@
 import { checkCount, refuse, refuseUnknownKeys } from "../errors.ts";
+import { type FairOptions, parseFair, type QueueFairness } from "../fair/fair-options.ts";
 import type { PolicySettings } from "../job/job.ts";
 import { type PolicyOptions, parseSettings } from "../job/policy.ts";
 import { keysOf } from "../option-keys.ts";
@@ -17,6 +18,8 @@ export interface QueueOptions extends PolicyOptions {
   /** How many jobs of the queue may run at once, over all workers. */
   readonly concurrency?: number;
   readonly depth?: DepthOptions;
+  /** Claims take from each fair key in turn, so that many jobs of one key do not delay those of another. */
+  readonly fair?: FairOptions;
 }
 
 export interface QueueDepth {
@@ -29,6 +32,7 @@ export interface QueueDepth {
 export interface StoredQueue extends PolicySettings {
   readonly concurrency?: number;
   readonly depth?: QueueDepth;
+  readonly fair?: QueueFairness;
 }
 
 const QUEUE_KEYS = keysOf<QueueOptions>({
@@ -37,17 +41,19 @@ const QUEUE_KEYS = keysOf<QueueOptions>({
   retention: true,
   concurrency: true,
   depth: true,
+  fair: true,
 });
 
 const MOST = 1_000_000;
 
 export function parseQueue(options: QueueOptions, field: string): StoredQueue {
   refuseUnknownKeys(options, field, QUEUE_KEYS);
-  const { concurrency, depth } = options;
+  const { concurrency, depth, fair } = options;
   return {
     ...parseSettings(options, field),
     ...(concurrency !== undefined && { concurrency: checkCount(concurrency, `${field}.concurrency`, MOST) }),
     ...(depth !== undefined && { depth: parseDepth(depth, `${field}.depth`) }),
+    ...(fair !== undefined && { fair: parseFair(fair, `${field}.fair`) }),
   };
 }
 

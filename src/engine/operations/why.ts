@@ -1,8 +1,17 @@
+import { weightsOf } from "../../core/fair/fair-options.ts";
 import { waitsForLimit } from "../../core/job/decision.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
-import { type LimitFacts, MOST_AHEAD, type WhyFacts, type WorkflowFacts } from "../../core/job/why/facts.ts";
+import {
+  type LimitFacts,
+  MOST_AHEAD,
+  MOST_KEYS,
+  type ShareFacts,
+  type WhyFacts,
+  type WorkflowFacts,
+} from "../../core/job/why/facts.ts";
 import type { Why } from "../../core/job/why/reason.ts";
+import { sharePosition } from "../../core/job/why/share.ts";
 import { whyJob } from "../../core/job/why.ts";
 import { effectiveLimit, type LimitOverride } from "../../core/limit/limit.ts";
 import type { StoredQueue } from "../../core/limit/queue-settings.ts";
@@ -44,11 +53,8 @@ export async function why({ store, clock }: Reader, id: JobId): Promise<Why> {
 
 async function factsOf(store: Store, row: JobRow, now: Instant): Promise<WhyFacts> {
   const isWaiting = row.state !== "active" && !isTerminal(row.state);
-  const [records, list, ahead] = await Promise.all([
-    readRecords(store, row),
-    listWorkers(store),
-    row.state === "available" ? store.inspect.ahead({ queue: row.queue }, row, MOST_AHEAD + 1) : null,
-  ]);
+  const [records, list] = await Promise.all([readRecords(store, row), listWorkers(store)]);
+  const { ahead, share } = await positionOfJob(store, row, records.settings?.body as StoredQueue | undefined);
   const concurrency = (records.settings?.body as StoredQueue | undefined)?.concurrency;
   const isNarrow = row.state === "available" && concurrency !== undefined;
   const [pace, queueSlots, limit, workflow] = await Promise.all([
@@ -68,11 +74,29 @@ async function factsOf(store: Store, row: JobRow, now: Instant): Promise<WhyFact
     hasMoreWorkers: list.hasMore,
     holder: holderOf(records.holder, list.workers),
     ahead,
+    share,
     pace,
     queueSlots: queueSlots && { concurrency: concurrency as number, slots: queueSlots },
     limit,
     workflow,
   };
+}
+
+/** Which jobs come before an available job: by rank, or in turns if its queue is fair. */
+async function positionOfJob(
+  { inspect }: Store,
+  row: JobRow,
+  settings: StoredQueue | undefined,
+): Promise<{ readonly ahead: number | null; readonly share: ShareFacts | null }> {
+  if (row.state !== "available") return { ahead: null, share: null };
+  const most = MOST_AHEAD + 1;
+  if (!settings?.fair || row.fairKey === null)
+    return { ahead: await inspect.ahead({ queue: row.queue }, row, most), share: null };
+  const [own, shares] = await Promise.all([
+    inspect.ahead({ queue: row.queue, fairKey: row.fairKey }, row, most),
+    inspect.shares(row.queue, MOST_KEYS, most),
+  ]);
+  return sharePosition(row, own, shares, weightsOf(settings.fair), most);
 }
 
 /** The worker of a record; the entry in the list is preferred, because it has the operators' directives. */

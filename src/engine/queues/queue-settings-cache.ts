@@ -1,4 +1,6 @@
-import type { PolicySettings } from "../../core/job/job.ts";
+import { weightsOf } from "../../core/fair/fair-options.ts";
+import { type Turn, type Turns, turnAfter } from "../../core/fair/turns.ts";
+import type { JobRow } from "../../core/job/job.ts";
 import type { QueueDepth, StoredQueue } from "../../core/limit/queue-settings.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Store } from "../../ports/store.ts";
@@ -14,6 +16,7 @@ export class QueueSettings {
   #known: ReadonlyMap<string, StoredRecord<StoredQueue>> = new Map();
   #bounds: ReadonlyMap<string, number> | undefined;
   readonly #waiting = new Map<string, number>();
+  readonly #lastTurns = new Map<string, Turn>();
   /** Grows with each change: policies that were resolved at an older epoch are resolved again. */
   #epoch = 0;
   #maintenance: StoredRecord<MaintenanceView> | null = null;
@@ -33,7 +36,7 @@ export class QueueSettings {
     return maintenanceIn(this.#maintenance, now) !== null || this.#all?.isClosed(now) === true;
   }
 
-  policyOf(queue: string): PolicySettings | undefined {
+  policyOf(queue: string): StoredQueue | undefined {
     return this.#known.get(queue)?.body;
   }
 
@@ -47,6 +50,22 @@ export class QueueSettings {
 
   depthOf(queue: string): QueueDepth | undefined {
     return this.#known.get(queue)?.body.depth;
+  }
+
+  isFair(queue: string): boolean {
+    return this.#known.get(queue)?.body.fair !== undefined;
+  }
+
+  /** How claims of a fair queue take turns. Undefined: the queue is not fair. */
+  turnsOf(queue: string): Turns | undefined {
+    const fair = this.#known.get(queue)?.body.fair;
+    return fair && { ...weightsOf(fair), last: this.#lastTurns.get(queue) ?? null };
+  }
+
+  /** Remembers which fair key had the last turn. Each process takes turns for itself. */
+  noteTurns(queue: string, turns: Turns, rows: readonly JobRow[]): void {
+    const last = turnAfter(turns.last, rows, turns);
+    if (last) this.#lastTurns.set(queue, last);
   }
 
   /** Notes how many jobs waited in a bounded queue when this process last enqueued into it. */
@@ -81,6 +100,8 @@ export class QueueSettings {
       body.depth ? [[queue, body.depth.most] as const] : [],
     );
     this.#bounds = bounds.length > 0 ? new Map(bounds) : undefined;
+    for (const queue of this.#lastTurns.keys())
+      if (!known.get(queue)?.body.fair) this.#lastTurns.delete(queue);
     for (const queue of this.#waiting.keys()) if (!this.#bounds?.has(queue)) this.#waiting.delete(queue);
   }
 }

@@ -25,6 +25,7 @@ import type { Decided, DecidedJob } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
 import { type UnattendedQueue, unattendedQueues } from "../operations/unattended.ts";
+import { type QueueShares, sharesOf } from "./fair-shares.ts";
 import { type OldestWaits, oldestWaits } from "./oldest-waits.ts";
 import { QUEUES } from "./queue-settings-cache.ts";
 
@@ -140,6 +141,16 @@ export class Queues {
   /** The oldest available job of each queue. Reads at most 50 queues and 10,000 live jobs. */
   oldestWaits(): Promise<OldestWaits> {
     return oldestWaits(this.#context.store);
+  }
+
+  /**
+   * What waits of each fair key of a queue, the keys with the most jobs first. Reads at most 1,000 keys, and counts up
+   * to 10,000 jobs of each.
+   */
+  async shares(queue: string): Promise<QueueShares> {
+    const { store } = this.#context;
+    const name = checkQueue(queue, "queue");
+    return sharesOf(store, name, (await QUEUES.load(store, name))?.body.fair);
   }
 
   /** One queue; it may be empty. */

@@ -32,6 +32,7 @@ export class RemoteClaims {
   async #claim(queue: string, counts: readonly number[]): Promise<JobRow[][]> {
     const { store, clock, random, queues } = this.#context;
     const most = queues.concurrencyOf(queue);
+    const turns = queues.turnsOf(queue);
     const now = clock.now();
     if (queues.isClosed(now)) return counts.map(() => []);
     const rows = await store.jobs.claim({
@@ -45,7 +46,9 @@ export class RemoteClaims {
       worker: this.#id,
       from: 0,
       ...(most !== undefined && { most }),
+      ...(turns && { turns }),
     });
+    if (turns) queues.noteTurns(queue, turns, rows);
     let to = 0;
     return counts.map((count) => {
       to += count;

@@ -246,6 +246,7 @@ function scopedInspector(inspect: Inspector, scope: TenantScope): Inspector {
       const counts = await inspect.live(tenant);
       return counts.map((count) => ({ ...count, queue: scope.unname(count.queue) }));
     },
+    shares: (queue, limit, most) => inspect.shares(scope.name(queue), limit, most),
     used: (_tenant, most) => inspect.used(tenant, most),
     logLines: (id, after, limit) => inspect.logLines(scope.id(id), after, limit),
   };
@@ -283,7 +284,10 @@ function scopedLines(
   const line = (one: Line): Line =>
     "queue" in one ? { queue: scope.name(one.queue) } : { limitKey: scope.name(one.limitKey) };
   return {
-    ahead: (one, before, most) => inspect.ahead(line(one), { ...before, id: scope.id(before.id) }, most),
+    ahead: (one, before, most) => {
+      const own = "fairKey" in one ? { ...one, queue: scope.name(one.queue) } : line(one);
+      return inspect.ahead(own, { ...before, id: scope.id(before.id) }, most);
+    },
     async slots(one, most) {
       const { jobs, ...use } = await inspect.slots(line(one), most);
       return { ...use, jobs: jobs.map((row) => scope.row(row)) };

@@ -1,3 +1,4 @@
+import type { Turns } from "../../core/fair/turns.ts";
 import { CLAIM_LEASE } from "../../core/job/deadlines.ts";
 import { fenceSalt, type JobRow, type Rank } from "../../core/job/job.ts";
 import { jittered } from "../../core/pace.ts";
@@ -74,6 +75,8 @@ export class QueueConsumer {
    */
   #claimFrom: { readonly rank: Rank; readonly until: number } | undefined;
   #averageRun: number | undefined;
+  /** How long claims of a fair queue take. */
+  #averageClaim = 0;
   #isPumping = false;
   /** Characters of the payloads that were parsed since the last pause. */
   #entered = 0;
@@ -124,12 +127,16 @@ export class QueueConsumer {
     this.#averageRun = this.#averageRun === undefined ? elapsed : this.#averageRun * 0.9 + elapsed * 0.1;
   }
 
-  /** Jobs to prefetch beyond the free slots: none until the run time of handlers is known. */
+  /**
+   * Jobs to prefetch beyond the free slots: none until the run time of handlers is known. In a fair queue only what
+   * starts while the next claim is under way: a job that arrives has its turn after those that are prefetched.
+   */
   get #ahead(): number {
     if (this.#averageRun === undefined || this.#averageRun > AHEAD) return 0;
     // The queue has a limit over all workers, and a prefetched job would take a slot of it from another worker.
     if (this.#queueLimit !== undefined) return 0;
-    return Math.min(MOST_AHEAD, Math.floor((this.concurrency * AHEAD) / Math.max(this.#averageRun, 0.01)));
+    const ahead = this.#host.parts.queues.isFair(this.queue) ? Math.min(AHEAD, this.#averageClaim) : AHEAD;
+    return Math.min(MOST_AHEAD, Math.floor((this.concurrency * ahead) / Math.max(this.#averageRun, 0.01)));
   }
 
   /** How many jobs of the queue may be active, over all workers. */
@@ -155,6 +162,7 @@ export class QueueConsumer {
     const sentAt = parts.clock.elapsed();
     const start = this.#claimFrom && sentAt < this.#claimFrom.until ? this.#claimFrom : undefined;
     const most = this.#queueLimit;
+    const turns = parts.queues.turnsOf(this.queue);
     this.#isClaiming = true;
     // A hint that arrives during the claim clears this.
     this.#claimFrom = start ?? { rank: 0, until: sentAt + RESTART_SCAN_AFTER };
@@ -168,22 +176,30 @@ export class QueueConsumer {
       worker: id,
       from: start?.rank ?? 0,
       ...(most !== undefined && { most }),
+      ...(turns && { turns }),
     });
     const rows = await claimed.finally(() => {
       this.#isClaiming = false;
     });
     const receivedAt = parts.clock.elapsed();
+    if (turns) this.#tookTurns(turns, rows, receivedAt - sentAt);
     const confirmedAt = this.#host.isFresh(sentAt) ? receivedAt : sentAt;
     for (const row of rows) this.#prefetched.push({ row, claimedAt: receivedAt, confirmedAt });
     const isShort = rows.length < limit;
-    // The queue counts as empty only after a claim from rank 0.
-    this.#isDry = isShort && start === undefined;
-    this.#claimFrom = isShort
-      ? undefined
-      : this.#claimFrom && { ...this.#claimFrom, rank: (rows.at(-1) as JobRow).rank };
+    // The queue counts as empty only after a claim from rank 0. A claim in turns always looks at all ranks.
+    this.#isDry = isShort && (start === undefined || turns !== undefined);
+    this.#claimFrom =
+      isShort || turns
+        ? undefined
+        : this.#claimFrom && { ...this.#claimFrom, rank: (rows.at(-1) as JobRow).rank };
     this.pump();
     if (this.#isDry) return this.#dried();
     return this.#wanted > 0 ? 0 : null;
+  }
+
+  #tookTurns(turns: Turns, rows: readonly JobRow[], elapsed: number): void {
+    this.#host.parts.queues.noteTurns(this.queue, turns, rows);
+    this.#averageClaim = this.#averageClaim * 0.8 + elapsed * 0.2;
   }
 
   /** Returns the milliseconds until the next poll. */

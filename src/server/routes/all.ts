@@ -25,6 +25,7 @@ import { progressStreamRoutes } from "./progress-stream.ts";
 import { queueRoutes } from "./queues.ts";
 import { rateLimitRoutes } from "./rate-limits.ts";
 import { reportBatchRoutes } from "./report-batches.ts";
+import { schedulingRoutes } from "./scheduling.ts";
 import { sessionRoutes } from "./session.ts";
 import { statsStreamRoutes } from "./stats-stream.ts";
 import { systemRoutes } from "./system.ts";
@@ -66,6 +67,7 @@ export const ROUTES: readonly Route[] = [
   ...adminPurgePreviewRoutes,
   ...queueRoutes,
   ...adminQueueRoutes,
+  ...schedulingRoutes,
   ...rateLimitRoutes,
   ...webhookRoutes,
   ...uniqueJobRoutes,

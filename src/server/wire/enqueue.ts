@@ -53,6 +53,7 @@ const READ = new Set([
   "options",
   "queue",
   "priority",
+  "fair_key",
   "pending",
   "timeout",
   "timeout_ms",
@@ -148,6 +149,8 @@ function readOptions(body: EnqueueBody, now: Instant): EnqueueOptions {
   if (body.id) options.id = body.id;
   if (queue !== undefined) options.queue = queue as string;
   if (priority !== undefined) options.priority = priority as number;
+  const fairKey = field(body, "fair_key");
+  if (fairKey !== undefined) options.fairKey = fairKey as string;
   if (startAt !== undefined) Object.assign(options, readStart(startAt as string, now));
   if (expiresAt !== undefined)
     options.expiresAt = { epochMilliseconds: readInstant(expiresAt as string, now, "expires_at") };

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { FairOptions } from "../../core/fair/fair-options.ts";
 import type { Backoff } from "../../core/job/job.ts";
 import type { PolicyOptions } from "../../core/job/policy.ts";
 import type { DepthOptions, QueueOptions, StoredQueue } from "../../core/limit/queue-settings.ts";
@@ -25,6 +26,35 @@ const backpressureSchema = z
   })
   .meta({ id: "Backpressure" });
 
+const weight = z.int().min(1).max(1_000);
+const weights = z.record(z.string().max(255), weight);
+
+const fairSchema = z
+  .looseObject({
+    by: optional(z.string().max(140)).meta({
+      description: "The key of jobs that name none: type, or a field of meta such as meta.tenant_id.",
+    }),
+    strategy: optional(z.enum(["round-robin", "weighted"])),
+    weights: optional(weights),
+    default_weight: optional(weight),
+  })
+  .meta({
+    id: "Fairness",
+    description: "Claims take jobs from each fair key in turn, as many as its weight.",
+  });
+
+const tenantFairnessSchema = z
+  .looseObject({
+    enabled: optional(z.boolean()),
+    strategy: optional(z.enum(["fair-share", "round-robin", "weighted"])),
+    weights: optional(weights),
+    default_weight: optional(weight),
+  })
+  .meta({
+    id: "TenantFairness",
+    description: "As fair with by: meta.tenant_id. Keys of weights may begin with tenant:.",
+  });
+
 const keptFor = z.union([iso, someTime, kept]);
 const retentionSchema = z.union([
   keptFor,
@@ -40,6 +70,8 @@ export const queueConfigSchema = z
   .looseObject({
     concurrency: z.int().min(1).max(1_000_000).nullish(),
     backpressure: backpressureSchema.nullish(),
+    fair: fairSchema.nullish(),
+    tenant_fairness: tenantFairnessSchema.nullish(),
     timeouts: z.looseObject(timeoutFields).nullish(),
     retry: retrySchema.nullish(),
     retention: retentionSchema.nullish(),
@@ -69,6 +101,8 @@ export function changedConfig(stored: StoredQueue, body: ConfigBody): QueueOptio
   const said: Mutable<QueueOptions> = {};
   const { concurrency, timeouts, retry, retention, max_size } = body;
   const backpressure = body.backpressure ?? (max_size == null ? body.backpressure : { max_depth: max_size });
+  const fairness = fairnessOf(body);
+  if (fairness) said.fair = fairness;
   if (concurrency != null) said.concurrency = concurrency;
   const depth = backpressure && readDepth(backpressure);
   if (depth) said.depth = depth;
@@ -77,6 +111,7 @@ export function changedConfig(stored: StoredQueue, body: ConfigBody): QueueOptio
   const named: [keyof QueueOptions, unknown][] = [
     ["concurrency", concurrency],
     ["depth", backpressure],
+    ["fair", fairness],
     ["timeouts", timeouts],
     ["retry", retry],
     ["retention", retention],
@@ -87,6 +122,27 @@ export function changedConfig(stored: StoredQueue, body: ConfigBody): QueueOptio
 
 function refused(field: string, why: string): HttpError {
   return new HttpError(400, "invalid_request", `${field}: ${why}`, { details: { field } });
+}
+
+/** Undefined: nothing is said about it. Null: the queue is no longer fair. */
+function fairnessOf({ fair, tenant_fairness: tenants }: ConfigBody): FairOptions | null | undefined {
+  if (fair != null && tenants != null)
+    throw refused("tenant_fairness", "send fair or tenant_fairness, not both");
+  if (fair === null || tenants === null || tenants?.enabled === false) return null;
+  const said = fair ?? tenants;
+  if (!said) return undefined;
+  const by = fair ? fair.by : "meta.tenant_id";
+  const strategy = said.strategy === "round-robin" ? said.strategy : undefined;
+  return {
+    ...(by != null && { by }),
+    ...(strategy && { strategy }),
+    ...(said.weights && { weights: tenants ? withoutPrefix(said.weights) : said.weights }),
+    ...(said.default_weight != null && { defaultWeight: said.default_weight }),
+  };
+}
+
+function withoutPrefix(said: Readonly<Record<string, number>>): Record<string, number> {
+  return Object.fromEntries(Object.entries(said).map(([key, value]) => [key.replace(/^tenant:/, ""), value]));
 }
 
 const STRATEGIES = { reject: "reject", drop_oldest: "drop-oldest" } as const;
@@ -160,10 +216,11 @@ const limitOf = (limit: number | null, without = "none") => limit ?? without;
 
 /** Stored settings on the wire, with the fields of the admin UI. `waiting` counts against the bound. */
 export function configFields(settings: unknown, waiting: number) {
-  const { concurrency, depth, timeouts, retry, retention } = (settings ?? {}) as StoredQueue;
+  const { concurrency, depth, fair, timeouts, retry, retention } = (settings ?? {}) as StoredQueue;
   return {
     ...(concurrency !== undefined && { concurrency }),
     ...(depth && { backpressure: backpressureFields(depth, waiting) }),
+    ...(fair && { fair: fairFields(fair) }),
     ...(timeouts && {
       timeouts: {
         ...(timeouts.attempt !== undefined && { timeout_ms: limitOf(timeouts.attempt) }),
@@ -183,6 +240,15 @@ export function configFields(settings: unknown, waiting: number) {
         ]),
       ),
     }),
+  };
+}
+
+function fairFields({ by, strategy, weights: stored, defaultWeight }: NonNullable<StoredQueue["fair"]>) {
+  return {
+    ...(by !== undefined && { by }),
+    strategy,
+    ...(stored && { weights: stored }),
+    ...(defaultWeight !== undefined && { default_weight: defaultWeight }),
   };
 }
 

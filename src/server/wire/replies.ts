@@ -47,6 +47,7 @@ const jobFields = {
     .string()
     .optional()
     .meta({ description: "The key of the limit that an available job waits for." }),
+  fair_key: z.string().optional().meta({ description: "Its key in a fair queue." }),
   priority: z.int(),
   args: z.array(any),
   meta: z.record(z.string(), any),

@@ -126,6 +126,9 @@ const optionFields = {
   tags: optional(z.array(z.string().max(255)).max(100)),
   unique: optional(uniqueSchema),
   rate_limit: optional(rateLimitSchema),
+  fair_key: optional(z.string().min(1).max(255)).meta({
+    description: "Its key in a fair queue, such as a customer. Each key has its turn.",
+  }),
   redact: optional(
     z
       .array(

@@ -8,6 +8,8 @@ import {
   type JobState,
   nextPriorityRank,
   noJobs,
+  priorityRank,
+  type Rank,
   sumDepths,
 } from "../../core/job/job.ts";
 import { isWanted } from "../../core/job/job-filter.ts";
@@ -20,6 +22,7 @@ import { earlier, type Instant } from "../../core/time.ts";
 import {
   type ClaimRequest,
   type Enqueued,
+  type FairLine,
   type KeyHolder,
   type Line,
   type LiveCount,
@@ -28,8 +31,11 @@ import {
   queueMark,
   type ReadyJob,
   SCAN_STEP,
+  type ShareRow,
 } from "../../ports/store.ts";
+import { answerNow, claimTurns } from "../claim-turns.ts";
 import { cursorOf, type ScanCursor, type ScanPath, scanCursorOf } from "../scan-cursor.ts";
+import { FairTable, keysOfFair, takeFair } from "./fair-table.ts";
 import { LimitTable } from "./limit-table.ts";
 import { SortedList } from "./sorted-list.ts";
 
@@ -68,6 +74,8 @@ interface QueueIndex {
   /** The number of its jobs, finished ones included. An index without jobs is deleted. */
   size: number;
   readonly ready: SortedList<JobEntry>;
+  /** Its available jobs with a fair key. Undefined until it had one. */
+  fair: FairTable<JobEntry> | undefined;
   readonly types: Map<string, TypeDepth>;
 }
 
@@ -125,21 +133,32 @@ export class JobTable {
 
   /** Claims the best available jobs of a queue. */
   claim(request: ClaimRequest): JobRow[] {
-    const { queue, limit, most } = request;
-    const ready = this.#queues.get(queue)?.ready;
-    if (!ready) return [];
+    const { queue, limit, most, turns } = request;
+    const index = this.#queues.get(queue);
+    if (!index) return [];
     const room = most === undefined ? limit : Math.min(limit, most - this.limits.activeIn(queue));
     if (room <= 0) return [];
     const mark = most === undefined ? null : queueMark(queue);
-    return ready
-      .take(room, (entry) => entry.row.rank < request.from)
-      .map((entry) => {
-        this.#leaveHeap(entry);
-        const row = claimedRow(entry.row, request);
-        entry.row = mark !== null && row.limitKey === null ? { ...row, limitKey: mark } : row;
-        this.#enter(entry);
-        return entry.row;
-      });
+    const taken = (entry: JobEntry) => {
+      this.#leaveHeap(entry);
+      const row = claimedRow(entry.row, request);
+      entry.row = mark !== null && row.limitKey === null ? { ...row, limitKey: mark } : row;
+      this.#enter(entry);
+      return entry.row;
+    };
+    if (!turns) {
+      const best = index.ready.take(room, (entry) => entry.row.rank < request.from);
+      for (const entry of best) if (entry.row.fairKey !== null) index.fair?.remove(entry);
+      return best.map(taken);
+    }
+    const rows: JobRow[] = [];
+    answerNow(claimTurns(turns, request.salt, room, rows), (question) => {
+      if (!("take" in question)) return keysOfFair(index.ready, index.fair, question);
+      const entries = takeFair(index.ready, index.fair, question);
+      for (const entry of entries) this.#leaveReady(entry);
+      return { rows: entries.map(taken), isCut: false };
+    });
+    return rows;
   }
 
   /** Makes the best jobs that wait for a limit available. */
@@ -281,17 +300,35 @@ export class JobTable {
   }
 
   /** Counts the jobs of a line before a position, up to `most`. */
-  ahead(line: Line, { rank, id }: Pick<JobRow, "rank" | "id">, most: number): number {
-    const entries =
-      "limitKey" in line
-        ? this.limits.waiting(line.limitKey)
-        : (this.#queues.get(line.queue)?.ready.from(() => false) ?? []);
+  ahead(line: Line | FairLine, { rank, id }: Pick<JobRow, "rank" | "id">, most: number): number {
+    const entries = this.#entriesOf(line, rank);
     let count = 0;
     for (const { row } of entries) {
       if (count >= most || row.rank > rank || (row.rank === rank && row.id >= id)) break;
       count += 1;
     }
     return count;
+  }
+
+  #entriesOf(line: Line | FairLine, rank: Rank): Iterable<JobEntry> {
+    if ("limitKey" in line) return this.limits.waiting(line.limitKey);
+    const index = this.#queues.get(line.queue);
+    if ("fairKey" in line) return index?.fair?.jobs(priorityRank(rank), line.fairKey) ?? [];
+    return index?.ready.from(() => false) ?? [];
+  }
+
+  /** What waits of each fair key. */
+  shares(queue: string, limit: number, most: number): ShareRow[] {
+    const fair = this.#queues.get(queue)?.fair;
+    const found: ShareRow[] = [];
+    for (const rank of fair?.priorities() ?? []) {
+      for (const { key, jobs, size } of fair?.keys(rank, "") ?? []) {
+        if (found.length === limit) return found;
+        const first = jobs.from(() => false).next().value as JobEntry;
+        found.push({ key, rank: first.row.rank, waiting: Math.min(size, most) });
+      }
+    }
+    return found;
   }
 
   /** Active jobs that hold a slot of a limit, or of their queue. */
@@ -342,7 +379,13 @@ export class JobTable {
     const { row, queue, depth, uniqueKey } = entry;
     depth.states[row.state] += 1;
     if (row.deadLetter) queue.space.deadLetters.add(entry);
-    if (row.state === "available") queue.ready.add(entry);
+    if (row.state === "available") {
+      queue.ready.add(entry);
+      if (row.fairKey !== null) {
+        queue.fair ??= new FairTable(compareRank);
+        queue.fair.add(entry);
+      }
+    }
     if (row.limitKey !== null) this.limits.enter(entry, row.limitKey);
     const dueAt = isTerminal(row.state) ? row.pruneAt : row.wakeAt;
     if (dueAt !== null) this.#heapOf(row).add(entry, dueAt);
@@ -351,9 +394,14 @@ export class JobTable {
 
   #leave(entry: JobEntry): void {
     const { row, queue } = entry;
-    if (row.state === "available") queue.ready.remove(entry);
+    if (row.state === "available") this.#leaveReady(entry);
     if (row.deadLetter) queue.space.deadLetters.remove(entry);
     this.#leaveHeap(entry);
+  }
+
+  #leaveReady(entry: JobEntry): void {
+    entry.queue.ready.remove(entry);
+    if (entry.row.fairKey !== null) entry.queue.fair?.remove(entry);
   }
 
   /** Removes a job from all indexes except the ready list, from which a claim has just taken it. */
@@ -404,7 +452,7 @@ export class JobTable {
     let index = this.#queues.get(name);
     if (!index) {
       const space = this.#spaceOf(tenantOf(name) ?? "");
-      index = { name, space, size: 0, ready: new SortedList(compareRank), types: new Map() };
+      index = { name, space, size: 0, ready: new SortedList(compareRank), fair: undefined, types: new Map() };
       this.#queues.set(name, index);
     }
     return index;

@@ -235,12 +235,18 @@ function createLines(
   jobs: JobTable,
   records: RecordTable,
   assertOpen: () => void,
-): Pick<Inspector, "ahead" | "slots" | "readyQueues" | "oldestReady"> {
+): Pick<Inspector, "ahead" | "shares" | "slots" | "readyQueues" | "oldestReady"> {
   return {
     async ahead(line, before, most) {
       assertOpen();
       checkLimit(most);
       return jobs.ahead(line, before, most);
+    },
+    async shares(queue, limit, most) {
+      assertOpen();
+      checkLimit(limit);
+      checkLimit(most);
+      return jobs.shares(queue, limit, most);
     },
     async slots(line, most) {
       assertOpen();

@@ -191,7 +191,7 @@ function addReady(job: NewJob, hints: HintBatch): void {
 
 /** Whether all jobs come from one template and cannot collide with other jobs. */
 function areAlike(jobs: readonly NewJob[]): boolean {
-  const { image, options, queue, type, createdAt } = jobs[0] as NewJob;
+  const { image, options, queue, type, createdAt, fairKey } = jobs[0] as NewJob;
   if (
     image.attempt + image.returns + image.expiredClaims > 0 ||
     image.startedAt !== null ||
@@ -207,6 +207,7 @@ function areAlike(jobs: readonly NewJob[]): boolean {
       job.queue === queue &&
       job.type === type &&
       job.createdAt === createdAt &&
+      job.fairKey === fairKey &&
       job.needs === undefined &&
       job.workflow === undefined &&
       job.limitKey === undefined &&
@@ -250,6 +251,7 @@ function insertValues(jobs: readonly NewJob[], given: readonly string[]): unknow
     numberArray(jobs, ({ image }) => image.stallAt),
     numberArray(jobs, ({ image }) => image.heartbeat),
     numberArray(jobs, ({ fence }) => fence ?? 0),
+    textArray(jobs, ({ fairKey }) => fairKey),
     idArray(given),
   ];
 }

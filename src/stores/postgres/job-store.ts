@@ -17,6 +17,7 @@ import { checkBeatInstants, checkClaimInstants, checkSweepInstants } from "../ch
 import { packEvents } from "../sql/event-pack.ts";
 import { decodeClaimed, decodeJob, decodeRecord } from "../sql/row-codec.ts";
 import { idArray, jsonTexts, numberArray } from "./array-literal.ts";
+import { byRank, claimFair } from "./claim-fair.ts";
 import { type ConnectionGroup, withRepeats } from "./connection.ts";
 import type { Connections } from "./connections.ts";
 import { enqueueOn, enqueueRecorded, enqueueWithin } from "./enqueue.ts";
@@ -108,17 +109,13 @@ async function enqueueInTransaction(
 }
 
 async function claim(connections: ConnectionGroup, request: ClaimRequest): Promise<JobRow[]> {
-  const { queue, now, limit, salt, from, worker, lease, shortest = 0, most } = request;
+  const { queue, now, limit, salt, from, worker, lease, shortest = 0, most, turns } = request;
+  if (turns) return claimFair(connections, request, turns);
   const rows =
     most === undefined
       ? await connections.run(CLAIM, [queue, now, limit, salt, from, worker, lease, shortest])
       : await claimLimited(connections, request, most);
   return rows.map((row) => decodeClaimed(row, request)).sort(byRank);
-}
-
-/** The promised order of claims. The server returns updated rows in any order. */
-function byRank(a: JobRow, b: JobRow): number {
-  return a.rank - b.rank || (a.id < b.id ? -1 : 1);
 }
 
 async function beat(connections: ConnectionGroup, { now, worker, jobs }: BeatRequest): Promise<BeatAnswer[]> {

@@ -58,7 +58,7 @@ const WRITTEN = `
   nullif(coalesce(s.errors, j.errors), ''), nullif(coalesce(s.progress, j.progress), ''),
   nullif(coalesce(s.checkpoint, j.checkpoint), ''), nullif(coalesce(s.result, j.result), ''),
   s.state, s.wake, s.wake_at, s.rank, s.attempt, s.returns, s.expired_claims, s.wait_at, s.total_at, s.started_at,
-  s.soft_at, s.hard_at, s.stall_at, s.heartbeat`;
+  s.soft_at, s.hard_at, s.stall_at, s.heartbeat, j.fair_key`;
 
 const SET_DOCUMENTS = `
   fence = coalesce(s.next_fence, j.fence),

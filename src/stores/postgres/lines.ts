@@ -3,6 +3,7 @@ import { type JobId, RANK_SPAN, type Rank } from "../../core/job/job.ts";
 import { namesOf } from "../../core/tenant/tenant-name.ts";
 import type { Instant } from "../../core/time.ts";
 import {
+  type FairLine,
   type HeldSlots,
   HOLDERS_SHOWN,
   type Inspector,
@@ -13,6 +14,7 @@ import {
 } from "../../ports/store.ts";
 import { checkLimit } from "../check-batch.ts";
 import { decodeJob, STATE_CODES } from "../sql/row-codec.ts";
+import { AHEAD_IN_KEY, SHARES } from "./fair-statements.ts";
 import type { Runner } from "./session.ts";
 import { LIVE, type Statement } from "./statements.ts";
 
@@ -125,11 +127,20 @@ select distinct on (queue) queue, id, rank, created_at from firsts order by queu
 /** Queries about waiting jobs. */
 export function createLines(
   runner: Runner,
-): Pick<Inspector, "ahead" | "slots" | "readyQueues" | "oldestReady"> {
+): Pick<Inspector, "ahead" | "shares" | "slots" | "readyQueues" | "oldestReady"> {
   return {
     async ahead(line, before, most) {
       checkLimit(most);
       return ahead(runner, line, before, most);
+    },
+    async shares(queue, limit, most) {
+      checkLimit(limit);
+      checkLimit(most);
+      return (await runner.run(SHARES, [queue, limit, most])).map(([key, rank, waiting]) => ({
+        key: key as string,
+        rank: rank as Rank,
+        waiting: waiting as number,
+      }));
     },
     async slots(line, most) {
       checkLimit(most);
@@ -148,11 +159,13 @@ export function createLines(
 
 async function ahead(
   runner: Runner,
-  line: Line,
+  line: Line | FairLine,
   { rank, id }: { readonly rank: Rank; readonly id: JobId },
   most: number,
 ): Promise<number> {
   if (!UUID.test(id)) return 0;
+  if ("fairKey" in line)
+    return (await runner.run(AHEAD_IN_KEY, [line.queue, rank, id, most, line.fairKey]))[0]?.[0] as number;
   const [statement, name] =
     "limitKey" in line ? [AHEAD_AT_LIMIT, line.limitKey] : [AHEAD_IN_QUEUE, line.queue];
   return (await runner.run(statement, [name, rank, id, most]))[0]?.[0] as number;

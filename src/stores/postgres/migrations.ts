@@ -322,4 +322,16 @@ create index timeouts_tenant on curfew.timeouts (split_part(id, E'\\x01', 2), du
   where owner is null and dead_at is null and id < E'\\x02';
 `,
   },
+  {
+    version: 11,
+    name: "fair keys",
+    sql: `
+alter table curfew.jobs add column fair_key text collate "C";
+alter table curfew.done add column fair_key text collate "C";
+-- Only jobs with a fair key are in it. A claim finds the next key of the best priority, and the best jobs of a key,
+-- whatever the number of jobs.
+create index jobs_fair on curfew.jobs (queue, (rank >> 45), fair_key, rank, id)
+ where state = 1 and fair_key is not null;
+`,
+  },
 ];

@@ -135,28 +135,28 @@ returning queue`,
 /**
  * Adds jobs that differ only in id and payload, with generated ids. $1 ids, $2 payloads, then once for all: $3 rank,
  * $4 queue, $5 type, $6 state, $7 priority, $8 created_at, $9 wake, $10 wake_at, $11 wait_at, $12 total_at, $13
- * heartbeat, $14 options. It has no conflict clause, which would cost a fifth of the throughput.
+ * heartbeat, $14 options, $15 fair_key. It has no conflict clause, which would cost a fifth of the throughput.
  */
 export const INSERT_ALIKE: Statement = {
   name: "insert_alike",
   text: `
 insert into curfew.jobs (id, rank, queue, type, state, priority, created_at, wake, wake_at, wait_at, total_at, heartbeat,
-                         payload, options)
+                         payload, options, fair_key)
 select s.id, $3::bigint, $4::text, $5::text, $6::smallint, $7::smallint, $8::bigint, $9::smallint, $10::bigint,
-       $11::bigint, $12::bigint, $13::bigint, s.payload, $14::text
+       $11::bigint, $12::bigint, $13::bigint, s.payload, $14::text, $15::text
   from unnest($1::uuid[], ${texts(2)}) as s(id, payload)`,
 };
 
-/** INSERT_ALIKE that also records events: the same parameters, then $15 at, $16 events from `eventRow`. */
+/** INSERT_ALIKE that also records events: the same parameters, then $16 at, $17 events from `eventRow`. */
 export const INSERT_ALIKE_RECORDED: Statement = {
   name: "insert_alike_recorded",
   text: `
 with added as (${INSERT_ALIKE.text})
-insert into curfew.events (at, body) values ($15::bigint, $16::text)`,
+insert into curfew.events (at, body) values ($16::bigint, $17::text)`,
 };
 
 /**
- * Adds any jobs. $1 to $26 the columns; $27 the ids that may be known. Returns the ids that are new. A known id, live
+ * Adds any jobs. $1 to $27 the columns; $28 the ids that may be known. Returns the ids that are new. A known id, live
  * or finished, and a unique key that a live job holds insert nothing.
  */
 export const INSERT: Statement = {
@@ -164,13 +164,14 @@ export const INSERT: Statement = {
   text: `
 insert into curfew.jobs (id, queue, type, priority, created_at, needs, workflow, limit_key, unique_key, payload, options,
                          state, wake, wake_at, rank, attempt, returns, expired_claims, wait_at, total_at,
-                         started_at, soft_at, hard_at, stall_at, heartbeat, fence)
+                         started_at, soft_at, hard_at, stall_at, heartbeat, fence, fair_key)
 select s.*
   from unnest($1::uuid[], $2::text[], $3::text[], $4::smallint[], $5::bigint[], $6::int[], $7::text[], $8::text[],
               $9::text[], ${texts(10)}, ${texts(11)}, $12::smallint[], $13::smallint[], $14::bigint[], $15::bigint[],
               $16::int[], $17::int[], $18::int[], $19::bigint[], $20::bigint[],
-              $21::bigint[], $22::bigint[], $23::bigint[], $24::bigint[], $25::bigint[], $26::bigint[]) as s(id)
- where not s.id = any(array(select d.id from curfew.done d where d.id = any($27::uuid[])))
+              $21::bigint[], $22::bigint[], $23::bigint[], $24::bigint[], $25::bigint[], $26::bigint[],
+              $27::text[]) as s(id)
+ where not s.id = any(array(select d.id from curfew.done d where d.id = any($28::uuid[])))
 on conflict do nothing
 returning id`,
 };
@@ -178,7 +179,7 @@ returning id`,
 /** INSERT that also records the events of the new jobs: the same parameters, then those of `recordEvents`. */
 export const INSERT_RECORDED: Statement = {
   name: "insert_recorded",
-  text: `with written as (${INSERT.text}), recorded as (${recordEvents(28)}) select id from written`,
+  text: `with written as (${INSERT.text}), recorded as (${recordEvents(29)}) select id from written`,
 };
 
 /**

@@ -74,6 +74,7 @@ export const JOB_COLUMNS = [
   "payload",
   ...DOCUMENT_COLUMNS,
   ...IMAGE_COLUMNS,
+  "fair_key",
 ] as const;
 
 /** The columns that only finished jobs have; a live job has null, null, 0. They follow `JOB_COLUMNS` in a row. */
@@ -99,6 +100,7 @@ export function decodeJob(row: SqlRow): JobRow {
     needs: row[9] as number,
     workflow: row[10] as Maybe<string>,
     limitKey: row[11] as Maybe<string>,
+    fairKey: row[33] as Maybe<string>,
     payload: row[12] as string,
     options: optionsParser(row[13]) as JobRow["options"],
     policy: policyParser(row[14]) as JobRow["policy"],
@@ -120,9 +122,9 @@ export function decodeJob(row: SqlRow): JobRow {
     hardAt: row[30] as Maybe<number>,
     stallAt: row[31] as Maybe<number>,
     heartbeat: row[32] as Maybe<number>,
-    finishedAt: row[33] as Maybe<number>,
-    pruneAt: row[34] as Maybe<number>,
-    deadLetter: row[35] === 1,
+    finishedAt: row[34] as Maybe<number>,
+    pruneAt: row[35] as Maybe<number>,
+    deadLetter: row[36] === 1,
   };
 }
 
@@ -148,6 +150,7 @@ export const CLAIMED_COLUMNS = [
   "soft_at",
   "hard_at",
   "heartbeat",
+  "fair_key",
 ] as const;
 
 /**
@@ -172,6 +175,7 @@ export function decodeClaimed(row: SqlRow, request: ClaimRequest): JobRow {
     needs: (row[5] ?? 0) as number,
     workflow: row[6] as Maybe<string>,
     limitKey: row[7] as Maybe<string>,
+    fairKey: row[25] as Maybe<string>,
     payload: row[8] as string,
     options: optionsParser(row[9]) as JobRow["options"],
     policy: policyParser(row[10]) as JobRow["policy"],
@@ -259,5 +263,6 @@ export function alikeColumns(job: NewJob): (string | number | null)[] {
     image.totalAt,
     image.heartbeat,
     optionsText(job),
+    job.fairKey ?? null,
   ];
 }

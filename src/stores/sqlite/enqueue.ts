@@ -107,6 +107,7 @@ function areAlike(a: NewJob, b: NewJob, optionsOfA: string | null): boolean {
     a.type === b.type &&
     a.priority === b.priority &&
     a.createdAt === b.createdAt &&
+    a.fairKey === b.fairKey &&
     (a.image === b.image || areAlikeImages(a.image, b.image)) &&
     (a.options === b.options || optionsOfA === optionsText(b))
   );
@@ -176,6 +177,7 @@ function insertValues(job: NewJob): unknown[] {
     job.needs ?? 0,
     job.workflow ?? null,
     job.limitKey ?? null,
+    job.fairKey ?? null,
     job.uniqueKey ?? null,
     job.payload,
     optionsText(job),

@@ -1,3 +1,4 @@
+import { turnAfter } from "../../core/fair/turns.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
 import {
@@ -15,6 +16,7 @@ import { checkBatch, checkJobs, checkLimit } from "../check-batch.ts";
 import { checkBeatInstants, checkClaimInstants, checkSweepInstants } from "../check-instants.ts";
 import { noText, textOfJob } from "../sql/batches.ts";
 import { CLAIMED_COLUMNS, decodeClaimed, decodeJob, decodeRecord } from "../sql/row-codec.ts";
+import { claimFair } from "./claim-fair.ts";
 import { putRecord } from "./commit.ts";
 import { BATCH, type Connection } from "./connection.ts";
 import { enqueueBounded, enqueueJobs } from "./enqueue.ts";
@@ -119,13 +121,14 @@ function pick(session: Session, text: string, now: Instant, most: number) {
  * a transaction's worth uses several transactions.
  */
 async function claim(connection: Connection, request: ClaimRequest): Promise<JobRow[]> {
-  const { queue, from, limit } = request;
+  const { queue, limit, turns } = request;
+  const from = turns ? 0 : request.from;
   if (!(await connection.read((session) => session.get(PEEK, [queue, from])))) return [];
   const claimed: JobRow[] = [];
   for (;;) {
     const left = limit - claimed.length;
     const { rows, isCut } = await connection
-      .write((session) => claimBest(session, request, left))
+      .write((session) => claimBest(session, afterTurns(request, claimed), left))
       .catch((error: unknown) => {
         // The caller already owns what was claimed before. If this threw, it would never learn of it.
         if (claimed.length === 0) throw error;
@@ -134,8 +137,15 @@ async function claim(connection: Connection, request: ClaimRequest): Promise<Job
     const isFirst = claimed.length === 0;
     for (const row of rows) claimed.push(row);
     // Better jobs may have arrived between two rounds.
-    if (!isCut || claimed.length === limit) return isFirst ? claimed : claimed.sort(byRank);
+    if (!isCut || claimed.length === limit) return isFirst || turns ? claimed : claimed.sort(byRank);
   }
+}
+
+/** The next round of a claim from a fair queue goes on with the next turn. */
+function afterTurns(request: ClaimRequest, claimed: readonly JobRow[]): ClaimRequest {
+  const { turns } = request;
+  if (!turns || claimed.length === 0) return request;
+  return { ...request, turns: { ...turns, last: turnAfter(turns.last, claimed, turns) } };
 }
 
 function byRank(a: JobRow, b: JobRow): number {
@@ -155,6 +165,13 @@ function claimBest(
   if (session.get(PAUSED, [queue])) return { rows: [], isCut: false };
   const most = Math.min(limit, BATCH.items, roomIn(session, request));
   if (most <= 0) return { rows: [], isCut: false };
+  if (request.turns) {
+    const claimed = claimFair(session, request, request.turns, most);
+    return {
+      rows: request.most === undefined ? claimed.rows : marked(session, queue, claimed.rows, claimed.numbers),
+      isCut: claimed.isCut,
+    };
+  }
   const rows: JobRow[] = [];
   const numbers: number[] = [];
   let text = 0;

@@ -2,16 +2,19 @@ import { dueAtOf, type JobId, nextPriorityRank, type Rank } from "../../core/job
 import { namesOf } from "../../core/tenant/tenant-name.ts";
 import type { Instant } from "../../core/time.ts";
 import {
+  type FairLine,
   type HeldSlots,
   HOLDERS_SHOWN,
   type Inspector,
   type Line,
   type ReadyJob,
+  type ShareRow,
   startsOf,
 } from "../../ports/store.ts";
 import { checkLimit } from "../check-batch.ts";
 import { decodeJob, STATE_CODES } from "../sql/row-codec.ts";
 import type { Connection } from "./connection.ts";
+import { AHEAD_IN_KEY, NEXT_SHARE, SHARE_USE } from "./fair-statements.ts";
 import {
   ACTIVE_UP_TO,
   AHEAD_AT_LIMIT,
@@ -28,11 +31,16 @@ import type { Session } from "./session.ts";
 /** Queries about waiting jobs. */
 export function createLines(
   connection: Connection,
-): Pick<Inspector, "ahead" | "slots" | "readyQueues" | "oldestReady"> {
+): Pick<Inspector, "ahead" | "shares" | "slots" | "readyQueues" | "oldestReady"> {
   return {
     async ahead(line, before, most) {
       checkLimit(most);
       return connection.read((session) => ahead(session, line, before, most));
+    },
+    async shares(queue, limit, most) {
+      checkLimit(limit);
+      checkLimit(most);
+      return connection.read((session) => shares(session, queue, limit, most));
     },
     async slots(line, most) {
       checkLimit(most);
@@ -51,13 +59,28 @@ export function createLines(
 
 function ahead(
   session: Session,
-  line: Line,
+  line: Line | FairLine,
   { rank, id }: { readonly rank: Rank; readonly id: JobId },
   most: number,
 ): number {
+  if ("fairKey" in line)
+    return session.get(AHEAD_IN_KEY, [line.queue, rank, line.fairKey, rank, id, most])?.[0] as number;
   const [statement, name] =
     "limitKey" in line ? [AHEAD_AT_LIMIT, line.limitKey] : [AHEAD_IN_QUEUE, line.queue];
   return session.get(statement, [name, rank, id, most])?.[0] as number;
+}
+
+/** Each key costs two reads of the index, and one entry for each job that is counted. */
+function shares(session: Session, queue: string, limit: number, most: number): ShareRow[] {
+  const found: ShareRow[] = [];
+  for (let last: readonly unknown[] = [-1, ""]; found.length < limit; ) {
+    const next = session.get(NEXT_SHARE, [queue, ...last]);
+    if (!next) break;
+    last = next;
+    const [waiting, rank] = session.get(SHARE_USE, [queue, ...next, most]) as [number, Rank];
+    found.push({ key: next[1] as string, rank, waiting });
+  }
+  return found;
 }
 
 function heldSlots(session: Session, line: Line, most: number): HeldSlots {

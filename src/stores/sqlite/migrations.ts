@@ -266,4 +266,16 @@ create index curfew_timeouts_tenant
   where owner is null and dead_at is null and id < char(2);
 `,
   },
+  {
+    version: 10,
+    name: "fair keys",
+    sql: `
+alter table curfew_jobs add column fair_key text;
+alter table curfew_done add column fair_key text;
+-- Only jobs with a fair key are in it. A claim finds the next key of the best priority, and the best jobs of a key,
+-- whatever the number of jobs.
+create index curfew_jobs_fair on curfew_jobs (queue, rank >> 45, fair_key, rank, id)
+ where state = 1 and fair_key is not null;
+`,
+  },
 ];

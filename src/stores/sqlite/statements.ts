@@ -56,7 +56,7 @@ export function byRange(text: string): string {
 
 /** The columns of a job that no write changes. */
 const UNCHANGED =
-  "id, queue, type, priority, created_at, claimed_at, worker, needs, workflow, limit_key, payload";
+  "id, queue, type, priority, created_at, claimed_at, worker, needs, workflow, limit_key, fair_key, payload";
 const MOVED_INTO = `${UNCHANGED}, rev, fence, ${IMAGE_COLUMNS.join(", ")}, ${DOCUMENT_COLUMNS.join(", ")}`;
 const MOVED = `${UNCHANGED}, rev + 1, coalesce(?, fence), ${IMAGE_COLUMNS.map(() => "?").join(", ")}, ${WRITTEN_DOCUMENTS.join(", ")}`;
 
@@ -129,7 +129,7 @@ select 1 from curfew_jobs indexed by curfew_jobs_ready where queue = ? and state
 export const PAUSED = "select 1 from curfew_records where kind = 'pause' and key = ?";
 
 /** A job after its claim (`claimedRow`, core/job/store-formulas.ts). The fence counter grows by one, and the salt becomes its low 21 bits. */
-const CLAIMED = CLAIMED_COLUMNS.map((name) => {
+export const CLAIMED = CLAIMED_COLUMNS.map((name) => {
   if (name === "fence") return "(((fence >> 21) + 1) << 21) | ?";
   return name === "rev" ? "rev + 1" : name;
 }).join(", ");
@@ -153,19 +153,19 @@ update or fail curfew_jobs
 
 /**
  * Adds jobs that differ only in id and payload and have generated ids. Takes once for all: rank, queue, type, state,
- * priority, created_at, wake, wake_at, wait_at, total_at, heartbeat, options; then a JSON object of payloads by id,
+ * priority, created_at, wake, wake_at, wait_at, total_at, heartbeat, options, fair_key; then a JSON object of payloads by id,
  * from which SQLite reads both without parsing again. Fails as a whole if an id is known.
  */
 export const INSERT_ALIKE = `
 insert into curfew_jobs (rank, queue, type, state, priority, created_at, wake, wake_at, wait_at, total_at, heartbeat,
-                         options, id, payload)
-select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, key, value from json_each(?)`;
+                         options, fair_key, id, payload)
+select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, key, value from json_each(?)`;
 
 /** Adds a job. Takes the columns in the order below. Inserts nothing if a live job has its id or its unique key. */
 export const INSERT = `
-insert into curfew_jobs (id, fence, queue, type, priority, created_at, needs, workflow, limit_key, unique_key, payload, options,
-                         ${IMAGE_COLUMNS.join(", ")})
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${IMAGE_COLUMNS.map(() => "?").join(", ")})
+insert into curfew_jobs (id, fence, queue, type, priority, created_at, needs, workflow, limit_key, fair_key, unique_key, payload,
+                         options, ${IMAGE_COLUMNS.join(", ")})
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${IMAGE_COLUMNS.map(() => "?").join(", ")})
 on conflict do nothing`;
 
 /** One row if a finished job has this id. */

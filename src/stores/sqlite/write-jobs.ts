@@ -75,7 +75,7 @@ const DONE_DROP = [DELETE_DONE];
 export function writeJobs(session: Session, writes: readonly LocatedWrite[], hints: HintBatch): void {
   const runs = new RowRuns(session);
   const dropped: JobId[] = [];
-  for (const { located, write } of writes) {
+  for (const { located, write } of inRowOrder(writes)) {
     const { image, documents, nextFence } = write;
     const wasDone = isTerminal(located.state);
     if (write.drop) {
@@ -93,10 +93,19 @@ export function writeJobs(session: Session, writes: readonly LocatedWrite[], hin
       const values = [nextFence ?? null, ...documentValues(documents)];
       runs.add(wasDone ? DONE_NOTE : LIVE_NOTE, values, located.row);
     }
-    addHints(hints, located, write);
   }
+  for (const { located, write } of writes) addHints(hints, located, write);
   runs.flush();
   forgetLogs(session, dropped);
+}
+
+/**
+ * Jobs that were enqueued together have equal values and rows without a gap. A fair queue, or handlers of different
+ * length, end them in another order. Revived jobs stay in theirs: the first one takes a unique key.
+ */
+function inRowOrder(writes: readonly LocatedWrite[]): readonly LocatedWrite[] {
+  if (writes.some(({ located }) => isTerminal(located.state))) return writes;
+  return writes.toSorted((a, b) => a.located.row - b.located.row);
 }
 
 /** Deletes the logs of deleted jobs. Most files have no logs; then it costs one read. */

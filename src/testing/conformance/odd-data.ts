@@ -112,9 +112,19 @@ const extremes: ConformanceCase[] = [
     async run(bed) {
       const names = ["x".repeat(255), `${"x".repeat(254)}y`, "ü🎉".repeat(85), "queue", "Queue", "queué"];
       for (const name of names) {
-        const sketch = { queue: name, type: name, limitKey: name, workflow: name, uniqueKey: name };
+        const sketch = {
+          queue: name,
+          type: name,
+          limitKey: name,
+          fairKey: name,
+          workflow: name,
+          uniqueKey: name,
+        };
         const row = await bed.add(sketch);
-        assert.deepEqual([row.queue, row.type, row.limitKey, row.workflow], [name, name, name, name]);
+        assert.deepEqual(
+          [row.queue, row.type, row.limitKey, row.fairKey, row.workflow],
+          [name, name, name, name, name],
+        );
         await bed.effect({ admit: name, count: 1 });
         const claimed = await bed.claimOne({ queue: name, worker: name });
         assert.deepEqual([claimed.id, claimed.worker], [row.id, name]);
@@ -173,7 +183,12 @@ async function refusesLongNames(bed: TestBed): Promise<void> {
   const [longest, tooLong] = ["é".repeat(512), "é".repeat(513)];
   await bed.add({ uniqueKey: longest, workflow: longest });
   await bed.effect({ put: [longest, longest], body: 1, wakeAt: null });
-  for (const sketch of [{ uniqueKey: tooLong }, { limitKey: tooLong }, { workflow: tooLong }]) {
+  for (const sketch of [
+    { uniqueKey: tooLong },
+    { limitKey: tooLong },
+    { fairKey: tooLong },
+    { workflow: tooLong },
+  ]) {
     const jobs = [bed.job(), bed.job(sketch)];
     await assert.rejects(bed.store.jobs.enqueue(jobs, { now: bed.now }), { code: "too_large" });
     const effects = jobs.map((enqueue) => ({ enqueue }));
@@ -207,13 +222,22 @@ async function addRandom(bed: TestBed, count: number): Promise<JobRow[]> {
       ...(bed.random() < 0.3 && { needs: randomInt(bed.random, 10_000) }),
       ...(bed.random() < 0.3 && { workflow: bed.nextId() }),
       ...(bed.random() < 0.3 && { limitKey: `key ${randomInt(bed.random, 5)}` }),
+      ...(bed.random() < 0.3 && { fairKey: `fair ${randomInt(bed.random, 5)}` }),
       payload: JSON.stringify(STRINGS[randomInt(bed.random, STRINGS.length)]),
     }),
   );
   await bed.addMany(jobs);
   const rows = await bed.store.jobs.load(idsOf(jobs));
   for (const [index, job] of jobs.entries()) {
-    const { hasNewId: _hasNewId, image, needs = 0, limitKey = null, workflow = null, ...said } = job;
+    const {
+      hasNewId: _hasNewId,
+      image,
+      needs = 0,
+      limitKey = null,
+      fairKey = null,
+      workflow = null,
+      ...said
+    } = job;
     const unwritten = { policy: null, errors: null, progress: null, checkpoint: null, result: null };
     const unclaimed = { fence: 0, rev: 0, claimedAt: null, worker: null };
     assert.deepEqual(rows[index], {
@@ -223,6 +247,7 @@ async function addRandom(bed: TestBed, count: number): Promise<JobRow[]> {
       ...unclaimed,
       needs,
       limitKey,
+      fairKey,
       workflow,
     });
   }

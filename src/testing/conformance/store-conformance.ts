@@ -2,6 +2,7 @@ import { clock } from "./clock.ts";
 import { concurrency } from "./concurrency.ts";
 import { contract } from "./contract.ts";
 import { crashPoints } from "./crash-points.ts";
+import { fair } from "./fair.ts";
 import { fencing } from "./fencing.ts";
 import { growth } from "./growth.ts";
 import { hinting } from "./hinting.ts";
@@ -35,6 +36,7 @@ export const CONFORMANCE: readonly ConformanceSection[] = [
   workflows,
   keyedUnits,
   limits,
+  fair,
   oddData,
   instants,
   clock,

@@ -37,6 +37,7 @@ export const WHY_CODES = {
   limit_admitting: "Its limit has room; the next commit or sweep admits it.",
   limit_ahead: "Other jobs wait for the same limit before it.",
   queue_slots_full: "The concurrency of its whole queue is used up.",
+  fair_share: "Its fair key shares the queue with others, and jobs before it have their turn.",
   jobs_ahead: "Other jobs of its queue come before it.",
   workers_busy: "It is the next of its queue, and every slot is taken.",
   not_claimed: "A worker has a free slot and does not claim it.",

@@ -22,6 +22,19 @@ export interface LimitFacts {
   readonly ahead: number;
 }
 
+/** The turns of a fair queue, as a waiting job sees them. */
+export interface ShareFacts {
+  readonly key: string;
+  readonly weight: number;
+  /** Fair keys with jobs that wait in its priority, its own included. Counted up to MOST_KEYS. */
+  readonly keys: number;
+  /** Jobs of its own key before it. */
+  readonly own: number;
+}
+
+/** At most this many fair keys of a queue are read. */
+export const MOST_KEYS = 100;
+
 export interface WorkflowFacts {
   readonly id: string;
   /** Null if the record is gone. */
@@ -49,7 +62,12 @@ export interface WhyFacts {
   readonly hasMoreWorkers: boolean;
   /** The worker that holds an active job; null if its record is gone. */
   readonly holder: WorkerReport | null;
-  /** Available jobs of the queue before this one, up to MOST_AHEAD + 1; null if it is not available. */
+  /** How it shares its queue with other fair keys; null if it does not wait in a fair queue. */
+  readonly share?: ShareFacts | null;
+  /**
+   * Available jobs of the queue before this one, up to MOST_AHEAD + 1; null if it is not available. In a fair queue, the
+   * most that can start before it if none arrives.
+   */
   readonly ahead: number | null;
   /** Starts of its queue per millisecond over the last minutes; null if there were none or they were not read. */
   readonly pace: number | null;

@@ -1,8 +1,9 @@
+import { NO_FAIR_KEY } from "../../fair/fair-options.ts";
 import { hasProcessor, takesQueue, type WorkerReport } from "../../worker/worker-report.ts";
 import { dueAtOf, type JobRow } from "../job.ts";
-import { liveWorkers, MOST_AHEAD, type WhyFacts } from "./facts.ts";
+import { liveWorkers, MOST_AHEAD, MOST_KEYS, type ShareFacts, type WhyFacts } from "./facts.ts";
 import { aheadText, heldReason } from "./limits.ts";
-import { act, reason, roughly, WAIT, type WhyReason } from "./reason.ts";
+import { act, counted, reason, roughly, WAIT, type WhyReason } from "./reason.ts";
 
 /** A worker with a free slot claims within this time, even if a hint is lost. */
 const CLAIMED_WITHIN = 5_000;
@@ -13,7 +14,7 @@ export function lineReasons(facts: WhyFacts, isBlocked: boolean): WhyReason[] {
   // While nothing of the queue can start, the jobs before it and the slots do not matter.
   if (row.state !== "available" || ahead === null || isBlocked) return [];
   const reasons = [...queueSlots(facts)];
-  if (ahead > 0) reasons.push(jobsAhead(facts, ahead));
+  if (ahead > 0) reasons.push(facts.share ? fairShare(facts, facts.share, ahead) : jobsAhead(facts, ahead));
   // The queue is full, or others come first. Then the free slots of workers say nothing.
   if (reasons.length > 0) return reasons;
   const able = liveWorkers(facts).filter(
@@ -37,14 +38,36 @@ function queueSlots({ row, queueSlots: held, now }: WhyFacts): WhyReason[] {
   return [heldReason("queue_slots_full", what, held.concurrency, held.slots, place, action, now)];
 }
 
+function startsIn(pace: number | null, ahead: number): string {
+  if (pace === null) return "none of them started in the last minutes";
+  const orLater = ahead > MOST_AHEAD ? " or later" : "";
+  return `at the pace of the last minutes it starts in about ${roughly(ahead / pace)}${orLater}`;
+}
+
+/** Its key has turns with others: many jobs of another key do not delay it by more than their share. */
+function fairShare({ row, pace, now }: WhyFacts, share: ShareFacts, ahead: number): WhyReason {
+  const name = share.key === NO_FAIR_KEY ? "Jobs without a fair key are" : `Its fair key "${share.key}" is`;
+  const keys = share.keys >= MOST_KEYS ? `${MOST_KEYS} keys or more` : counted(share.keys, "key");
+  const weight = share.weight === 1 ? "" : ` with weight ${share.weight}`;
+  const others = ahead - share.own;
+  const before = `${aheadText(share.own)} of the key and ${others > MOST_AHEAD ? "many" : `up to ${others}`} of others come before it`;
+  const sentence = `${name} one of ${keys} that take turns in queue "${row.queue}"${weight}. ${before}; ${startsIn(pace, ahead)}.`;
+  return reason("fair_share", sentence, {
+    since: dueAtOf(row.rank),
+    until: pace === null ? null : Math.round(now + ahead / pace),
+    who: { kind: "queue", id: row.queue },
+    action: act(
+      "start-worker",
+      `Wait, add workers or concurrency, or give the key more weight with engine.queues.configure("${row.queue}", { fair: { weights } }).`,
+      row.queue,
+    ),
+  });
+}
+
 function jobsAhead({ row, pace, now }: WhyFacts, ahead: number): WhyReason {
   const isOne = ahead === 1;
   const before = `${aheadText(ahead)} of queue "${row.queue}" ${isOne ? "is" : "are"} before it`;
-  const when =
-    pace === null
-      ? "none of them started in the last minutes"
-      : `at the pace of the last minutes it starts in about ${roughly(ahead / pace)}${ahead > MOST_AHEAD ? " or later" : ""}`;
-  return reason("jobs_ahead", `${before}; ${when}.`, {
+  return reason("jobs_ahead", `${before}; ${startsIn(pace, ahead)}.`, {
     since: dueAtOf(row.rank),
     until: pace === null ? null : Math.round(now + ahead / pace),
     who: { kind: "queue", id: row.queue },

@@ -1,0 +1,160 @@
+import { type FairWeights, NO_FAIR_KEY, weightOf } from "../core/fair/fair-options.ts";
+import {
+  fairKeyOf,
+  hasTurn,
+  inTurns,
+  shareOut,
+  type Turn,
+  type Turns,
+  turnAfter,
+} from "../core/fair/turns.ts";
+import { type JobRow, nextPriorityRank, type Rank } from "../core/job/job.ts";
+import { BATCH_LIMIT } from "../ports/store.ts";
+
+/*
+ * A claim from a fair queue, as questions to a store. All stores ask the same ones, so the order of turns is written
+ * once. A generator, because some stores answer at once and others later.
+ */
+
+/** Which keys have available jobs in the best priority from `rank` on. */
+export interface KeysQuestion {
+  readonly keysFrom: Rank;
+  /** The keys after this one come first, in order. Then the others, from the first key on. */
+  readonly after: string;
+  /** Whether `after` itself comes first. Otherwise it comes last. */
+  readonly isAgain: boolean;
+  readonly limit: number;
+}
+
+/** Claims the best jobs of these keys, in one priority. */
+export interface TakeQuestion {
+  readonly take: readonly { readonly key: string; readonly count: number }[];
+  /** The lowest rank of the priority. */
+  readonly rank: Rank;
+  /**
+   * For `NO_FAIR_KEY`, take jobs that have no key at all, because one of them is the best job of the queue. They are
+   * looked for only among the best jobs.
+   */
+  readonly withKeyless: boolean;
+}
+
+export interface KeysAnswer {
+  /** The lowest rank of the priority. */
+  readonly rank: Rank;
+  readonly keys: readonly string[];
+  /** The best job of this priority has no key at all: it was stored before its queue was fair. */
+  readonly hasKeyless: boolean;
+}
+
+export type Question = KeysQuestion | TakeQuestion;
+/** `isCut`: the store stopped early, because the jobs were large. */
+export type Answer = KeysAnswer | null | { readonly rows: readonly JobRow[]; readonly isCut: boolean };
+
+/**
+ * Adds at most `limit` claimed jobs to `claimed`, in the order of their turns. What was claimed before an error is in
+ * `claimed` too. Returns whether a store stopped early.
+ */
+export function* claimTurns(
+  turns: Turns,
+  salt: number,
+  limit: number,
+  claimed: JobRow[],
+): Generator<Question, boolean, Answer> {
+  let { last } = turns;
+  /** Keys that gave nothing since the last job was claimed: other claimers hold all of their jobs. */
+  const empty = new Set<string>();
+  for (let from: Rank = 0; claimed.length < limit; ) {
+    const room = limit - claimed.length;
+    const isAgain = last === null || hasTurn(last, turns);
+    const after = last?.key ?? NO_FAIR_KEY;
+    const ask = { keysFrom: from, after, isAgain, limit: last === null ? BATCH_LIMIT : room };
+    const found = (yield ask) as KeysAnswer | null;
+    if (found === null) return false;
+    const listed = keysInTurn(found, ask, last === null ? salt : 0);
+    const keys = listed.filter((key) => !empty.has(key)).slice(0, room);
+    const taken = last !== null && isAgain && keys[0] === last.key ? last.taken : 0;
+    const before = claimed.length;
+    if (yield* takeShares(turns, found, keys, taken, limit, claimed)) return true;
+    if (claimed.length > before) {
+      last = turnAfter(last, claimed.slice(before), turns);
+      empty.clear();
+    } else if (keys.length > 0 && listed.length >= ask.limit) {
+      // There may be more keys than one answer has: go on after the last one.
+      for (const key of keys) empty.add(key);
+      last = { key: keys.at(-1) as string, taken: Number.MAX_SAFE_INTEGER };
+    } else from = nextPriorityRank(found.rank);
+  }
+  return false;
+}
+
+/** The order of turns. Jobs that have no key at all count as those of `NO_FAIR_KEY`, which comes first by name. */
+function keysInTurn(
+  { keys, hasKeyless }: KeysAnswer,
+  { after, isAgain }: KeysQuestion,
+  salt: number,
+): string[] {
+  const all = [...keys];
+  if (hasKeyless && !all.includes(NO_FAIR_KEY)) {
+    const isWrapped = (key: string, index: number) =>
+      key < after || (key === after && !(isAgain && index === 0));
+    const wrapped = after === NO_FAIR_KEY && isAgain ? 0 : all.findIndex(isWrapped);
+    all.splice(wrapped === -1 ? all.length : wrapped, 0, NO_FAIR_KEY);
+  }
+  // A claimer that had no turn yet begins anywhere: otherwise the first key would gain from every new claimer.
+  const start = salt % Math.max(1, all.length);
+  return [...all.slice(start), ...all.slice(0, start)];
+}
+
+/** Takes from the keys in turn until there is no more room, or no more jobs. Returns whether a store stopped early. */
+function* takeShares(
+  weights: FairWeights,
+  { rank, hasKeyless }: KeysAnswer,
+  keys: readonly string[],
+  alreadyTaken: number,
+  limit: number,
+  claimed: JobRow[],
+): Generator<TakeQuestion, boolean, Answer> {
+  let taken = alreadyTaken;
+  for (let left = keys; left.length > 0 && claimed.length < limit; ) {
+    const ofKeys = left.map((key) => weightOf(weights, key));
+    const shares = shareOut(ofKeys, limit - claimed.length, taken);
+    const take = left
+      .map((key, index) => ({ key, count: shares[index] as number }))
+      .filter(({ count }) => count > 0);
+    const answer = (yield { take, rank, withKeyless: hasKeyless }) as Exclude<Answer, KeysAnswer | null>;
+    const byKey = Map.groupBy(answer.rows, fairKeyOf);
+    const jobs = left.map((key) => byKey.get(key) ?? []);
+    const ordered = inTurns(jobs, ofKeys, taken);
+    for (const row of ordered) claimed.push(row);
+    if (answer.isCut) return true;
+    const start: Turn = { key: left[0] as string, taken };
+    const last = turnAfter(start, ordered, weights) as Turn;
+    // A key that gave less than its share has no more. The next turn is that of the key after the last one.
+    const hasMore = (key: string) => (byKey.get(key)?.length ?? 0) >= (shares[left.indexOf(key)] as number);
+    const isAgain = hasTurn(last, weights) && hasMore(last.key);
+    const at = left.indexOf(last.key) + (isAgain ? 0 : 1);
+    taken = isAgain ? last.taken : 0;
+    left = [...left.slice(at), ...left.slice(0, at)].filter(hasMore);
+  }
+  return false;
+}
+
+/** Answers all questions of a claim at once. */
+export function answerNow(
+  questions: Generator<Question, boolean, Answer>,
+  answer: (question: Question) => Answer,
+): boolean {
+  let next = questions.next();
+  while (!next.done) next = questions.next(answer(next.value));
+  return next.value;
+}
+
+/** Answers the questions of a claim one after the other. */
+export async function answerLater(
+  questions: Generator<Question, boolean, Answer>,
+  answer: (question: Question) => Promise<Answer>,
+): Promise<boolean> {
+  let next = questions.next();
+  while (!next.done) next = questions.next(await answer(next.value));
+  return next.value;
+}

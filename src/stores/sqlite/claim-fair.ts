@@ -1,0 +1,99 @@
+import { NO_FAIR_KEY } from "../../core/fair/fair-options.ts";
+import type { Turns } from "../../core/fair/turns.ts";
+import { type JobRow, nextPriorityRank, priorityRank } from "../../core/job/job.ts";
+import type { ClaimRequest } from "../../ports/store.ts";
+import {
+  type Answer,
+  answerNow,
+  claimTurns,
+  type KeysAnswer,
+  type KeysQuestion,
+  type TakeQuestion,
+} from "../claim-turns.ts";
+import { CLAIMED_COLUMNS, decodeClaimed, type SqlRow } from "../sql/row-codec.ts";
+import { BATCH } from "./connection.ts";
+import { CLAIMABLE_KEYLESS, CLAIMABLE_OF_KEYS, HEAD, KEYS_AFTER, KEYS_FROM } from "./fair-statements.ts";
+import { RowRuns } from "./row-runs.ts";
+import type { Session } from "./session.ts";
+import { CLAIM } from "./statements.ts";
+
+const CLAIM_ROWS = [CLAIM];
+
+interface FairClaim {
+  readonly rows: JobRow[];
+  /** The numbers of their rows, in the same order or not. */
+  readonly numbers: number[];
+  readonly isCut: boolean;
+}
+
+/** Claims from a fair queue, in a transaction. */
+export function claimFair(session: Session, request: ClaimRequest, turns: Turns, limit: number): FairClaim {
+  const rows: JobRow[] = [];
+  const numbers: number[] = [];
+  const isCut = answerNow(claimTurns(turns, request.salt, limit, rows), (question) =>
+    "take" in question ? take(session, request, question, numbers) : keys(session, request, question),
+  );
+  return { rows, numbers, isCut: isCut || rows.length === limit };
+}
+
+function keys(
+  session: Session,
+  { queue }: ClaimRequest,
+  { keysFrom, after, isAgain, limit }: KeysQuestion,
+): KeysAnswer | null {
+  const head = session.get(HEAD, [queue, keysFrom]) as [number, number] | undefined;
+  if (!head) return null;
+  const rank = priorityRank(head[0]);
+  const read = (text: string, key: string, most: number) =>
+    session.all(text, [queue, rank, key, queue, rank, most]).map(([found]) => found as string);
+  const found = read(isAgain ? KEYS_FROM : KEYS_AFTER, after, limit);
+  if (found.length < limit) {
+    for (const key of read(KEYS_FROM, NO_FAIR_KEY, limit - found.length)) {
+      if (key === found[0]) break;
+      found.push(key);
+    }
+  }
+  return { rank, keys: found, hasKeyless: head[1] === 1 };
+}
+
+/** How many of the best jobs of a queue to read for each job without a key that is wanted. */
+const READ_FOR_KEYLESS = 4;
+
+function take(
+  session: Session,
+  request: ClaimRequest,
+  { take: wanted, rank, withKeyless }: TakeQuestion,
+  numbers: number[],
+): Answer {
+  const { queue, salt, now, worker } = request;
+  const taken: { readonly row: JobRow; readonly number: number }[] = [];
+  let text = 0;
+  const read = (found: Iterable<SqlRow>) => {
+    for (const columns of found) {
+      const row = decodeClaimed(columns, request);
+      taken.push({ row, number: columns[CLAIMED_COLUMNS.length] as number });
+      text += row.payload.length;
+      if (text >= BATCH.text) break;
+    }
+  };
+  const keyless = withKeyless ? wanted.find(({ key }) => key === NO_FAIR_KEY) : undefined;
+  if (keyless) {
+    const most = keyless.count * READ_FOR_KEYLESS;
+    const values = [salt, queue, rank, nextPriorityRank(rank), most, keyless.count];
+    read(session.iterate(CLAIMABLE_KEYLESS, values));
+  }
+  // Most keys give the same number of jobs, and running a statement costs about as much as reading a row.
+  for (const [count, keys] of Map.groupBy(wanted, ({ count }) => count)) {
+    if (text >= BATCH.text) break;
+    const names = JSON.stringify(keys.filter((one) => one !== keyless).map(({ key }) => key));
+    read(session.iterate(CLAIMABLE_OF_KEYS, [salt, names, queue, rank, count]));
+  }
+  const runs = new RowRuns(session);
+  // In the order of their numbers: those of jobs that were enqueued together have no gaps.
+  for (const { row, number } of [...taken].sort((a, b) => a.number - b.number)) {
+    runs.add(CLAIM_ROWS, [row.fence, now, worker, row.stallAt, row.wakeAt], number);
+    numbers.push(number);
+  }
+  runs.flush();
+  return { rows: taken.map(({ row }) => row), isCut: text >= BATCH.text };
+}
