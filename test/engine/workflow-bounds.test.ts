@@ -146,7 +146,7 @@ describe("bad input is refused at the call", () => {
     const good = chain([step(echo, "a")]);
     const late = chain([step(echo, "a", { delay: "2m" })]);
     const checks: [Promise<unknown>, string][] = [
-      [workflows.start({} as never), "make it with step, chain, group or batch"],
+      [workflows.start({} as never), "make it with step, chain, group, batch or graph"],
       [workflows.start(good, { timeout: "0s" as never }), "options.timeout"],
       [workflows.start(good, { id: "no" }), "options.id"],
       [workflows.start(good, { name: "" }), "options.name"],
