@@ -28,7 +28,7 @@ function openWithTenants(seed = 1): Promise<Stage> {
   return openStage({ seed, webhooks: { sender: fakeSender().sender } }, { keys: entries });
 }
 
-const NOT_REPLAYED = /\/session$|\/health$|\/ready$|\/openapi\.json$/;
+const NOT_REPLAYED = /\/session$|\/ready$|\/openapi\.json$/;
 const routes = ROUTES.filter(
   (route) =>
     !STREAM_ROUTES.includes(route) &&

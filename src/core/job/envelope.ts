@@ -28,6 +28,7 @@ import {
   type JobDefinition,
   refuseAlone,
 } from "./job-definition.ts";
+import { copyMeta, metaOf } from "./job-meta.ts";
 import {
   type PolicyOptions,
   parseSettings,
@@ -411,23 +412,6 @@ function plainOptions(
 export function isEmpty(value: object): boolean {
   for (const _name in value) return false;
   return true;
-}
-
-/** Refuses a tenant that is not the caller's: the job would look as if it were another's. */
-function metaOf(tenant: string, meta: JobOptions["meta"]): NonNullable<JobOptions["meta"]> {
-  const said = meta?.[TENANT_ID];
-  if (said === undefined || said === tenant) return { ...meta, [TENANT_ID]: tenant };
-  const fix = `leave it out, or write ${JSON.stringify(tenant)}: the caller works within that tenant`;
-  throw refuse("invalid_option", `options.meta.${TENANT_ID}`, said, fix);
-}
-
-const TENANT_ID = "tenant_id";
-
-function copyMeta(meta: EnqueueOptions["meta"]): NonNullable<EnqueueOptions["meta"]> {
-  if (typeof meta !== "object" || meta === null || Array.isArray(meta)) {
-    throw refuse("invalid_option", "options.meta", meta, "write an object");
-  }
-  return JSON.parse(toJsonText(meta, "options.meta"));
 }
 
 /**

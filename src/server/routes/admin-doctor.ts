@@ -8,8 +8,9 @@ import { PAUSES } from "../../engine/queues/queues.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
 import type { System } from "../../ports/system.ts";
 import { processFacts } from "../process-facts.ts";
-import { json, type Route, route } from "../route.ts";
-import { instant } from "../wire/replies.ts";
+import { json, type Route, type RouteContext, route } from "../route.ts";
+import { healthReplySchema, instant } from "../wire/replies.ts";
+import { checkStore } from "./system.ts";
 
 const doctorReply = z
   .looseObject({
@@ -119,6 +120,17 @@ function wireNames(value: unknown): unknown {
   return Object.fromEntries(entries);
 }
 
+/** Looks at the store, the workers and this process. */
+async function examineServer({ engine, service }: RouteContext) {
+  const [store, work, here] = await Promise.all([
+    storeFacts(engine, service.system),
+    workFacts(engine),
+    processFacts(process.cwd()),
+  ]);
+  const facts: DoctorFacts = { openProblem: null, process: here, store, work };
+  return { facts, ...examine(facts) };
+}
+
 const doctor = route({
   method: "GET",
   path: "/ojs/v1/admin/doctor",
@@ -128,16 +140,10 @@ const doctor = route({
   summary: "What is wrong with the store, the workers and this process, and what to do",
   reply: doctorReply,
   replies: { 200: "Findings, errors first, and what was checked and is fine" },
-  async run(_call, { engine, service }) {
-    const [store, work, here] = await Promise.all([
-      storeFacts(engine, service.system),
-      workFacts(engine),
-      processFacts(process.cwd()),
-    ]);
-    const facts: DoctorFacts = { openProblem: null, process: here, store, work };
-    const { findings, passed } = examine(facts);
+  async run(_call, context) {
+    const { facts, findings, passed } = await examineServer(context);
     return json(200, {
-      checked_at: instantText(engine.now()),
+      checked_at: instantText(context.engine.now()),
       is_ok: findings.every(({ level }) => level !== "error"),
       findings,
       passed,
@@ -146,4 +152,49 @@ const doctor = route({
   },
 });
 
-export const adminDoctorRoutes: readonly Route[] = [doctor];
+const count = z.int().min(0);
+
+const observedHealthReply = healthReplySchema
+  .extend({
+    status: z.enum(["healthy", "degraded", "unhealthy"]).meta({
+      description: "degraded: the doctor finds an error. unhealthy: the store does not answer.",
+    }),
+    checked_at: instant,
+    workers: z.looseObject({ live: count, silent: count }).optional(),
+    queues: z.looseObject({ unattended: count, paused: count }).optional(),
+    findings: z
+      .array(z.looseObject({ code: z.string(), level: z.enum(["error", "warning", "note"]) }))
+      .optional()
+      .meta({ description: "Errors first. /admin/doctor says what each means and what to do." }),
+  })
+  .meta({ id: "ObservedHealth" });
+
+/** Counts and codes only, so that a monitor's key needs no right to operate. */
+const observedHealth = route({
+  method: "GET",
+  path: "/ojs/v1/admin/observability/health",
+  right: "read",
+  scope: "server",
+  tag: "admin",
+  summary: "Whether the store, the workers and this process are well, for monitors",
+  reply: observedHealthReply,
+  replies: { 200: "healthy, or degraded with the findings", 503: "The store does not answer" },
+  async run(_call, context) {
+    const { engine, version, uptime } = context;
+    const backend = await checkStore(context);
+    const shared = { version, uptime_seconds: uptime(), checked_at: instantText(engine.now()), backend };
+    if (backend.status === "unhealthy") return json(503, { status: "unhealthy", ...shared });
+    const { facts, findings } = await examineServer(context);
+    const { workers, unattended, paused } = facts.work as WorkFacts;
+    const silent = workers.filter(({ isSilent }) => isSilent).length;
+    return json(200, {
+      status: findings.some(({ level }) => level === "error") ? "degraded" : "healthy",
+      ...shared,
+      workers: { live: workers.length - silent, silent },
+      queues: { unattended: unattended.length, paused: paused.length },
+      findings: findings.map(({ code, level }) => ({ code, level })),
+    });
+  },
+});
+
+export const adminDoctorRoutes: readonly Route[] = [doctor, observedHealth];

@@ -3,7 +3,8 @@ import type { Engine } from "../../engine/engine.ts";
 import { readInstant } from "../../ojs/wire-durations.ts";
 import { readTypes, wireEvents } from "../../ojs/wire-events.ts";
 import { HttpError } from "../http-error.ts";
-import { type Reply, type Route, reply, route } from "../route.ts";
+import { json, type Reply, type Route, reply, route } from "../route.ts";
+import { traceFields, traceReply } from "../wire/job-trace.ts";
 import { eventsReplySchema } from "../wire/replies.ts";
 import { eventsQuery } from "../wire/schemas.ts";
 import { loadJob } from "./job-actions.ts";
@@ -153,4 +154,22 @@ const history = route({
   },
 });
 
-export const eventRoutes: readonly Route[] = [list, history];
+const trace = route({
+  method: "GET",
+  path: "/ojs/v1/admin/jobs/:id/trace",
+  right: "read",
+  scope: "tenant",
+  tag: "admin",
+  summary: "The spans of one job: its enqueue and its attempts, from its newest 1,000 events and its errors",
+  reply: traceReply,
+  replies: { 200: "Its spans and events in their order", 404: "There is no such job" },
+  async run({ params }, context) {
+    const row = await loadJob(params.id ?? "", context);
+    return json(
+      200,
+      traceFields(row, await context.engine.journal.latest({ job: row.id, limit: MOST_OF_ONE })),
+    );
+  },
+});
+
+export const eventRoutes: readonly Route[] = [list, history, trace];

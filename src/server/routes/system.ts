@@ -16,6 +16,15 @@ async function storeAnswers({ engine, service }: RouteContext): Promise<boolean>
   });
 }
 
+/** What a health reply says about the store. */
+export async function checkStore(context: RouteContext) {
+  const { system } = context.service;
+  const askedAt = system.monotonic();
+  const status = (await storeAnswers(context)) ? "healthy" : "unhealthy";
+  const latency = Math.round((system.monotonic() - askedAt) * 100) / 100;
+  return { type: context.engine.store.capabilities.name, status, latency_ms: latency } as const;
+}
+
 const healthBy = (path: string) =>
   route({
     method: "GET",
@@ -27,17 +36,13 @@ const healthBy = (path: string) =>
     reply: healthReplySchema,
     replies: { 200: "Both are", 503: "The store does not answer" },
     async run(_call, context) {
-      const { system } = context.service;
-      const askedAt = system.monotonic();
-      const isUp = await storeAnswers(context);
-      const latency = Math.round((system.monotonic() - askedAt) * 100) / 100;
-      const status = isUp ? "healthy" : "unhealthy";
-      const { name } = context.engine.store.capabilities;
-      return json(isUp ? 200 : 503, {
+      const backend = await checkStore(context);
+      const { status } = backend;
+      return json(status === "healthy" ? 200 : 503, {
         status,
         version: context.version,
         uptime_seconds: context.uptime(),
-        backend: { type: name, status, latency_ms: latency },
+        backend,
       });
     },
   });
