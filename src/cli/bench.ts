@@ -26,7 +26,7 @@ const LONGEST_PHASE = 60_000;
 /** Its jobs end and vanish by themselves if this process is killed. */
 const define = (queue: string) =>
   defineJob({
-    type: "curfew.bench",
+    type: "curfew-bench",
     queue,
     timeouts: { wait: "10m" },
     retry: { attempts: 1 },
@@ -51,7 +51,7 @@ export async function bench({ target, output, signal }: TargetContext, options: 
   if (!engine)
     throw new CommandFailed("usage", "bench: it measures a store, not a server; pass --store <address>");
   await askIfUsed(engine, target.name, options, signal);
-  const queue = `curfew.bench-${Math.floor(realSystem.random() * 2 ** 40).toString(36)}`;
+  const queue = `curfew-bench-${Math.floor(realSystem.random() * 2 ** 40).toString(36)}`;
   const run = new Bench(engine, queue, options, signal);
   let leftBehind = 0;
   try {

@@ -24,7 +24,7 @@ export function register(command: Command): void {
       ["bench --store postgres://localhost/app --jobs 20000 --yes", "beside the jobs of an application"],
     ],
     json: '{"store","jobs","concurrency","enqueue":{"per_second","p50_ms","p95_ms","p99_ms"},"batch":{"per_second"},"drain":{"per_second"},"pickup":{"p50_ms","p95_ms","p99_ms"},"left_behind"}',
-    more: "It uses a queue of its own and deletes its jobs, also after Ctrl-C. If it is killed, its jobs end by their own timeouts.\nOther workers do not take them, but share the store with them. The statistics keep one more job type: curfew.bench.",
+    more: "It uses a queue of its own and deletes its jobs, also after Ctrl-C. If it is killed, its jobs end by their own timeouts.\nOther workers do not take them, but share the store with them. The statistics keep one more job type: curfew-bench.",
   });
   act<BenchOptions>(command, async (context, options) => {
     const { bench } = await import("../bench.ts");

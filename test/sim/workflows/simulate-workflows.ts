@@ -1,3 +1,4 @@
+import type { Json } from "../../../src/core/schema.ts";
 import { CurfewError } from "../../../src/core/errors.ts";
 import { processor } from "../../../src/engine/attempt/processor.ts";
 import type { Engine } from "../../../src/engine/engine.ts";
@@ -160,7 +161,7 @@ class WorkflowWorld extends FleetWorld {
   async #check(): Promise<void> {
     for (const workflow of this.#checker.workflows.values()) {
       const [row] = await this.memory.records.load([RESULTS.key(workflow.id)]);
-      this.#checker.check(workflow, row?.body);
+      this.#checker.check(workflow, (row?.body as { value: Json } | undefined)?.value);
     }
     for (const row of await jobsOf(this.memory)) {
       if (row.options?.step) this.#checker.report("nothing is held for ever", `${row.id} is ${row.state}`);

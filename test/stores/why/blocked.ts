@@ -112,7 +112,7 @@ const workers: Situation[] = [
       const mail = job(deaf);
       const worker = work([mail.processor], { queues: { default: { concurrency: 5 } } });
       await rig.of(engine.enqueue(mail.definition));
-      await rig.advance(1_000);
+      await rig.advance(3_000);
       void worker.close({ drain: "20s" });
       await rig.advance(1_000);
       return rig.of(engine.enqueue(mail.definition));

@@ -220,7 +220,7 @@ const workflows: Situation[] = [
       const [first, second] = [job(deaf, { type: "first.step" }), job(deaf, { type: "second.step" })];
       work([first.processor, second.processor]);
       await rig.of(engine.workflows.start(chain([step(first.definition), step(second.definition)])));
-      await rig.advance(1_000);
+      await rig.advance(3_000);
       return jobOf(rig, "second.step");
     },
   },
