@@ -28,7 +28,7 @@ describe("keys ls", () => {
     const { file, worker } = await keyFile();
     const { stdout } = await curfew(["keys", "ls", "--file", file]);
     expect(stdout).toMatch(/^ID +NAME +ROLE +TENANT +VALID/);
-    expect(stdout).toMatch(/^[0-9a-f]{12} +mailer +worker +no end/m);
+    expect(stdout).toMatch(/^[0-9a-f]{12} +mailer +worker +\S+ +no end/m);
     const { items: keys } = await listed(file);
     expect(keys).toMatchObject([{ name: "mailer", not_after: null, is_expired: false }, { name: "mia" }]);
     for (const text of [stdout, JSON.stringify(keys)]) {

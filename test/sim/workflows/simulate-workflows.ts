@@ -1,5 +1,5 @@
-import type { Json } from "../../../src/core/schema.ts";
 import { CurfewError } from "../../../src/core/errors.ts";
+import type { Json } from "../../../src/core/schema.ts";
 import { processor } from "../../../src/engine/attempt/processor.ts";
 import type { Engine } from "../../../src/engine/engine.ts";
 import { RESULTS } from "../../../src/engine/workflows/workflow-records.ts";

@@ -18,6 +18,10 @@ const CALLS: readonly (readonly [call: RegExp, words: string])[] = [
   [/call engine\.limits\.put\("[^"]*", …\)/i, "raise the limit on the page Limits"],
   [/call engine\.queues\.resume\("[^"]*"\)/i, "resume the queue"],
   [
+    /give the key more weight with engine\.queues\.configure\("[^"]*", \{ fair: \{ weights \} \}\)/i,
+    "give the key more weight in the settings of the queue",
+  ],
+  [
     /call engine\.queues\.configure\("[^"]*", \{ concurrency \}\) with more/i,
     "raise the concurrency of the queue",
   ],
