@@ -122,6 +122,32 @@ describe("live events", () => {
     await closing;
   });
 
+  it("a change of state is told to readers that name it", async () => {
+    const { listening, post } = await openServer();
+    const base = `${listening.url}/ojs/v1`;
+    const plain = await connect(`${base}/events/stream?types=job.*`);
+    const changes = await connect(`${base}/events/stream?types=job.state_changed`);
+    const both = await connect(`${base}/events/stream?types=job.state_changed,job.started`);
+    const { job } = await post("/jobs", { type: "a", args: [], options: { queue: "mine" } });
+    await post("/workers/fetch", { queues: ["mine"] });
+    await post("/workers/ack", { job_id: job.id });
+    const names = async (line: Connected, count: number) =>
+      (await line.read(count)).map(({ event }) => event);
+    expect(await names(plain, 3)).toEqual(["job.enqueued", "job.started", "job.completed"]);
+    const told = await changes.read(3);
+    expect(told.map(({ event, data }) => [event, data.subject, data.data])).toMatchObject([
+      ["job.state_changed", job.id, { from: null, to: "available", queue: "mine" }],
+      ["job.state_changed", job.id, { from: "available", to: "active" }],
+      ["job.state_changed", job.id, { from: "active", to: "completed", job_id: job.id }],
+    ]);
+    const change = "job.state_changed";
+    expect(await names(both, 4)).toEqual([change, "job.started", change, change]);
+    const listed = await fetch(`${base}/events?types=job.state_changed`);
+    const { events } = (await listed.json()) as { events: { id: string; type: string }[] };
+    expect(events.map(({ type }) => type)).toEqual([change, change, change]);
+    expect(new Set(events.map(({ id }) => id)).size).toBe(3);
+  });
+
   it.each(["channel=nonsense", "after=x'y"])("refuses %s", async (query) => {
     const { listening } = await openServer();
     expect((await fetch(`${listening.url}/ojs/v1/events/stream?${query}`)).status).toBe(400);

@@ -191,21 +191,41 @@ describe("a page", () => {
       await stage.post("/workflows", { type: "chain", name, steps: [job_template] });
       await stage.post("/workers/heartbeat", { worker_id: `w-${name}` });
     }
-    // The list of one tenant's jobs is that of all jobs, within the tenant.
-    const lists = ROUTES.filter(
-      (route) => route.method === "GET" && queryNames(route).has("offset") && !route.path.includes("/:id/"),
-    );
+    for (const name of ["t-1", "t-2", "t-3"]) {
+      await stage.call("PUT", `/admin/tenants/${name}`, {});
+      const tenant = await stage.engine.tenant(name);
+      for (let count = 0; count < 3; count++) await tenant.enqueue(defineJob({ type: "a.b" }), {});
+    }
+    const lists = ROUTES.filter((route) => route.method === "GET" && queryNames(route).has("offset"));
+    expect(lists.map(({ path }) => path)).toContain("/ojs/v1/admin/tenants/:id/jobs");
     expect(lists.length).toBeGreaterThanOrEqual(10);
-    for (const { path } of lists) {
+    for (const { path: pattern } of lists) {
+      const path = pattern.replace("/tenants/:id/", "/tenants/t-2/");
+      expect(path).not.toContain(":");
       const all = (await stage.get(`${path}?limit=50`)).body;
       const name = Object.keys(all).find((key) => Array.isArray(all[key])) as string;
       const tail = (await stage.get(`${path}?limit=1&offset=1`)).body;
       expect([path, tail[name]]).toEqual([path, all[name].slice(1, 2)]);
+      if (pattern !== path) expect(tail[name]).toHaveLength(1);
       const past = (await stage.get(`${path}?offset=4000`)).body;
       expect([path, past[name], past.pagination.has_more]).toEqual([path, [], false]);
       const both = await stage.get(`${path}?offset=1&cursor=${ID}`);
       expect([path, both.status]).toEqual([path, 400]);
     }
+  });
+
+  it("of a search is refused at an offset or a page by number: it goes on by cursor", async () => {
+    await using stage = await openStage();
+    await stage.enqueue();
+    for (const [query, field] of [
+      ["offset=1", "offset"],
+      ["page=2", "page"],
+    ]) {
+      const { status, body } = await stage.get(`/admin/jobs?search=test&${query}`);
+      expect([status, body.error?.details]).toEqual([400, { field }]);
+    }
+    for (const query of ["offset=0", "page=1"])
+      expect([query, (await stage.get(`/admin/jobs?search=test&${query}`)).status]).toEqual([query, 200]);
   });
 
   it("that is not the last has a cursor, which leads through the whole list", async () => {

@@ -72,7 +72,8 @@ async function searchPage(
   text: string,
   { engine, service }: RouteContext,
 ) {
-  const { perPage, cursor } = placeOf(query);
+  const { perPage, cursor, skipped } = placeOf(query);
+  if (skipped > 0) throw searchedByCursor(query.offset === undefined ? "page" : "offset");
   const filter = readFilter(query, engine.now());
   if (cursor === null && text.length >= SHORTEST_PREFIX && isIdPrefix(text)) {
     const byId = (page: PageOptions) => service.rows.find({ ...filter, idPrefix: text }, page);
@@ -86,6 +87,11 @@ async function searchPage(
     perPage,
     { more: { matched_by: "payload" } },
   );
+}
+
+function searchedByCursor(field: "page" | "offset"): HttpError {
+  const message = `${field}: a search begins at its first page; continue with cursor`;
+  return new HttpError(400, "invalid_request", message, { details: { field } });
 }
 
 const nearMisses = route({

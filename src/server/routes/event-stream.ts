@@ -9,7 +9,10 @@ import { listOf } from "./events.ts";
 
 const streamQuery = z.looseObject({
   channel: z.string().max(300).optional().meta({ description: '"job:<id>", "queue:<name>" or "all".' }),
-  types: z.string().max(2_000).optional(),
+  types: z.string().max(2_000).optional().meta({
+    description:
+      "Names, with commas. `job.*`: all of jobs. `job.state_changed` is sent only to readers that name it.",
+  }),
   queues: z.string().max(10_000).optional(),
   queue: z.string().max(128).optional(),
   job_id: z.string().max(128).optional(),

@@ -1,7 +1,7 @@
 import { isEventCursor, type JournalEvent } from "../../core/event/journal-event.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { readInstant } from "../../ojs/wire-durations.ts";
-import { readTypes, wireEvents } from "../../ojs/wire-events.ts";
+import { readTypes, stateAfter, wireEvents } from "../../ojs/wire-events.ts";
 import { HttpError } from "../http-error.ts";
 import { json, type Reply, type Route, reply, route } from "../route.ts";
 import { traceFields, traceReply } from "../wire/job-trace.ts";
@@ -121,17 +121,6 @@ function eventsReply({ texts }: Events, fields: object): Reply {
 
 const MOST_OF_ONE = 1_000;
 
-/** The state of the job after an event. */
-const STATES: Readonly<Record<string, string>> = {
-  "job.enqueued": "available",
-  "job.scheduled": "scheduled",
-  "job.started": "active",
-  "job.completed": "completed",
-  "job.retrying": "retryable",
-  "job.discarded": "discarded",
-  "job.cancelled": "cancelled",
-};
-
 const history = route({
   method: "GET",
   path: "/ojs/v1/events/:id/history",
@@ -144,7 +133,7 @@ const history = route({
   async run({ params }, context) {
     const { id } = await loadJob(params.id ?? "", context);
     const show: Show = (event) => {
-      const state = STATES[event.name];
+      const state = stateAfter(event.name);
       return wireEvents(event).map((fields) =>
         JSON.stringify({ ...fields, ...(state !== undefined && { state }) }),
       );
