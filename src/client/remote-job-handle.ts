@@ -6,7 +6,7 @@ import type { JobId } from "../core/job/job.ts";
 import type { JobDefinition } from "../core/job/job-definition.ts";
 import type { Job } from "../core/job/job-view.ts";
 import { portableDefinition } from "../core/job/portable.ts";
-import type { Why } from "../core/job/why/reason.ts";
+import { printWhy, type Why } from "../core/job/why/reason.ts";
 import { whyDuplicate } from "../core/job/why.ts";
 import type { Duration } from "../core/time.ts";
 import type { JobHandleApi } from "../engine/curfew-api.ts";
@@ -104,7 +104,7 @@ export class RemoteJobHandle<Result = unknown> implements JobHandleApi<Result> {
   /** Explains why the job does not run, does not end, or ended. A duplicate says first that nothing was added. */
   async why(): Promise<Why> {
     const said = await this.#caller.call<Why>("jobs.why", [this.#checkedId()]);
-    return this.duplicate ? whyDuplicate(said) : said;
+    return this.duplicate ? whyDuplicate(said) : { ...said, toString: () => printWhy(said) };
   }
 
   /** Progress of the current or last attempt; 1 for a completed job. */
