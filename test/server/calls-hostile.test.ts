@@ -178,3 +178,45 @@ describe("a workflow that is written badly", () => {
     expect((await send("workflows.start", node, {}, definitions)).status).toBe(400);
   });
 });
+
+describe("replies of calls", () => {
+  async function withLargeTimeouts() {
+    const { stage, send } = await openAs("admin");
+    const payload = "x".repeat(900_000);
+    for (let nth = 0; nth < 20; nth++)
+      await stage.engine.timeouts.insert({ destination: "mail", dueAt: { seconds: 1 }, payload });
+    return { stage, send };
+  }
+
+  it("are refused beyond 16 MB, and say how to ask for less", async () => {
+    const { send } = await withLargeTimeouts();
+    expect(await send("timeouts.list")).toMatchObject({
+      status: 400,
+      error: { message: expect.stringContaining("ask for fewer items with a smaller limit") },
+    });
+    const { status, result } = await send("timeouts.list", {}, { limit: 3 });
+    expect([status, result.length]).toEqual([200, 3]);
+  });
+
+  it("of claims hand out what fits, and give the rest back at once", async () => {
+    const { stage, send } = await withLargeTimeouts();
+    await stage.advance("2s");
+    const first = await send("timeouts.claimDue", { limit: 100 });
+    expect([first.status, first.result.length]).toEqual([200, 8]);
+    const second = await send("timeouts.claimDue", { limit: 100 });
+    expect([second.status, second.result.length]).toEqual([200, 8]);
+    const ids = [...first.result, ...second.result].map(({ id }: { id: string }) => id);
+    expect(new Set(ids).size).toBe(16);
+  });
+
+  it("name destinations and limits that are none", async () => {
+    const { send } = await openAs("admin");
+    for (const bad of [{ destinations: true }, { destinations: { a: 1 } }, { limit: 0 }, { limit: 1e9 }])
+      expect(await send("timeouts.claimDue", bad)).toMatchObject({ status: 400 });
+  });
+});
+
+it("a type of a schema may be called like a method of objects", async () => {
+  const { stage } = await openAs("admin");
+  await expect(stage.engine.schemas.get("hasOwnProperty")).resolves.toBeNull();
+});

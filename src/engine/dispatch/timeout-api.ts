@@ -127,6 +127,8 @@ export class Timeouts {
     checkCall(options, ["limit", "lease", "destinations"]);
     const { timeouts, clock, nextId } = this.#deps;
     const { limit = this.#settings.batch, destinations } = options;
+    checkCount(limit, "limit", BATCH_LIMIT);
+    if (destinations !== undefined) checkDestinations(destinations);
     const now = clock.now();
     const rows = await timeouts.claimDue({
       now,
@@ -229,7 +231,9 @@ export class Timeouts {
     options: CallOptions & { readonly after?: TimeoutId; readonly limit?: number } = {},
   ): Promise<Timeout[]> {
     checkCall(options, ["after", "limit"]);
-    const rows = await this.#deps.timeouts.list(filter, options.after ?? null, options.limit ?? 100);
+    const { after, limit = 100 } = options;
+    checkCount(limit, "limit", BATCH_LIMIT);
+    const rows = await this.#deps.timeouts.list(filter, after ?? null, limit);
     return rows.map(timeoutOf);
   }
 
@@ -269,4 +273,17 @@ function checkCall(options: CallOptions, known: readonly string[]): void {
 
 function assertHeld(answer: LeaseAnswer | undefined, id: TimeoutId, owner: Owner | undefined): void {
   if (answer !== undefined && answer !== "ok") throw new ConcurrencyError(id, owner ?? "", answer);
+}
+
+const MOST_DESTINATIONS = 1_000;
+
+function checkDestinations(destinations: unknown): void {
+  if (!Array.isArray(destinations) || destinations.length > MOST_DESTINATIONS)
+    throw refuse(
+      "invalid_option",
+      "destinations",
+      destinations,
+      `use an array of at most ${MOST_DESTINATIONS} names`,
+    );
+  for (const name of destinations) checkText(name, "destinations");
 }

@@ -103,7 +103,7 @@ export class Schemas {
     let now: Instant = 0;
     await this.#change("put", (index, at) => {
       now = at;
-      const entry = entryWith(index.types[type], options);
+      const entry = entryWith(entryOf(index, type), options);
       refuseKnown(index, type, name, uri);
       const older = olderThan(entry.versions, name);
       if (older?.version !== before?.version) throw changedMeanwhile(type);
@@ -127,7 +127,7 @@ export class Schemas {
     this.#assertOpen();
     refuseUnknownKeys(options, "options", ["compatibility", "validation"]);
     await this.#change("configure", (index) => {
-      const entry = index.types[type];
+      const entry = entryOf(index, type);
       if (!entry) throw unknownSchema(type);
       const audit = ["schema.configure", { type, ...options }] as const;
       return { index: withType(index, type, entryWith(entry, options)), effects: [], audit };
@@ -139,7 +139,7 @@ export class Schemas {
     this.#assertOpen();
     const name = checkVersion(version);
     await this.#change("remove", (index) => {
-      const entry = index.types[type];
+      const entry = entryOf(index, type);
       const versions = entry?.versions.filter((each) => each.version !== name) ?? [];
       if (!entry || versions.length === entry.versions.length) throw unknownSchema(type, name);
       return {
@@ -152,7 +152,7 @@ export class Schemas {
 
   /** The newest version, or the one that is named; null if there is none. */
   async get(type: string, version?: string | number): Promise<SchemaView | null> {
-    const entry = (await this.#index()).types[type];
+    const entry = entryOf(await this.#index(), type);
     const name = version === undefined ? undefined : checkVersion(version);
     const found =
       entry && (name === undefined ? newestOf(entry) : entry.versions.find((each) => each.version === name));
@@ -242,7 +242,7 @@ export class Schemas {
 
   /** The version that a new one is compared with. */
   async #before(type: string, version: string): Promise<{ version: string; schema: JsonSchema } | null> {
-    const older = olderThan((await this.#index()).types[type]?.versions ?? [], version);
+    const older = olderThan(entryOf(await this.#index(), type)?.versions ?? [], version);
     const record = older && (await SCHEMAS.load(this.#context.store, schemaName(type, older.version)));
     return record ? { version: older.version, schema: record.body.schema } : null;
   }
@@ -296,6 +296,11 @@ function entryWith(entry: TypeEntry | undefined, { compatibility, validation }: 
   };
 }
 
+/** A type may be called like a method of every object. */
+function entryOf({ types }: SchemaIndex, type: string): TypeEntry | undefined {
+  return Object.hasOwn(types, type) ? types[type] : undefined;
+}
+
 function withType({ types }: SchemaIndex, type: string, entry: TypeEntry | null): SchemaIndex {
   const { [type]: _old, ...rest } = types;
   return { types: entry ? { ...rest, [type]: entry } : rest };
@@ -305,9 +310,9 @@ function olderThan(versions: readonly VersionEntry[], version: string): VersionE
   return versions.findLast((each) => compareVersions(each.version, version) < 0);
 }
 
-function refuseKnown({ types }: SchemaIndex, type: string, version: string, uri: string): void {
-  const versions = types[type]?.versions ?? [];
-  const all = Object.values(types);
+function refuseKnown(index: SchemaIndex, type: string, version: string, uri: string): void {
+  const versions = entryOf(index, type)?.versions ?? [];
+  const all = Object.values(index.types);
   if (versions.some((each) => each.version === version))
     throw new CurfewError(
       "known_schema",

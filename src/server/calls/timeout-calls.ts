@@ -6,7 +6,7 @@ import { decodeHeaders } from "../../core/timeout/timeout-headers.ts";
 import type { When } from "../../core/timeout/when.ts";
 import type { EnqueueLaterOptions } from "../../engine/dispatch/engine-timeouts.ts";
 import { JOB_DESTINATION } from "../../engine/dispatch/job-destination.ts";
-import type { CalendarOptions } from "../../engine/dispatch/timeout-api.ts";
+import type { CalendarOptions, ClaimedTimeout } from "../../engine/dispatch/timeout-api.ts";
 import type { Timeout } from "../../engine/dispatch/timeout-view.ts";
 import { isSagaDestination } from "../../engine/sagas/saga-addresses.ts";
 import { type SentTimeout, writeTimeout } from "../../ojs/timeout-fields.ts";
@@ -65,6 +65,29 @@ async function cancel({ engine }: CallHost, which: Which): Promise<unknown> {
   if (isSagaWhich(which) || (found && isSagaDestination(found.destination)))
     throw refuse("invalid_option", "which", which, "use timeouts.revoke: it is a timeout of a saga");
   return engine.timeouts.cancel(which);
+}
+
+interface ClaimOptions {
+  readonly limit?: number;
+  readonly lease?: Duration;
+  readonly destinations?: string[];
+}
+
+/** The most characters of payloads that one claim hands out. */
+const MOST_CLAIMED = 8_000_000;
+
+/** Claims, and gives back at once what does not fit into a reply. A refused reply would hold all of it for a lease. */
+async function claimedWithin({ engine }: CallHost, how: ClaimOptions | undefined): Promise<ClaimedTimeout[]> {
+  const claimed = await engine.timeouts.claimDue(how);
+  let length = 0;
+  const fits = (timeout: ClaimedTimeout) => {
+    length += JSON.stringify(timeout).length;
+    return length <= MOST_CLAIMED;
+  };
+  const kept = claimed.filter((timeout, index) => fits(timeout) || index === 0);
+  const given = claimed.filter((timeout) => !kept.includes(timeout));
+  await Promise.all(given.map(({ id, owner }) => engine.timeouts.release(id, owner)));
+  return kept;
 }
 
 /** Refuses timeouts of jobs and sagas: the engine delivers these, and a worker must not lose or delay them. */
@@ -135,8 +158,8 @@ export const timeoutCalls = {
   "timeouts.count": call("Count timeouts", none, ({ engine }) => engine.timeouts.count()),
   "timeouts.claimDue": call(
     "Lease due timeouts",
-    z.tuple([options<{ limit?: number; lease?: Duration; destinations?: string[] }>().optional()]),
-    async ({ engine }, how) => (await engine.timeouts.claimDue(how)).map(shown),
+    z.tuple([options<ClaimOptions>().optional()]),
+    async (host, how) => (await claimedWithin(host, how)).map(shown),
   ),
   "timeouts.remove": call("Remove a leased timeout", z.tuple([name, owner]), async (host, timeout, by) => {
     await refuseEngines(host, timeout);

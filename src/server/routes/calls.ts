@@ -78,9 +78,34 @@ function detailsOf(thrown: OurError): Json {
   ) as Json;
 }
 
+/** The most characters of a reply. Other routes end their pages earlier; a call has one result, whole or not at all. */
+const MOST_TEXT = 16_000_000;
+
 function resultOf(result: unknown): Reply {
-  if (result instanceof JsonText) return reply(200, `{"result":${result.text}}`);
-  return reply(200, JSON.stringify({ result }));
+  if (result instanceof JsonText) return bounded(`{"result":${result.text}}`);
+  if (!Array.isArray(result)) return bounded(JSON.stringify({ result }));
+  // Item by item: a thousand timeouts of a megabyte must not become one text before anybody counts it.
+  const items: string[] = [];
+  let length = 0;
+  for (const item of result) {
+    const text = JSON.stringify(item) ?? "null";
+    length += text.length + 1;
+    if (length > MOST_TEXT) throw tooLarge();
+    items.push(text);
+  }
+  return bounded(`{"result":[${items.join(",")}]}`);
+}
+
+function bounded(text: string): Reply {
+  if (text.length > MOST_TEXT) throw tooLarge();
+  return reply(200, text);
+}
+
+function tooLarge(): CurfewError {
+  return new CurfewError(
+    "invalid_limit",
+    `limit: the reply has more than ${MOST_TEXT / 1_000_000} MB; ask for fewer items with a smaller limit`,
+  );
 }
 
 function callRoute(name: CallName): Route {

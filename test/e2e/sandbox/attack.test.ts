@@ -159,7 +159,8 @@ describe("8.7 a strict sandbox", () => {
     const stage = await openStage({ concurrency: 1, memory: "128mb", isolation: "strict" });
     const row = await stage.play("outOfBuffers", null, { timeouts: { attempt: "30s" } });
     expect(row.errors).toMatchObject([{ type: "killed", message: expect.stringContaining("out of memory") }]);
-    expect((await stage.play("exit", 7)).errors).toMatchObject([{ details: { exitCode: 7 } }]);
+    const exited = await stage.play("exit", 7, { timeouts: { attempt: "30s" } });
+    expect(exited.errors).toMatchObject([{ details: { exitCode: 7 } }]);
   });
 
   it("is refused at once where the system cannot keep it", () => {
