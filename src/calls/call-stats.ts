@@ -102,6 +102,6 @@ class NamedCounts {
   }
 
   advise(proposed: number | undefined): Advice {
-    return advise(this.name, this.#sum, proposed);
+    return advise(this.name, this.#sum, { attempt: proposed });
   }
 }
