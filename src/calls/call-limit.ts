@@ -65,9 +65,10 @@ export class CallLimit {
     let last = this.#slices.at(-1) as Slice;
     if (now - last.startedAt >= this.#rule.window / SLICES) {
       last = { startedAt: now, runs: new LogHistogram(), cut: 0 };
-      this.#slices = [...this.#slices.filter(({ startedAt }) => now - startedAt < this.#rule.window), last].slice(
-        -SLICES,
-      );
+      this.#slices = [
+        ...this.#slices.filter(({ startedAt }) => now - startedAt < this.#rule.window),
+        last,
+      ].slice(-SLICES);
     }
     return last;
   }

@@ -103,7 +103,12 @@ export class Calls implements CallHost {
     const policy = resolveCall({ defaults: this.#defaults, call: parseCall(options, "within", OWN_KEYS) });
     checkOwnOptions(options, "within");
     if (policy.adaptive && options.name === undefined)
-      throw refuse("invalid_option", "within.name", undefined, "name the calls whose run times an adaptive limit follows");
+      throw refuse(
+        "invalid_option",
+        "within.name",
+        undefined,
+        "name the calls whose run times an adaptive limit follows",
+      );
     return this.#start(options.name ?? UNNAMED, policy, run, options);
   };
 

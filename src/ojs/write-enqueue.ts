@@ -19,7 +19,14 @@ import { toJsonText } from "../core/schema.ts";
 import type { AdaptiveRule } from "../core/stats/adaptive-limit.ts";
 import { parseDuration, parseInstant } from "../core/time.ts";
 import { instantText } from "./wire-fields.ts";
-import type { WireAdaptive, WireEnqueue, WireRetention, WireRetry, WireSettings, WireTimeouts } from "./wire-types.ts";
+import type {
+  WireAdaptive,
+  WireEnqueue,
+  WireRetention,
+  WireRetry,
+  WireSettings,
+  WireTimeouts,
+} from "./wire-types.ts";
 
 /**
  * Everything of an enqueue but its id and payload, in the words of the wire. Whatever can be checked without the
@@ -139,7 +146,13 @@ export function settingsFields(settings: PolicySettings): WireSettings {
 }
 
 /** A rule in the words of the wire. */
-export function adaptiveFields({ floor, ceiling, every, window, ...rest }: AdaptiveRule): Required<WireAdaptive> {
+export function adaptiveFields({
+  floor,
+  ceiling,
+  every,
+  window,
+  ...rest
+}: AdaptiveRule): Required<WireAdaptive> {
   return { ...rest, floor_ms: floor, ceiling_ms: ceiling, every_ms: every, window_ms: window };
 }
 

@@ -78,7 +78,10 @@ describe("adaptive limits of calls (SEMANTICS 16.6)", () => {
     const slow = calls.defineCall({
       name: "quote",
       attempt: limit,
-      retry: { attempts: 2, backoff: { kind: "constant", first: 2 * MINUTE, max: 2 * MINUTE, jitter: false } },
+      retry: {
+        attempts: 2,
+        backoff: { kind: "constant", first: 2 * MINUTE, max: 2 * MINUTE, jitter: false },
+      },
       run: (_: undefined, { remaining }) => {
         tries.push(remaining());
         return never();

@@ -108,7 +108,10 @@ describe("adaptive limits (SEMANTICS 16)", () => {
     expect(await stored()).toEqual([5_000]);
     await advance(HOUR, 5_000);
     expect(await stored()).toEqual([2_500]);
-    const jobs = [await first.engine.enqueue(report, { run: 1 }), await second.engine.enqueue(report, { run: 1 })];
+    const jobs = [
+      await first.engine.enqueue(report, { run: 1 }),
+      await second.engine.enqueue(report, { run: 1 }),
+    ];
     await advance(3_000, 100);
     const rows = await first.engine.store.jobs.load(jobs.map(({ id }) => id));
     expect(rows.map((row) => row?.policy?.attempt)).toEqual([2_500, 2_500]);
@@ -129,8 +132,16 @@ describe("adaptive limits (SEMANTICS 16)", () => {
     await stage.advance("10m");
     const after = await early.explain(report);
     const hour = new Date(START + HOUR).toISOString();
-    expect(after.adaptive?.learned).toMatchObject({ limit: 5_000, previous: 10_000, target: 621, runs: 30, cut: 0 });
-    expect(after.toString()).toContain(`to ${hour}; p99 is 207ms, which asks for 621ms, in steps of at most × 2 per 1h; it was 10s`);
+    expect(after.adaptive?.learned).toMatchObject({
+      limit: 5_000,
+      previous: 10_000,
+      target: 621,
+      runs: 30,
+      cut: 0,
+    });
+    expect(after.toString()).toContain(
+      `to ${hour}; p99 is 207ms, which asks for 621ms, in steps of at most × 2 per 1h; it was 10s`,
+    );
     expect(after.instants.soft).toBe(after.instants.due + 5_000);
     const said = await early.explain(defineJob({ type: "report", timeouts: { attempt: "3s" } }));
     expect(said.adaptive).toBeUndefined();
@@ -160,7 +171,10 @@ describe("adaptive limits (SEMANTICS 16)", () => {
     await engine.extend(job.id, { attempt: "20s" });
     await stage.advance("15s");
     const [row] = await engine.store.jobs.load([job.id]);
-    expect(row).toMatchObject({ state: "completed", policy: { attempt: 20_000, sources: { attempt: "enqueue" } } });
+    expect(row).toMatchObject({
+      state: "completed",
+      policy: { attempt: 20_000, sources: { attempt: "enqueue" } },
+    });
     expect(row?.policy?.adaptive).toBeUndefined();
     expect(row?.options?.settings?.timeouts).not.toHaveProperty("adaptive");
   });
@@ -171,7 +185,9 @@ describe("adaptive limits (SEMANTICS 16)", () => {
     const job = await stage.engine.enqueue(report, { run: 60_000 });
     await stage.advance("2m");
     const why = await stage.engine.why(job.id);
-    expect(why.reasons[0]?.sentence).toContain("The limit is adaptive, 3 × p99 within 100ms to 10s: no period");
+    expect(why.reasons[0]?.sentence).toContain(
+      "The limit is adaptive, 3 × p99 within 100ms to 10s: no period",
+    );
   });
 
   it("come from a queue for every type in it, each with its own runs", async () => {
@@ -180,10 +196,7 @@ describe("adaptive limits (SEMANTICS 16)", () => {
     await engine.queues.configure("default", { timeouts: { attempt: adaptive(options) } });
     const quick = defineJob({ type: "quick" });
     const slow = defineJob({ type: "slow" });
-    stage.work([
-      processor(quick, () => stage.sleep(10)),
-      processor(slow, () => stage.sleep(3_000)),
-    ]);
+    stage.work([processor(quick, () => stage.sleep(10)), processor(slow, () => stage.sleep(3_000))]);
     for (let job = 0; job < 20; job++) await Promise.all([engine.enqueue(quick), engine.enqueue(slow)]);
     await toNextHour(stage);
     await stage.advance("10m");
@@ -223,7 +236,9 @@ describe("adaptive limits (SEMANTICS 16)", () => {
       runs: 201,
       wouldCut: { atLeast: 1, atMost: 1 },
     });
-    expect(advice?.adaptiveWhatIf?.changes.map(({ limit }) => limit)).toEqual([5_000, 2_500, 1_250, 625, 621]);
+    expect(advice?.adaptiveWhatIf?.changes.map(({ limit }) => limit)).toEqual([
+      5_000, 2_500, 1_250, 625, 621,
+    ]);
     expect(await stage.engine.store.records.list("learned", null, 10)).toEqual([]);
     await expect(stage.engine.advise({ adaptive: options })).rejects.toThrow("advise.type");
   });

@@ -16,7 +16,10 @@ describe("adaptive limits over HTTP (SEMANTICS 16.7)", () => {
     const later = await client.enqueue(job);
     await advance("5s");
     const row = await load(later);
-    expect(row.policy).toMatchObject({ attempt: 5_000, adaptive: { learned: { runs: 30, previous: 10_000 } } });
+    expect(row.policy).toMatchObject({
+      attempt: 5_000,
+      adaptive: { learned: { runs: 30, previous: 10_000 } },
+    });
     const explained = await client.explain(later.id, job);
     expect(explained.adaptive?.learned).toMatchObject({ limit: 5_000 });
     expect(String(explained)).toContain("adaptive, 3 × p99 within 100ms to 10s: 30 runs");
@@ -26,7 +29,9 @@ describe("adaptive limits over HTTP (SEMANTICS 16.7)", () => {
 
   it("a foreign worker's jobs get the rule of their queue, and replies show rule and limit", async () => {
     const stage = await openStage();
-    const set = await stage.call("PUT", "/admin/queues/reports/config", { timeouts: { timeout_adaptive: wire } });
+    const set = await stage.call("PUT", "/admin/queues/reports/config", {
+      timeouts: { timeout_adaptive: wire },
+    });
     expect(set.status).toBe(200);
     const config = await stage.get("/admin/queues/reports/config");
     expect(JSON.stringify(config.body)).toContain('"ceiling_ms":10000');
@@ -48,10 +53,22 @@ describe("adaptive limits over HTTP (SEMANTICS 16.7)", () => {
       400,
       expect.stringContaining("floor"),
     ]);
-    expect(await refused({ timeout_adaptive: wire, timeout_ms: 5 })).toEqual([400, expect.stringContaining("timeout_ms")]);
-    expect(await refused({ timeout_adaptive: { ceiling_ms: 5 } })).toEqual([400, expect.stringContaining("floor_ms")]);
-    expect(await refused({ timeout_adaptive: { ...wire, times: 1e9 } })).toEqual([400, expect.stringContaining("times")]);
-    expect(await refused({ timeout_adaptive: { ...wire, often: 1 } })).toEqual([400, expect.stringContaining("often")]);
+    expect(await refused({ timeout_adaptive: wire, timeout_ms: 5 })).toEqual([
+      400,
+      expect.stringContaining("timeout_ms"),
+    ]);
+    expect(await refused({ timeout_adaptive: { ceiling_ms: 5 } })).toEqual([
+      400,
+      expect.stringContaining("floor_ms"),
+    ]);
+    expect(await refused({ timeout_adaptive: { ...wire, times: 1e9 } })).toEqual([
+      400,
+      expect.stringContaining("times"),
+    ]);
+    expect(await refused({ timeout_adaptive: { ...wire, often: 1 } })).toEqual([
+      400,
+      expect.stringContaining("often"),
+    ]);
   });
 
   it("advise replays a rule, needs both bounds and a type, and says so", async () => {
@@ -59,7 +76,10 @@ describe("adaptive limits over HTTP (SEMANTICS 16.7)", () => {
     const asked = async (query: string) => stage.get(`/admin/advise?${query}`);
     const bounds = "adaptive_floor_ms=100&adaptive_ceiling_ms=10000";
     const missing = await asked("type=made&adaptive_floor_ms=100");
-    expect([missing.status, JSON.stringify(missing.body)]).toEqual([400, expect.stringContaining("adaptive_ceiling_ms")]);
+    expect([missing.status, JSON.stringify(missing.body)]).toEqual([
+      400,
+      expect.stringContaining("adaptive_ceiling_ms"),
+    ]);
     expect((await asked(bounds)).status).toBe(400);
     expect(await asked(`type=made&${bounds}`)).toMatchObject({ status: 200, body: { items: [] } });
     expect((await asked(`type=made&${bounds}&adaptive_times=0`)).status).toBe(400);

@@ -288,7 +288,8 @@ const frozenLimit: Rule = ({ change, job }) => {
     const { floor, ceiling } = adaptive.rule;
     if (attempt == null || attempt < floor || attempt > ceiling)
       return `the limit ${attempt} is not between ${floor} and ${ceiling}`;
-    if (attempt !== (adaptive.learned?.limit ?? ceiling)) return `the limit ${attempt} is not what was learned`;
+    if (attempt !== (adaptive.learned?.limit ?? ceiling))
+      return `the limit ${attempt} is not what was learned`;
   }
   const known = before?.policy;
   if (!known?.adaptive || !after.policy || job.isExtended) return undefined;

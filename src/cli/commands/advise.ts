@@ -28,7 +28,10 @@ export function register(command: Command): void {
     .option("--queue <name>", "only jobs of this queue")
     .option("--since <time>", "only runs since then: 2h, 7d ago, or an instant")
     .option("--attempt <duration>", "say how many runs this timeout would have cut off")
-    .option("--floor <duration>", "replay an adaptive timeout that is never shorter; needs --type and --ceiling")
+    .option(
+      "--floor <duration>",
+      "replay an adaptive timeout that is never shorter; needs --type and --ceiling",
+    )
     .option("--ceiling <duration>", "and never longer")
     .option("--from <quantile>", "of which run time: p50, p90, p95, p99 or max (default p99)")
     .option("--times <number>", "how many times as long (default 3)")
@@ -98,9 +101,12 @@ export function adviceText(rows: readonly Fields[]): string {
   });
   const proposals = rows.flatMap(({ type, adaptive }) => {
     const { code } = (adaptive ?? {}) as Fields;
-    return code === undefined ? [] : [wrapText(`${printable(String(type))}: ${printable(String(code))}`, "  ", "    ")];
+    return code === undefined
+      ? []
+      : [wrapText(`${printable(String(type))}: ${printable(String(code))}`, "  ", "    ")];
   });
-  const adaptive = proposals.length === 0 ? [] : ["", "Limits that follow the runs (see --floor):", ...proposals];
+  const adaptive =
+    proposals.length === 0 ? [] : ["", "Limits that follow the runs (see --floor):", ...proposals];
   return [tableText(COLUMNS, rows), "", ...texts, ...rows.flatMap(whatIfText), ...adaptive].join("\n");
 }
 

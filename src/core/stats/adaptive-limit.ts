@@ -165,7 +165,11 @@ export interface RecordedRuns {
  * The limit of the next period (SEMANTICS 16.2). A run that was cut off counts as longer than all others: without it a
  * limit that cuts would see only shorter and shorter runs, and fall to its floor.
  */
-export function nextLimit(rule: AdaptiveRule, seen: RecordedRuns, previous: number = rule.ceiling): LearnedLimit {
+export function nextLimit(
+  rule: AdaptiveRule,
+  seen: RecordedRuns,
+  previous: number = rule.ceiling,
+): LearnedLimit {
   const { runs, cut, since, until } = seen;
   const isEnough = runs.total + cut >= rule.samples;
   const quantile = isEnough ? runs.upperPercentile(SHARES[rule.from], cut) : null;
@@ -202,6 +206,7 @@ export function describeLearned(rule: AdaptiveRule, learned: LearnedLimit | unde
       : quantile === null
         ? `more were cut off than ${rule.from} leaves out, so it goes to the ceiling`
         : `${rule.from} is ${formatDuration(quantile)}, which asks for ${formatDuration(target)}`;
-  const step = limit === target ? "" : `, in steps of at most × ${rule.step} per ${formatDuration(rule.every)}`;
+  const step =
+    limit === target ? "" : `, in steps of at most × ${rule.step} per ${formatDuration(rule.every)}`;
   return `${name}: ${seen}; ${asked}${step}; it was ${formatDuration(previous)}`;
 }

@@ -4,7 +4,7 @@ import { type DurationText, formatDuration } from "../time.ts";
 import type { AdaptiveOptions, AdaptiveRule } from "./adaptive-limit.ts";
 import { type Above, type LogHistogram, RESOLUTION } from "./histogram.ts";
 import { type Percentiles, percentilesOf } from "./job-stats.ts";
-import { type AdaptiveWhatIf, replayLimit, type RunSpan } from "./replay-limit.ts";
+import { type AdaptiveWhatIf, type RunSpan, replayLimit } from "./replay-limit.ts";
 import type { SeriesSum } from "./series.ts";
 
 /** What a proposed attempt timeout would have done to the runs that were seen. */

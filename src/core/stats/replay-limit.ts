@@ -52,7 +52,8 @@ export function replayLimit(rule: AdaptiveRule, recorded: readonly RunSpan[]): A
     const until = periodOf(rule, start);
     if (period !== undefined && until > period) {
       const since = until - rule.window;
-      while ((spans[first] as RunSpan).start + (spans[first] as RunSpan).span <= since && first < index) first++;
+      while ((spans[first] as RunSpan).start + (spans[first] as RunSpan).span <= since && first < index)
+        first++;
       const next = nextLimit(rule, { ...sumOf(spans.slice(first, index)), since, until }, limit).limit;
       if (next !== limit) changes.push({ at: until, limit: next });
       limit = next;

@@ -91,7 +91,8 @@ export class JobRows {
     const now = clock.now();
     const layers = { definition: definition?.settings, queue: queues.policyOf(row.queue), engine: settings };
     const rule = adaptiveRule({ ...layers, enqueue: row.options?.settings });
-    const learned = rule && row.policy === null ? await this.#context.learned.read(row.type, rule) : undefined;
+    const learned =
+      rule && row.policy === null ? await this.#context.learned.read(row.type, rule) : undefined;
     return explainJob(row, layers, now, {
       learned,
       queueConcurrency: queues.concurrencyOf(row.queue),

@@ -5,7 +5,7 @@ import { recordKind, type StoredRecord } from "../commit/records.ts";
 /** The current limit of each type and rule. A record is made when its window has enough runs. */
 export const LEARNED = recordKind<LearnedLimit>("learned");
 
-export function learnedName(type: string, rule: AdaptiveRule): string {
+function learnedName(type: string, rule: AdaptiveRule): string {
   return `${type} ${ruleKey(rule)}`;
 }
 

@@ -37,7 +37,10 @@ export class Learner {
     if (windows.length === 0) return;
     await this.#flush();
     await this.#fill(windows);
-    const outcomes = await commitUnits(this.#context, windows.flatMap((window) => this.#unitOf(window)));
+    const outcomes = await commitUnits(
+      this.#context,
+      windows.flatMap((window) => this.#unitOf(window)),
+    );
     for (const { name, until } of windows) this.#done.set(name, until);
     if (outcomes.length > 0) await this.#context.learned.refresh();
   }

@@ -202,7 +202,10 @@ export class Statistics {
 
 /** The runs of a type by time: engines and queues that counted the same span are added up. */
 class RunSpans {
-  readonly #sums = new Map<string, { readonly start: Instant; readonly span: number; readonly sum: SeriesSum }>();
+  readonly #sums = new Map<
+    string,
+    { readonly start: Instant; readonly span: number; readonly sum: SeriesSum }
+  >();
 
   add(start: Instant, span: number, data: SeriesData): void {
     const key = `${start} ${span}`;

@@ -5,9 +5,9 @@ import type { Stats, StatsPoint } from "../../engine/statistics/statistics.ts";
 import { readInstant } from "../../ojs/wire-durations.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
 import { json, type Route, route } from "../route.ts";
-import { adviceFields, readRule } from "../wire/advice.ts";
 import { adviseReply, auditReply, historyReply, statsReply } from "../wire/admin-replies.ts";
 import { adviseQuery, auditQuery, historyQuery, statsQuery } from "../wire/admin-schemas.ts";
+import { adviceFields, readRule } from "../wire/advice.ts";
 import {
   countsOf,
   LATELY,

@@ -16,9 +16,14 @@ export function readRule(query: AdviseBy): AdaptiveOptions | undefined {
   if ([floor, ceiling, from, times, samples].every((value) => value === undefined)) return undefined;
   if (floor === undefined || ceiling === undefined) {
     const field = floor === undefined ? "adaptive_floor_ms" : "adaptive_ceiling_ms";
-    throw new HttpError(400, "invalid_request", `${field}: an adaptive limit needs both a floor and a ceiling`, {
-      details: { field },
-    });
+    throw new HttpError(
+      400,
+      "invalid_request",
+      `${field}: an adaptive limit needs both a floor and a ceiling`,
+      {
+        details: { field },
+      },
+    );
   }
   return {
     floor: { milliseconds: floor },

@@ -69,8 +69,8 @@ export function Adaptive({ advice }: { readonly advice: Advice }) {
       <Card title="What if its limit followed the runs?">
         <div class="pad what-if">
           <p class="t2">
-            An adaptive limit is a multiple of what the runs of the last days took. It changes a step per hour, and
-            nothing uses it unless the definition says so.
+            An adaptive limit is a multiple of what the runs of the last days took. It changes a step per
+            hour, and nothing uses it unless the definition says so.
           </p>
           <div class="rowf wrap">
             <Choice
@@ -95,7 +95,9 @@ export function Adaptive({ advice }: { readonly advice: Advice }) {
               error={wrong(asked.ceiling)}
             />
           </div>
-          {!ruleOf(asked) && <p class="t2">The floor must not be above the ceiling, and times is 1 to 100.</p>}
+          {!ruleOf(asked) && (
+            <p class="t2">The floor must not be above the ceiling, and times is 1 to 100.</p>
+          )}
           {error && <Callout tone="force">{error.message}</Callout>}
           {answer ? <Answer answer={answer} type={type} /> : !error && <p class="t2">Replaying…</p>}
         </div>
@@ -120,7 +122,8 @@ function Answer({ answer, type }: { readonly answer: AdaptiveWhatIf; readonly ty
         {changes.length === 0
           ? `It would still be at its ceiling of ${limitText(answer.limit_ms)}: it needs ${plural(rule.samples, "run")} in a week, and begins with the hour after.`
           : `It would be ${limitText(answer.limit_ms)} now, after ${plural(changes.length, "change")} between ${limitText(answer.lowest_ms)} and ${limitText(answer.highest_ms)}.`}
-        {already_cut > 0 && ` ${plural(already_cut, "attempt was", "attempts were")} cut off by the limit they had.`}
+        {already_cut > 0 &&
+          ` ${plural(already_cut, "attempt was", "attempts were")} cut off by the limit they had.`}
       </p>
       <p class="rowf wrap">
         <code>{code}</code> <CopyButton text={code} what={`the adaptive limit of ${type}`} />
