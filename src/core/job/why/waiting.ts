@@ -2,6 +2,7 @@ import { changedByText } from "../../audit/audit-entry.ts";
 import { formatDuration } from "../../time.ts";
 import { isStepReady } from "../decision.ts";
 import { dueAtOf, type JobRow } from "../job.ts";
+import { sealedWith } from "../sealed.ts";
 import { isBookkeeping } from "../step-rules.ts";
 import type { WhyFacts } from "./facts.ts";
 import { isLimitFull, limitReasons } from "./limits.ts";
@@ -145,6 +146,13 @@ function laterReasons(facts: WhyFacts, isBlocked: boolean): WhyReason[] {
     const sentence = `${worker} claimed it and gave it back without running it; it comes again in ${left}.`;
     const who = row.worker === null ? null : ({ kind: "worker", id: row.worker } as const);
     return [reason("given_back", sentence, { since: row.claimedAt, until, who, action: WAIT })];
+  }
+  const key = row.policy === null ? sealedWith(row.payload) : undefined;
+  if (key !== undefined) {
+    const sentence = `Its worker has no key "${key}" for its payload and gave it back, or its handler put it off; it comes again in ${left}.`;
+    const text = `Make sure that its workers have the key "${key}" in encryption.keys: their log names it if they do not.`;
+    const action = act("change-code", text, row.type);
+    return [reason("given_back", sentence, { since: row.claimedAt, until, action })];
   }
   const sentence = `Its handler put it off; it comes again in ${left}.`;
   return [reason("snoozed", sentence, { since: row.claimedAt, until, action: WAIT })];
