@@ -140,19 +140,19 @@ function laterReasons(facts: WhyFacts, isBlocked: boolean): WhyReason[] {
     const action = act("wait", "Nothing needs to be done; to run it now, enqueue it again without a delay.");
     return [reason("due_later", `It is set to start in ${left}.`, { until, since: row.createdAt, action })];
   }
-  const isGivenBack = row.returns === 0 || (isBlocked && until - row.claimedAt <= LONGEST_GIVEN_BACK);
-  if (isGivenBack && until - now <= LONGEST_GIVEN_BACK) {
-    const worker = row.worker === null ? "A worker" : `Worker ${row.worker}`;
-    const sentence = `${worker} claimed it and gave it back without running it; it comes again in ${left}.`;
-    const who = row.worker === null ? null : ({ kind: "worker", id: row.worker } as const);
-    return [reason("given_back", sentence, { since: row.claimedAt, until, who, action: WAIT })];
-  }
   const key = row.policy === null ? sealedWith(row.payload) : undefined;
   if (key !== undefined) {
     const sentence = `Its worker has no key "${key}" for its payload and gave it back, or its handler put it off; it comes again in ${left}.`;
     const text = `Make sure that its workers have the key "${key}" in encryption.keys: their log names it if they do not.`;
     const action = act("change-code", text, row.type);
     return [reason("given_back", sentence, { since: row.claimedAt, until, action })];
+  }
+  const isGivenBack = row.returns === 0 || (isBlocked && until - row.claimedAt <= LONGEST_GIVEN_BACK);
+  if (isGivenBack && until - now <= LONGEST_GIVEN_BACK) {
+    const worker = row.worker === null ? "A worker" : `Worker ${row.worker}`;
+    const sentence = `${worker} claimed it and gave it back without running it; it comes again in ${left}.`;
+    const who = row.worker === null ? null : ({ kind: "worker", id: row.worker } as const);
+    return [reason("given_back", sentence, { since: row.claimedAt, until, who, action: WAIT })];
   }
   const sentence = `Its handler put it off; it comes again in ${left}.`;
   return [reason("snoozed", sentence, { since: row.claimedAt, until, action: WAIT })];
