@@ -140,7 +140,7 @@ function laterReasons(facts: WhyFacts, isBlocked: boolean): WhyReason[] {
     const action = act("wait", "Nothing needs to be done; to run it now, enqueue it again without a delay.");
     return [reason("due_later", `It is set to start in ${left}.`, { until, since: row.createdAt, action })];
   }
-  const key = row.policy === null ? sealedWith(row.payload) : undefined;
+  const key = row.attempt === 0 ? sealedWith(row.payload) : undefined;
   if (key !== undefined) {
     const sentence = `Its worker has no key "${key}" for its payload and gave it back, or its handler put it off; it comes again in ${left}.`;
     const text = `Make sure that its workers have the key "${key}" in encryption.keys: their log names it if they do not.`;
