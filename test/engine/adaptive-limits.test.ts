@@ -3,6 +3,7 @@ import { adaptive, defineJob, processor } from "../../src/index.ts";
 import { openPair, openStage, START, type Stage } from "./stage.ts";
 
 const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
 
 const options = { floor: "100ms", ceiling: "10s", samples: 20, step: 2, window: "6h" } as const;
 const report = defineJob({
@@ -204,6 +205,31 @@ describe("adaptive limits (SEMANTICS 16)", () => {
     await stage.advance("10s");
     const rows = await engine.store.jobs.load(ids.map(({ id }) => id));
     expect(rows.map((row) => row?.policy?.attempt)).toEqual([5_000, 9_213]);
+  });
+
+  it("are forgotten when nobody computed them for 30 days", async () => {
+    const stage = await openStage();
+    const { store } = stage.engine;
+    const body = {
+      limit: 1,
+      previous: 1,
+      target: 1,
+      quantile: 1,
+      runs: 1,
+      cut: 0,
+      since: 0,
+      until: START - 31 * DAY,
+    };
+    const put = (name: string, until: number) =>
+      ({ put: ["learned", name], body: { ...body, until }, wakeAt: null }) as const;
+    await store.commit([{ effects: [put("gone x", body.until), put("kept x", START - DAY)] }], {
+      now: START,
+    });
+    stage.work([handler(stage)]);
+    await enqueueMany(stage, 1, 200);
+    await stage.advance("70m");
+    const left = await store.records.list("learned", null, 10);
+    expect(left.map(({ key }) => key[1])).toEqual(["kept x"]);
   });
 
   it("cost nothing where nobody asks for them: no record is made", async () => {

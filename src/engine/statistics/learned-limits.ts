@@ -1,4 +1,5 @@
 import { type AdaptiveRule, type LearnedLimit, ruleKey } from "../../core/stats/adaptive-limit.ts";
+import type { Instant } from "../../core/time.ts";
 import type { Store } from "../../ports/store.ts";
 import { recordKind, type StoredRecord } from "../commit/records.ts";
 
@@ -52,6 +53,11 @@ export class LearnedLimits {
 
   stored(name: string): StoredRecord<LearnedLimit> | undefined {
     return this.#known.get(name);
+  }
+
+  /** The names of limits that nobody has computed since then, with their versions. */
+  idleSince(at: Instant): StoredRecord<LearnedLimit>[] {
+    return [...this.#known.values()].filter(({ body }) => body.until < at);
   }
 
   /** The stored limit, for people. It does not count as asked for. */

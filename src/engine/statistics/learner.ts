@@ -9,6 +9,8 @@ import { readRanges } from "./stats-reader.ts";
 
 /** Processes write their counts every five seconds. After this time all of them have written those of a period. */
 const SETTLES_AFTER = 10_000;
+/** The longest window: what was learned before it says nothing any more. */
+const FORGOTTEN_AFTER = 30 * 86_400_000;
 
 interface Window extends AskedLimit {
   readonly since: Instant;
@@ -37,10 +39,10 @@ export class Learner {
     if (windows.length === 0) return;
     await this.#flush();
     await this.#fill(windows);
-    const outcomes = await commitUnits(
-      this.#context,
-      windows.flatMap((window) => this.#unitOf(window)),
-    );
+    const outcomes = await commitUnits(this.#context, [
+      ...windows.flatMap((window) => this.#unitOf(window)),
+      ...this.#forgotten(),
+    ]);
     for (const { name, until } of windows) this.#done.set(name, until);
     if (outcomes.length > 0) await this.#context.learned.refresh();
   }
@@ -54,6 +56,15 @@ export class Learner {
       const since = Math.max(0, until - asked.rule.window);
       return [{ ...asked, since, until, runs: new LogHistogram(), cut: 0 }];
     });
+  }
+
+  /** Limits of rules and types that are gone. Whoever uses one again begins at the ceiling. */
+  #forgotten(): Unit[] {
+    const { learned, clock } = this.#context;
+    return learned.idleSince(clock.now() - FORGOTTEN_AFTER).map(({ name, version }) => ({
+      when: [LEARNED.guard(name, version)],
+      effects: [LEARNED.remove(name)],
+    }));
   }
 
   async #fill(windows: readonly Window[]): Promise<void> {
