@@ -58,7 +58,7 @@ export class Learner {
     });
   }
 
-  /** Limits of rules and types that are gone. Whoever uses one again begins at the ceiling. */
+  /** Limits of rules and types that are gone. A job that uses one again has the ceiling at first. */
   #forgotten(): Unit[] {
     const { learned, clock } = this.#context;
     return learned.idleSince(clock.now() - FORGOTTEN_AFTER).map(({ name, version }) => ({
