@@ -290,7 +290,7 @@ export class Engine extends JobCalls implements CurfewApi {
   ): Promise<Result> {
     const { system } = this.#context;
     const enqueue = (more: EnqueueOptions) =>
-      this.#enqueuer.enqueue(definition, payload, more, undefined) as Promise<JobHandle<Result>>;
+      this.#enqueuer.enqueue(definition, payload, more, undefined, true) as Promise<JobHandle<Result>>;
     return requestJob({ enqueue, system }, options);
   }
 

@@ -140,6 +140,8 @@ export interface EnqueueContext {
   readonly wire?: JobOptions["wire"] | undefined;
   /** Whether the job is a step of a workflow. */
   readonly isStep?: boolean;
+  /** The caller waits for its result. */
+  readonly isRequested?: boolean;
   /** The fields that events of jobs of this type and queue share. Left out while recording is off. */
   readonly sharedFieldsOf?: ((name: string, type: string, queue: string) => Json) | undefined;
 }
@@ -294,7 +296,10 @@ function newTemplate<Input>(
       keyed && state === "pending" && !context.isPending ? { ...wake, wakeAt: now } : wake,
     ),
     options: withRest(
-      storedOptions(said, enqueueSettings, settings, budgets.stored, context),
+      storedOptions(said, enqueueSettings, settings, budgets.stored, {
+        ...context,
+        isRequested: context.isRequested === true || definition.result !== undefined,
+      }),
       keyed,
       said.redact === undefined
         ? definition.redact
@@ -373,24 +378,23 @@ function storedOptions(
     return isEmpty(stored) ? null : stored;
   }
   const { onExhausted, retention } = resolveFields(settings);
-  const isRetained = [
-    retention.completed,
-    retention.discarded,
-    retention.cancelled,
-    retention.deadLetter,
-  ].some((field) => field.source !== "built-in");
+  const { completed, discarded, cancelled, deadLetter } = retention;
+  const isRetained = [completed, discarded, cancelled, deadLetter].some(({ source }) => source !== "built-in");
+  // A quick job with retention 0 would be gone before a caller could ask for its result.
+  const isKept = context.isRequested && [completed, discarded, cancelled].some(({ value }) => value === 0);
   const stored: JobOptions = {
     ...plainOptions(said, enqueue, context),
     ...budgets,
     ...(onExhausted.value !== "discard" && { onExhausted: onExhausted.value }),
     ...(isRetained && {
       retention: {
-        completed: retention.completed.value,
-        discarded: retention.discarded.value,
-        cancelled: retention.cancelled.value,
-        ...(retention.deadLetter.value !== null && { deadLetter: retention.deadLetter.value }),
+        completed: completed.value,
+        discarded: discarded.value,
+        cancelled: cancelled.value,
+        ...(deadLetter.value !== null && { deadLetter: deadLetter.value }),
       },
     }),
+    ...(isKept && { awaited: true }),
   };
   return isEmpty(stored) ? null : stored;
 }

@@ -50,16 +50,17 @@ export class Enqueuer {
     payload: Input,
     options: EnqueueOptions | undefined,
     parent: JobRow | undefined,
+    isRequested = false,
   ): Promise<JobHandle<unknown>> {
     // A handler that finishes while the engine drains may still enqueue.
     if (!parent) this.#calls.assertOpen();
     const stale = this.#calls.fresh();
     if (stale) await stale;
     const { tracing } = this.#context;
-    if (!tracing) return this.#enqueueOne(definition, payload, options, parent);
+    if (!tracing) return this.#enqueueOne(definition, payload, options, parent, isRequested);
     assertDefinition(definition, "definition");
     return traced(tracing, definition, options, 1, (more) =>
-      this.#enqueueOne(definition, payload, more, parent),
+      this.#enqueueOne(definition, payload, more, parent, isRequested),
     );
   }
 
@@ -68,8 +69,10 @@ export class Enqueuer {
     payload: Input,
     options: EnqueueOptions | undefined,
     parent: JobRow | undefined,
+    isRequested: boolean,
   ): Promise<JobHandle<unknown>> {
-    const template = prepareJob(definition, options, this.context(parent));
+    const context = this.context(parent);
+    const template = prepareJob(definition, options, isRequested ? { ...context, isRequested } : context);
     const text = await preparePayload(definition, payload, this.#context.documentLimit);
     if (template.unique !== undefined) {
       const one = [{ text, given: payload }];
