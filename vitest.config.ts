@@ -82,16 +82,6 @@ export default defineConfig({
           pool: "threads",
         },
       ),
-      project("types", [], {
-        // Errors in src are the types stage's to report; here they would hide which misuse is accepted.
-        typecheck: {
-          enabled: true,
-          only: true,
-          ignoreSourceErrors: true,
-          include: ["test/types/**/*.test-d.ts"],
-          tsconfig: "tsconfig.json",
-        },
-      }),
     ],
   },
 });

@@ -379,7 +379,9 @@ function storedOptions(
   }
   const { onExhausted, retention } = resolveFields(settings);
   const { completed, discarded, cancelled, deadLetter } = retention;
-  const isRetained = [completed, discarded, cancelled, deadLetter].some(({ source }) => source !== "built-in");
+  const isRetained = [completed, discarded, cancelled, deadLetter].some(
+    ({ source }) => source !== "built-in",
+  );
   // A quick job with retention 0 would be gone before a caller could ask for its result.
   const isKept = context.isRequested && [completed, discarded, cancelled].some(({ value }) => value === 0);
   const stored: JobOptions = {
