@@ -190,7 +190,7 @@ export class Engine extends JobCalls implements CurfewApi {
     this.bulk = new Bulk(this.#context);
     this.deadLetters = new DeadLetters(this.#context, this.bulk);
     this.#statistics = new Statistics(this.#context);
-    this.#upkeep = new Upkeep(this.#context, this.journal, this.#statistics, role === "producer");
+    this.#upkeep = new Upkeep(this.#context, this.journal, this.#statistics, role);
   }
 
   static async open(options: EngineOptions): Promise<Engine> {
@@ -201,11 +201,12 @@ export class Engine extends JobCalls implements CurfewApi {
     const shared = await openSharedContext(options);
     const engine = new Engine(shared, lease, options);
     await engine.journal.open();
-    if (options.role) return engine;
-    await resolveZones(shared, options.zoneData);
+    if (options.role === "producer") return engine;
     engine.#listening = await shared.store.listen((hint) => engine.#hear(hint));
-    engine.#sweep.loop.start();
     engine.#upkeep.start();
+    if (options.role === "operator") return engine;
+    await resolveZones(shared, options.zoneData);
+    engine.#sweep.loop.start();
     engine.#dispatcher.start();
     engine.#delivery?.start((options) => engine.work(options));
     return engine;
@@ -240,9 +241,9 @@ export class Engine extends JobCalls implements CurfewApi {
     await engine.journal.open();
     // The setting may not be stored yet.
     if (this.journal.isOn && options.events === undefined) shared.recorder.setRecording(true);
+    if (options.role !== "producer") engine.#upkeep.start();
     if (!options.role) {
       await resolveZones(shared, options.zoneData);
-      engine.#upkeep.start();
       await engine.#delivery?.startIfNeeded((more) => engine.work(more));
     }
     return {
@@ -354,6 +355,11 @@ export class Engine extends JobCalls implements CurfewApi {
     return worker.start();
   }
 
+  /** False if one of its workers takes no jobs, for example because too many of its handlers are stuck. */
+  get workersReady(): boolean {
+    return [...this.#workers].every((worker) => worker.status().ready);
+  }
+
   /** Names of the middleware of its workers, outer to inner, each once. */
   get middleware(): readonly string[] {
     const all = [...this.#workers].flatMap(({ middleware }) => middleware);
@@ -446,7 +452,9 @@ export class Engine extends JobCalls implements CurfewApi {
 
   #assertServes(call: string): void {
     this.#assertOpen();
-    if (this.#upkeep.isProducer) throw refuse("invalid_option", "role", "producer", roleFix(call));
+    const { role } = this.#upkeep;
+    if (role === "producer" || (role === "operator" && call !== "service"))
+      throw refuse("invalid_option", "role", role, roleFix(call));
   }
 
   /** The dispatcher of a tenant starts when it has something to deliver to; jobs are delivered by the engine of all. */
