@@ -12,8 +12,8 @@ const deaf = defineJob({
 describe("/ready of a server with workers of its own", () => {
   it("is 503 while a worker takes no jobs because handlers are stuck", async () => {
     await using stage = await openStage();
-    let end = () => {};
-    const hang = processor(deaf, () => new Promise<void>((resolve) => void (end = resolve)));
+    const { promise, resolve: end } = Promise.withResolvers<void>();
+    const hang = processor(deaf, () => promise);
     stage.engine.work({ processors: [hang], maxStuck: 1 });
     expect((await stage.get(ready)).body).toEqual({ status: "ready" });
     await stage.engine.enqueue(deaf);

@@ -253,8 +253,7 @@ function newTemplate<Input>(
   said: EnqueueOptions,
   around: EnqueueContext,
 ): JobTemplate {
-  const wire = around.wire ?? versionWire(definition.version);
-  const context = wire === undefined ? around : { ...around, wire };
+  const context = contextOf(definition, around);
   refuseUnknownKeys(said, "options", ENQUEUE_KEYS);
   if (said.detach !== undefined && typeof said.detach !== "boolean") {
     throw refuse("invalid_option", "options.detach", said.detach, "write true or false");
@@ -296,10 +295,7 @@ function newTemplate<Input>(
       keyed && state === "pending" && !context.isPending ? { ...wake, wakeAt: now } : wake,
     ),
     options: withRest(
-      storedOptions(said, enqueueSettings, settings, budgets.stored, {
-        ...context,
-        isRequested: context.isRequested === true || definition.result !== undefined,
-      }),
+      storedOptions(said, enqueueSettings, settings, budgets.stored, context),
       keyed,
       said.redact === undefined
         ? definition.redact
@@ -318,6 +314,13 @@ function newTemplate<Input>(
     // Its limit must not admit it before it is activated.
     ...(keyed && context.isPending && { needs: 1 }),
   };
+}
+
+/** Adds what the definition says: its version on the wire, and whether callers ask for its results. */
+function contextOf({ version, result }: JobDefinition<never>, context: EnqueueContext): EnqueueContext {
+  const wire = context.wire ?? versionWire(version);
+  if (wire === undefined && result === undefined) return context;
+  return { ...context, wire, isRequested: context.isRequested === true || result !== undefined };
 }
 
 function limitOf(defined: KeyedLimit | undefined, { limit }: EnqueueOptions): KeyedLimit | undefined {

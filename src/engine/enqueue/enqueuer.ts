@@ -214,21 +214,29 @@ export class Enqueuer {
   }
 
   context(parent: JobRow | undefined): EnqueueContext {
-    const { clock, nextId, queues, settings, documentLimit, recorder } = this.#context;
+    const { clock, recorder } = this.#context;
     return {
-      now: clock.now(),
+      ...enqueueContext(this.#context, clock.now()),
       anchor: clock.anchor(),
-      nextId,
-      hash: sha256,
-      sealing: this.#context.sealing,
-      queueSettings: (queue) => queues.policyOf(queue),
-      engineSettings: settings,
-      tenant: this.#context.tenant ?? undefined,
-      documentLimit,
       sharedFieldsOf: recorder.sharedFieldsOf,
       ...(parent && { parent: { id: parent.id, totalAt: parent.totalAt } }),
     };
   }
+}
+
+/** What an enqueue at this instant needs to know of the engine. */
+export function enqueueContext(context: EngineContext, now: number): EnqueueContext {
+  const { nextId, queues, settings, documentLimit, sealing, tenant } = context;
+  return {
+    now,
+    nextId,
+    hash: sha256,
+    sealing,
+    queueSettings: (queue) => queues.policyOf(queue),
+    engineSettings: settings,
+    tenant: tenant ?? undefined,
+    documentLimit,
+  };
 }
 
 /** Refuses rules that must read other jobs first: a transaction cannot wait for their changes. */

@@ -49,6 +49,11 @@ const AHEAD = 100;
 const MOST_AHEAD = 2 * CLAIM_BATCH;
 /** Enter a job only if its claim was confirmed within this time, so that a job cancelled before it never starts. */
 const CONFIRMED_WITHIN = 250;
+/**
+ * A machine that is slow for good confirms no claim within that time. There an answer counts if it was asked for within
+ * this time, for the jobs that start at once: otherwise it would claim and release jobs for ever, and run none.
+ */
+const SLOWLY_CONFIRMED_WITHIN = CLAIM_LEASE / 4;
 /** Release a job that waited for a slot for longer than this. */
 const LONGEST_PREFETCH = 1_000;
 const POLL = 1_000;
@@ -78,6 +83,8 @@ export class QueueConsumer {
   /** How long claims of a fair queue take. */
   #averageClaim = 0;
   #isPumping = false;
+  /** The jobs whose claims were just confirmed, while they are entered. */
+  #justConfirmed: ReadonlySet<Prefetched> | undefined;
   /** Characters of the payloads that were parsed since the last pause. */
   #entered = 0;
   #isPausing = false;
@@ -235,7 +242,7 @@ export class QueueConsumer {
     ) {
       const prefetched = this.#prefetched[this.#next] as Prefetched;
       const now = clock.elapsed();
-      if (now - prefetched.claimedAt > LONGEST_PREFETCH || now - prefetched.confirmedAt > CONFIRMED_WITHIN) {
+      if (!this.#mayEnter(prefetched, now)) {
         this.#reconsider(now);
         break;
       }
@@ -258,6 +265,12 @@ export class QueueConsumer {
       this.#prefetched = [];
       this.#next = 0;
     }
+  }
+
+  #mayEnter(prefetched: Prefetched, now: number): boolean {
+    const age = now - prefetched.confirmedAt;
+    if (this.#justConfirmed?.has(prefetched)) return age <= SLOWLY_CONFIRMED_WITHIN;
+    return now - prefetched.claimedAt <= LONGEST_PREFETCH && age <= CONFIRMED_WITHIN;
   }
 
   /** Lets the event loop run before more payloads are parsed. Handlers that end at once would otherwise block it. */
@@ -319,7 +332,9 @@ export class QueueConsumer {
     this.#confirming -= count;
     this.#prefetched = [...valid, ...this.#prefetched.slice(this.#next)];
     this.#next = 0;
+    this.#justConfirmed = new Set(valid);
     this.pump();
+    this.#justConfirmed = undefined;
   }
 
   /** Releases jobs that waited too long for a slot or a sandbox. Called on every tick of the worker. */
