@@ -317,7 +317,10 @@ function newTemplate<Input>(
 }
 
 /** Adds what the definition says: its version on the wire, and whether callers ask for its results. */
-function contextOf({ version, result }: JobDefinition<never>, context: EnqueueContext): EnqueueContext {
+function contextOf(
+  { version, result }: Pick<JobDefinition<unknown>, "version" | "result">,
+  context: EnqueueContext,
+): EnqueueContext {
   const wire = context.wire ?? versionWire(version);
   if (wire === undefined && result === undefined) return context;
   return { ...context, wire, isRequested: context.isRequested === true || result !== undefined };

@@ -1,5 +1,5 @@
 import type { Turns } from "../../core/fair/turns.ts";
-import { CLAIM_LEASE } from "../../core/job/deadlines.ts";
+import { CLAIM_LEASE, CONFIRMED_WITHIN, SLOWLY_CONFIRMED_WITHIN } from "../../core/job/deadlines.ts";
 import { fenceSalt, type JobRow, type Rank } from "../../core/job/job.ts";
 import { jittered } from "../../core/pace.ts";
 import { CHARACTERS_PER_TURN } from "../../ports/system.ts";
@@ -47,13 +47,6 @@ const CLAIM_BATCH = 200;
 /** Claim ahead only jobs that will start within this time. */
 const AHEAD = 100;
 const MOST_AHEAD = 2 * CLAIM_BATCH;
-/** Enter a job only if its claim was confirmed within this time, so that a job cancelled before it never starts. */
-const CONFIRMED_WITHIN = 250;
-/**
- * A machine that is slow for good confirms no claim within that time. There an answer counts if it was asked for within
- * this time, for the jobs that start at once: otherwise it would claim and release jobs for ever, and run none.
- */
-const SLOWLY_CONFIRMED_WITHIN = CLAIM_LEASE / 4;
 /** Release a job that waited for a slot for longer than this. */
 const LONGEST_PREFETCH = 1_000;
 const POLL = 1_000;
