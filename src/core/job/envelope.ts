@@ -217,6 +217,7 @@ export function prepareJob<Input>(
     wire,
     engineSettings,
     sharedFieldsOf,
+    tenant,
     anchor = context.now,
   } = context;
   if (options !== undefined || parent || isPending || visibility !== undefined || wire)
@@ -228,19 +229,12 @@ export function prepareJob<Input>(
     (last.anchor === anchor || !hasBudgets(last.template)) &&
     last.queueSettings === queueSettings &&
     last.engineSettings === engineSettings &&
-    last.tenant === context.tenant &&
+    last.tenant === tenant &&
     last.sharedFieldsOf === sharedFieldsOf &&
     last.template.sealing === context.sealing;
   if (isSame) return last.template;
   const template = newTemplate(definition, {}, context);
-  lastTemplates.set(definition, {
-    queueSettings: queueSettings,
-    engineSettings: engineSettings,
-    sharedFieldsOf: sharedFieldsOf,
-    anchor,
-    tenant: context.tenant,
-    template: template,
-  });
+  lastTemplates.set(definition, { queueSettings, engineSettings, sharedFieldsOf, anchor, tenant, template });
   return template;
 }
 
