@@ -55,9 +55,11 @@ export function checkRole(role: unknown): void {
   throw refuse("invalid_option", "role", role, 'write "producer" or "operator", or leave it out');
 }
 
-/** What to do instead of a call that a producer refuses. */
-export function roleFix(call: string): string {
-  return `it leaves running and serving to others: open an engine without a role for ${call}`;
+/** Refuses a call that an engine with this role leaves to others. The commands serve themselves over an operator. */
+export function refuseRole(role: EngineRole | undefined, call: string): void {
+  if (role === undefined || (role === "operator" && call === "service")) return;
+  const fix = `it leaves running and serving to others: open an engine without a role for ${call}`;
+  throw refuse("invalid_option", "role", role, fix);
 }
 
 export function checkDocumentLimit(limit: number): number {

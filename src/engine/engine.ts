@@ -1,7 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import { type By, parseBy } from "../core/audit/audit-entry.ts";
-import { CurfewError, refuse } from "../core/errors.ts";
+import { CurfewError } from "../core/errors.ts";
 import type { EnqueueOptions, NewJob } from "../core/job/envelope.ts";
 import type { JobDefinition } from "../core/job/job-definition.ts";
 import type { AnySaga, MessageTarget, SchemaMap } from "../core/saga/saga.ts";
@@ -20,7 +20,7 @@ import type { CurfewApi } from "./curfew-api.ts";
 import { Dispatcher, LEASE } from "./dispatch/dispatcher.ts";
 import { EngineTimeouts } from "./dispatch/engine-timeouts.ts";
 import { JOB_DESTINATION, JobDestination } from "./dispatch/job-destination.ts";
-import { checkEvents, checkRole, type EngineOptions, roleFix } from "./engine-options.ts";
+import { checkEvents, checkRole, type EngineOptions, refuseRole } from "./engine-options.ts";
 import { Intake } from "./enqueue/enqueue-batches.ts";
 import { Enqueuer } from "./enqueue/enqueuer.ts";
 import { UniqueJobs } from "./enqueue/unique-jobs.ts";
@@ -289,10 +289,9 @@ export class Engine extends JobCalls implements CurfewApi {
     payload: NoInfer<Input>,
     options: JobRequestOptions,
   ): Promise<Result> {
-    const { system } = this.#context;
     const enqueue = (more: EnqueueOptions) =>
       this.#enqueuer.enqueue(definition, payload, more, undefined, true) as Promise<JobHandle<Result>>;
-    return requestJob({ enqueue, system }, options);
+    return requestJob({ enqueue, system: this.#context.system }, options);
   }
 
   /** Sends a message to a saga; resolves when it is durable. A process that hosts the saga handles it. */
@@ -355,15 +354,9 @@ export class Engine extends JobCalls implements CurfewApi {
     return worker.start();
   }
 
-  /** False if one of its workers takes no jobs, for example because too many of its handlers are stuck. */
-  get workersReady(): boolean {
-    return [...this.#workers].every((worker) => worker.status().ready);
-  }
-
-  /** Names of the middleware of its workers, outer to inner, each once. */
-  get middleware(): readonly string[] {
-    const all = [...this.#workers].flatMap(({ middleware }) => middleware);
-    return [...new Set(all)].map(({ name }) => name || "anonymous");
+  /** The workers of this process. */
+  get ownWorkers(): readonly Worker[] {
+    return [...this.#workers];
   }
 
   /** The engine for workers and producers in other processes. A server is built on it. */
@@ -452,9 +445,7 @@ export class Engine extends JobCalls implements CurfewApi {
 
   #assertServes(call: string): void {
     this.#assertOpen();
-    const { role } = this.#upkeep;
-    if (role === "producer" || (role === "operator" && call !== "service"))
-      throw refuse("invalid_option", "role", role, roleFix(call));
+    refuseRole(this.#upkeep.role, call);
   }
 
   /** The dispatcher of a tenant starts when it has something to deliver to; jobs are delivered by the engine of all. */

@@ -61,7 +61,7 @@ const ready = route({
   async run(_call, context) {
     if (!context.isReady()) return json(503, { status: "closing" });
     if (!(await storeAnswers(context))) return json(503, { status: "store_unavailable" });
-    return context.engine.workersReady
+    return context.engine.ownWorkers.every((worker) => worker.status().ready)
       ? json(200, { status: "ready" })
       : json(503, { status: "worker_unready" });
   },
