@@ -1,4 +1,6 @@
+import type { Timer } from "../../ports/system.ts";
 import { type ConnectionContext, ConnectionGroup } from "./connection.ts";
+import type { Session } from "./session.ts";
 
 /** A server that does not answer within this time counts as lost. These statements take milliseconds. */
 const HOT_LIMIT = 5_500;
@@ -25,15 +27,19 @@ function limits(limit: number): string[] {
  * A plan may be cached while a table is empty and used when it has millions of rows. Each statement has one right
  * plan, by index. So the other plans are disabled, and each statement is planned once.
  */
-const HOT_SETTINGS = [
-  ...limits(HOT_LIMIT),
+const PLANS = [
   "set plan_cache_mode = force_generic_plan",
   "set jit = off",
   "set enable_seqscan = off",
   "set enable_bitmapscan = off",
   "set enable_sort = off",
   "set enable_nestloop = off",
-].join("; ");
+];
+
+const HOT_SETTINGS = [...limits(HOT_LIMIT), ...PLANS].join("; ");
+
+/** For the connection that listens, and that looks while the process rests. Hints may be lost, so they do not wait for the disk. */
+export const LISTENER_SETTINGS = [...PLANS, "set synchronous_commit = off"].join("; ");
 
 /**
  * A crash may undo a claim. The job is then available again, and the salt keeps the next claim from getting the same
@@ -86,20 +92,43 @@ export function createProducerConnections(context: ConnectionContext): Connectio
   };
 }
 
+/** A connection that nothing used for this long is closed, at the latest after twice as long. */
+const UNUSED = 15_000;
+
+/**
+ * Behind a pooler of transactions, each transaction makes the settings of the others for itself. They end with it, so nothing
+ * stays with other programs.
+ */
 export function createConnections(context: ConnectionContext): Connections {
-  const groupOf = (size: number, settings: string, limit = HOT_LIMIT) =>
-    new ConnectionGroup(size, { ...context, limit, prepare: (session) => session.execute(settings) });
-  const relaxed = groupOf(2, RELAXED_SETTINGS);
-  const enqueue = groupOf(2, HOT_SETTINGS);
+  const groupOf = (size: number, settings: string, limit = HOT_LIMIT, standIn?: ConnectionGroup) => {
+    const local = settings.replaceAll(/\bset (?!local)/g, "set local ");
+    const made = context.isPooled
+      ? { ...(limit === HOT_LIMIT && { local }), prepare: async () => {} }
+      : { prepare: (session: Session) => session.execute(settings) };
+    return new ConnectionGroup(size, { ...context, limit, ...made }, standIn);
+  };
   const write = groupOf(2, HOT_SETTINGS);
+  // A claim on a connection that waits for the disk is slower, and right.
+  const relaxed = groupOf(2, RELAXED_SETTINGS, HOT_LIMIT, write);
+  const enqueue = groupOf(2, HOT_SETTINGS, HOT_LIMIT, write);
   const inspect = groupOf(1, INSPECT_SETTINGS, INSPECT_LIMIT);
+  const groups = [relaxed, enqueue, write, inspect];
+  let timer: Timer | undefined;
+  const restLater = () => {
+    timer = context.system.after(UNUSED, () => {
+      for (const group of groups) group.rest();
+      restLater();
+    });
+  };
+  restLater();
   return {
     relaxed,
     enqueue,
     write,
     inspect,
     async close() {
-      await Promise.all([relaxed, enqueue, write, inspect].map((group) => group.close()));
+      timer?.cancel();
+      await Promise.all(groups.map((group) => group.close()));
     },
   };
 }

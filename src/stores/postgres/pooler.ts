@@ -1,7 +1,16 @@
 import { refuse } from "../../core/errors.ts";
+import type { SqlRow } from "../sql/row-codec.ts";
 import type { ConnectionContext } from "./connection.ts";
 import { hangUp } from "./dial.ts";
-import { failure, ignore, POOL_SESSIONS, type PooledClient, Session, sqlState } from "./session.ts";
+import {
+  failure,
+  ignore,
+  POOL_SESSIONS,
+  type PooledClient,
+  type Runner,
+  Session,
+  sqlState,
+} from "./session.ts";
 
 type ProbeContext = Pick<ConnectionContext, "pool" | "bind" | "system">;
 
@@ -52,8 +61,40 @@ function pidOf(rows: readonly (readonly unknown[])[]): unknown {
 
 /** Workers need what a session keeps: prepared statements, settings, and LISTEN for jobs that become ready. */
 export function refusedPooler(): Error {
-  const fix = `${POOL_SESSIONS}; only an engine with role: "producer" needs no session`;
+  const fix = `${POOL_SESSIONS}; or name the server itself in hints: "postgres://…"; an engine with role: "producer" needs neither`;
   return refuse("invalid_option", "connection", "a pooler that pools transactions", fix);
+}
+
+const DATABASE = {
+  text: "select curfew.cluster_identity(), (select oid::text from pg_database where datname = current_database())",
+};
+
+/** Hints and looks go to the direct address, so a wrong one would find nothing to do for ever. */
+export async function checkDirect(context: ConnectionContext, pooled: Runner): Promise<void> {
+  const say = (fix: string) => refuse("invalid_option", "hints", "this address", fix);
+  if (await isTransactionPooler(context))
+    throw say("it leads to a pooler of transactions too: name the server itself");
+  const clients: PooledClient[] = [];
+  try {
+    const session = await probe(context, clients);
+    const [here, there] = await Promise.all([
+      pooled.run(DATABASE),
+      session.run(DATABASE).catch(noSuchSchema),
+    ]);
+    if (String(here) !== String(there))
+      throw say("it leads to another database than the store: name the same one");
+  } finally {
+    for (const client of clients) {
+      client.release(true);
+      hangUp(client);
+    }
+  }
+}
+
+/** A database without the tables of the store is another one. */
+function noSuchSchema(error: unknown): SqlRow[] {
+  if (sqlState(error) === "3F000" || sqlState(error) === "42883") return [];
+  throw error;
 }
 
 async function probe({ pool, bind, system }: ProbeContext, clients: PooledClient[]): Promise<Session> {
