@@ -308,12 +308,17 @@ function endInOrder(client: PooledClient, system: Pick<System, "after">): Promis
   });
 }
 
+/** A stand-in takes this many pieces of work between two rests. More are worth a connection of their own. */
+const MOST_STOOD_IN = 3;
+
 /** Connections for the same kind of work. Each piece of work goes to the one with the least load. */
 export class ConnectionGroup implements Runner {
   readonly #connections: readonly Connection[];
   readonly #standIn: ConnectionGroup | undefined;
+  /** How often the stand-in took work since the last `rest`. */
+  #stoodIn = 0;
 
-  /** `standIn` takes work while a connection of this group is being opened, so that nothing waits for it. */
+  /** `standIn` takes work that comes seldom, and work that comes while a connection of this group is being opened. */
   constructor(size: number, options: ConnectionOptions, standIn?: ConnectionGroup) {
     this.#connections = Array.from({ length: size }, () => new Connection(options));
     this.#standIn = standIn;
@@ -338,6 +343,7 @@ export class ConnectionGroup implements Runner {
 
   /** Closes connections that nothing used since the last call. */
   rest(): void {
+    this.#stoodIn = 0;
     for (const connection of this.#connections) connection.rest();
   }
 
@@ -345,8 +351,10 @@ export class ConnectionGroup implements Runner {
     const best = this.#connections.reduce((best, next) => (next.load < best.load ? next : best));
     if (best.isOpen || !this.#standIn) return best;
     const other = this.#standIn.#free();
-    if (other) best.open();
-    return other ?? best;
+    if (!other) return best;
+    this.#stoodIn += 1;
+    if (this.#stoodIn > MOST_STOOD_IN) best.open();
+    return other;
   }
 
   /** A connection that is open and has nothing to do. */

@@ -15,6 +15,7 @@ import {
 type ProbeContext = Pick<ConnectionContext, "pool" | "bind" | "system">;
 
 const ANSWER_LIMIT = 5_500;
+const LOOKS = 12;
 const BACKEND = { text: "select pg_backend_pid()" };
 /** The SQLSTATE with which a pooler of statements refuses a transaction. */
 const NO_TRANSACTIONS = "08P01";
@@ -24,16 +25,22 @@ const NO_TRANSACTIONS = "08P01";
  * sessions of other programs, and its prepared statements would be missing. Nothing is set here, so nothing stays behind.
  *
  * A pooler gives the session of the first client, which is idle, to the transaction of the second; or it gives the first
- * client another session after that. Without a pooler, each client keeps its own.
+ * client another session after that. Without a pooler, each client keeps its own. While other programs use the pooler, one look
+ * can miss that, so there are several. A client that was told the process of its session itself has no pooler.
  */
 export async function isTransactionPooler(context: ProbeContext): Promise<boolean> {
   const clients: PooledClient[] = [];
   let isClean = false;
   try {
     const first = await probe(context, clients);
-    const isPooler = await areShared(first, await probe(context, clients));
-    isClean = !isPooler;
-    return isPooler;
+    if (clients[0]?.processID === pidOf(await first.run(BACKEND))) {
+      isClean = true;
+      return false;
+    }
+    const second = await probe(context, clients);
+    for (let look = 0; look < LOOKS; look++) if (await areShared(first, second)) return true;
+    isClean = true;
+    return false;
   } finally {
     for (const client of clients) {
       client.release(!isClean);
