@@ -1,10 +1,12 @@
 import type { Timer } from "../ports/system.ts";
 import type { EngineContext } from "./context.ts";
+import type { EngineRole } from "./engine-options.ts";
 import type { EventJournal } from "./events/event-journal.ts";
 import { type LookedFor, Lookout } from "./lookout.ts";
 import { UnattendedCounter } from "./operations/unattended.ts";
 import { Loop } from "./runtime/loop.ts";
 import { SETTINGS } from "./settings-records.ts";
+import { Learner } from "./statistics/learner.ts";
 import type { Statistics } from "./statistics/statistics.ts";
 import { PruneLoop } from "./sweep/prune-loop.ts";
 
@@ -21,18 +23,19 @@ interface UpkeepParts extends LookedFor {
 }
 
 /**
- * Looks for work and for changed settings, writes counts and prunes, in loops. In a producer settings are read when it is
- * called, so that one that nobody calls makes no statements.
+ * Looks for work and for changed settings, writes counts and prunes, in loops. An operator does not prune. In a producer settings are
+ * read when it is called, so that one that nobody calls makes no statements.
  */
 export class Upkeep {
   readonly #context: EngineContext;
   readonly #journal: EventJournal;
   readonly #statistics: Statistics;
   readonly #unattended: UnattendedCounter;
+  readonly #learner: Learner;
   readonly #loop: Loop;
   readonly #lookout: Lookout;
   readonly #prune: PruneLoop;
-  readonly isProducer: boolean;
+  readonly role: EngineRole | undefined;
   #readAt: number;
   #reading: Promise<void> | undefined;
   /** Writes what the calls since the last write have counted. */
@@ -42,14 +45,15 @@ export class Upkeep {
   constructor(
     context: EngineContext,
     { journal, statistics, ...lookedFor }: UpkeepParts,
-    isProducer: boolean,
+    role: EngineRole | undefined,
   ) {
     this.#context = context;
     this.#journal = journal;
     this.#statistics = statistics;
-    this.isProducer = isProducer;
+    this.role = role;
     this.#prune = new PruneLoop(context);
     this.#unattended = new UnattendedCounter(context);
+    this.#learner = new Learner(context, () => statistics.flush());
     this.#readAt = context.system.monotonic();
     const recordsChanged = () => this.#read();
     this.#lookout = new Lookout(context, lookedFor, { records: SETTINGS, recordsChanged });
@@ -65,7 +69,7 @@ export class Upkeep {
 
   /** Not for a producer. */
   start(): void {
-    this.#prune.loop.start();
+    if (!this.role) this.#prune.loop.start();
     this.#loop.start();
     this.#lookout.loop.start();
     this.#statistics.loop.start();
@@ -78,7 +82,7 @@ export class Upkeep {
 
   /** Resolves when a producer knows settings and a time that are new enough. Undefined if there is nothing to wait for. */
   fresh(): Promise<void> | undefined {
-    if (!this.isProducer) return undefined;
+    if (this.role !== "producer") return undefined;
     this.#later ??= this.#context.system.after(SETTINGS_EVERY, () => {
       this.#writing = this.#write();
     });
@@ -113,6 +117,7 @@ export class Upkeep {
     await this.#context.queues.refresh();
     await this.#context.schemas.refresh();
     await this.#context.calendars.refresh();
+    await this.#context.learned.refresh();
     await this.#journal.refresh();
     this.#readAt = this.#context.system.monotonic();
   }
@@ -120,6 +125,9 @@ export class Upkeep {
   async #round(): Promise<number> {
     if (this.#context.system.monotonic() - this.#readAt >= READ_AGAIN) await this.#read();
     await this.#unattended.round();
+    // Both make no statement where no job has an adaptive limit.
+    await this.#context.learned.refresh();
+    await this.#learner.round();
     return UNATTENDED_EVERY * this.#context.idlePollFactor;
   }
 }
