@@ -1,6 +1,8 @@
 import { CurfewError, refuse } from "../../core/errors.ts";
+import type { Looked, LookRequest } from "../../ports/look.ts";
 import type { Store } from "../../ports/store.ts";
 import { rest, type System } from "../../ports/system.ts";
+import { checkLook } from "../check-batch.ts";
 import { parseAddress } from "./address.ts";
 import { checkServer, type Durability } from "./check-server.ts";
 import { commitUnits } from "./commit.ts";
@@ -84,6 +86,19 @@ function createStore(
   return createHome(new Home(connection, homeKey(prefix, 0, HOMES), release), channels, durability);
 }
 
+async function look(home: Home, request: LookRequest): Promise<Looked> {
+  home.assertOpen();
+  checkLook(request);
+  const { queues, destinations, records } = request;
+  const reader = await home.call("look", [queues, destinations, records.flat()]);
+  return {
+    nextWakeAt: reader.read() as number | null,
+    ready: reader.read() as string[],
+    nextDueAt: reader.read() as number | null,
+    versions: reader.read() as number[],
+  };
+}
+
 function createHome(home: Home, channels: HintChannels, durability: Durability): Store {
   return {
     capabilities: {
@@ -100,6 +115,7 @@ function createHome(home: Home, channels: HintChannels, durability: Durability):
       const reader = await home.call("clock", null);
       return (reader.read() as number) * 1_000 + Math.floor((reader.read() as number) / 1_000);
     },
+    look: (request) => look(home, request),
     commit: (units, options) => commitUnits(home, units, options),
     async listen(onHint) {
       home.assertOpen();

@@ -19,6 +19,7 @@ const FUNCTIONS = {
   take: "write",
   beat: "write",
   sweep: "write",
+  look: "read",
   load: "read",
   prune: "write",
   clock: "read",

@@ -120,6 +120,25 @@ local function sweep(keys, args)
   return table.concat(parts)
 end
 
+-- {queues, destinations, kinds and keys of records} answers when something is due, the queues that have a job and are not
+-- paused, when the first timeout is due, and versions.
+local function look(keys, args)
+  begin(keys, args)
+  local a, found, versions, dueAt = unpack1(args[1]), {}, {}, false
+  for at = 1, #a[1] do
+    local queue = a[1][at]
+    if call('EXISTS', B .. 'r:' .. queue) == 1 and call('HEXISTS', recordKey('pause'), queue) == 0 then found[#found + 1] = queue end
+  end
+  for at = 1, #a[2] do
+    dueAt = earlier(dueAt, earlier(firstScore(B .. 'td:' .. a[2][at]), firstScore(B .. 'tl:' .. a[2][at])))
+  end
+  for at = 1, #a[3], 2 do
+    local r = getRecord(a[3][at], a[3][at + 1])
+    versions[#versions + 1] = r and r[1] or 0
+  end
+  return pack(earlier(earlier(firstScore(KW0), firstScore(KW1)), firstScore(KRW)), found, dueAt, versions)
+end
+
 -- Answers how many of the ids were read, and their rows; false for an unknown one.
 local function load(keys, args)
   begin(keys, args)
