@@ -31,6 +31,7 @@ const stages: Stage[] = [
   { name: "Nest types", command: ["tsc", "-p", "test/frameworks/nest"] },
   { name: "lint", command: ["biome", "check", "--error-on-warnings"] },
   { name: "docs", command: ["node", "scripts/generate-docs.ts", "--check"] },
+  { name: "OpenAPI", command: ["node", "scripts/lint-openapi.ts"] },
   { name: "unused", command: ["knip"] },
   {
     name: "tests",

@@ -39,7 +39,7 @@ export const EXAMPLES: Readonly<Record<string, object>> = {
   SchemaRules: { validation: "always" },
   SchemaCheckRequest: { args: [{ to: "user@example.com" }] },
   SchemaRequest: {
-    schema: { type: "array", prefixItems: [{ type: "object", required: ["to"] }] },
+    schema: { type: "array", prefixItems: [{ type: "object", required: ["to"] }], items: {} },
     compatibility: "backward",
     validation: "always",
   },
