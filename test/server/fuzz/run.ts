@@ -134,8 +134,8 @@ export async function fuzzStore(options: StoreFuzzOptions): Promise<Omit<FuzzRep
 /** Ends every job, so that they are pruned soon. */
 async function emptyStore(engine: Engine, tenants: readonly string[]): Promise<void> {
   for (const each of [engine, ...(await Promise.all(tenants.map((name) => engine.tenant(name))))]) {
-    await each.bulk.cancel({});
-    await each.deadLetters.deleteAll({});
+    await each.bulk.cancel({ all: true });
+    await each.deadLetters.deleteAll({ all: true });
     for (const { name, pausedAt } of await each.queues.list())
       if (pausedAt !== null) await each.queues.resume(name);
   }
