@@ -5,7 +5,7 @@ import { href, hrefWith, query } from "../../state/router.ts";
 import { Empty } from "../../ui/callout.tsx";
 import { PageHead } from "../../ui/card.tsx";
 import { FilterBar } from "../../ui/filter-bar.tsx";
-import { shortId } from "../../ui/format.ts";
+import { limitText, shortId } from "../../ui/format.ts";
 import { Pager } from "../../ui/pager.tsx";
 import { Shown } from "../../ui/shown.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
@@ -116,11 +116,7 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
     phone: "hide",
     class: "c-word t2",
     render: ({ details }) => {
-      const text =
-        details &&
-        Object.entries(details)
-          .map(([name, value]) => `${name} ${plain(value)}`)
-          .join(", ");
+      const text = detailsText(details);
       return text ? (
         <span class="clip small" title={text}>
           {text}
@@ -139,6 +135,22 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
 ];
 
 const plain = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
+
+/** What the column "To" shows already. */
+const SHOWN_AS_TARGET = ["worker", "cron"];
+/** Limits are stored in milliseconds. */
+const LIMITS = ["wait", "attempt", "grace", "heartbeat", "total"];
+
+export function detailsText(details: AuditEntry["details"] = {}): string {
+  return Object.entries(details)
+    .filter(([name]) => !SHOWN_AS_TARGET.includes(name))
+    .map(([name, value]) =>
+      LIMITS.includes(name) && typeof value === "number"
+        ? `${name} ${limitText(value)}`
+        : `${name} ${plain(value)}`,
+    )
+    .join(", ");
+}
 
 function Target({ entry: { job_id, queue, details } }: { readonly entry: AuditEntry }) {
   const worker = details?.worker;

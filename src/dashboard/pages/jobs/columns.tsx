@@ -113,7 +113,11 @@ export function jobColumns(): readonly Column<Job>[] {
       title: "Last word",
       phone: "line",
       class: "c-word t2",
-      render: (job) => <span class="clip">{lastWord(job)}</span>,
+      render: (job) => (
+        <span class="clip" title={job.error?.message}>
+          {lastWord(job)}
+        </span>
+      ),
     },
     {
       id: "created",

@@ -25,7 +25,7 @@ import { type Column, Table } from "../../ui/table.tsx";
 import { Time } from "../../ui/time.tsx";
 import { QUEUE_FORMS, type QueueFormName } from "./queue-forms.tsx";
 import { linesOf, quietStart } from "./queue-lines.ts";
-import { type Need, needOf, rulesOf, sortedQueues, takersOf } from "./queue-words.ts";
+import { laterOf, laterWords, type Need, needOf, rulesOf, sortedQueues, takersOf } from "./queue-words.ts";
 
 const HOUR = 3_600_000;
 /** Plots are read for this many queues; a server with more shows their numbers alone. */
@@ -117,8 +117,14 @@ export function Page() {
 
 function summaryOf(queues: readonly Queue[]): string {
   const sum = (of: (queue: Queue) => number) => queues.reduce((total, queue) => total + of(queue), 0);
-  const waiting = sum(({ depth }) => depth);
-  return `${plural(queues.length, "queue")}, ${plural(waiting, "job waits", "jobs wait")}, ${countText(sum(({ counts }) => counts.active))} run.`;
+  const waiting = plural(
+    sum(({ counts }) => counts.available),
+    "job waits",
+    "jobs wait",
+  );
+  const later = sum(laterOf);
+  const due = later === 0 ? "" : `, ${countText(later)} later`;
+  return `${plural(queues.length, "queue")}: ${waiting}${due}, ${countText(sum(({ counts }) => counts.active))} run.`;
 }
 
 interface ListProps {
@@ -206,7 +212,7 @@ function columnsOf(beside: Beside, onForm: (name: string, form: QueueFormName) =
       title: "Waiting",
       render: (queue) => (
         <span class="figure">
-          <a href={href("jobs", { queue: queue.name, state: "available" })}>{countText(queue.depth)}</a>
+          <Waiting queue={queue} />
           <Sparkline
             label={`About how many jobs ${queue.name} had in the last hour`}
             values={lines(queue).jobs}
@@ -239,7 +245,7 @@ function workColumns(
   onForm: (name: string, form: QueueFormName) => void,
 ): Column<Queue>[] {
   return [
-    { id: "running", title: "Running", render: (queue) => <Running queue={queue} /> },
+    { id: "running", title: "Running", isNumber: true, render: (queue) => <Running queue={queue} /> },
     {
       id: "rate",
       title: "Ended /s",
@@ -276,8 +282,24 @@ function workColumns(
   ];
 }
 
+/** What could start now, and below it what will wait later. */
+function Waiting({ queue }: { readonly queue: Queue }) {
+  const { name, counts } = queue;
+  const later = laterOf(queue);
+  return (
+    <span class="two">
+      <a href={href("jobs", { queue: name, state: "available" })}>{countText(counts.available)}</a>
+      {later > 0 && (
+        <small class="nowrap" title={laterWords(queue)}>
+          {countText(later)} later
+        </small>
+      )}
+    </span>
+  );
+}
+
 function Oldest({ job }: { readonly job: Job | undefined }) {
-  if (!job) return <span class="t3">–</span>;
+  if (!job) return <span class="t3 nothing">–</span>;
   return (
     <a class="nowrap" href={href(`jobs/${job.id}`)} title="The job that waits longest">
       {durationText(Math.max(0, now.value - Date.parse(job.created_at)))}

@@ -189,11 +189,10 @@ function ServerCard({ config, role }: { readonly config: ServerConfig; readonly 
   );
 }
 
+/** What a request may be at most. */
 const limitWords = (limits: Readonly<Record<string, number>> | undefined) =>
-  limits &&
-  Object.entries(limits)
-    .map(([name, value]) => `${name} ${countText(value)}`)
-    .join(", ");
+  limits?.body !== undefined &&
+  `requests of up to ${Math.round(limits.body / 1_048_576)} MB, ${countText(limits.depth ?? 0)} levels deep, with ${countText(limits.keys ?? 0)} keys`;
 
 /** Reads the clock once a second, so that the rest of the page need not. */
 function Clock() {

@@ -145,7 +145,7 @@ function columnsOf(
       render: ({ id, remote }) => (
         <span class="two">
           <a class="name clip" href={href("workers", { worker: id })} title={id}>
-            {id}
+            {shortId(id)}
           </a>
           <small>{remote ? "over HTTP" : "beside the store"}</small>
         </span>
@@ -416,7 +416,9 @@ function Happened({ events }: { readonly events: readonly WireEvent[] }) {
                     {String(event.data.job_type ?? event.subject)}
                   </a>
                 ) : (
-                  <b class="clip">{event.subject}</b>
+                  <b class="clip" title={event.subject}>
+                    {shortId(event.subject ?? "")}
+                  </b>
                 )}
                 <span class={/lost|blocked|stuck|killed|unready/.test(event.type) ? "is-soft tone" : "t2"}>
                   {SAYS[event.type] ?? event.type}
