@@ -6,7 +6,7 @@ import {
   readQueues,
   readWorkers,
 } from "../../api/operations.ts";
-import { useResource } from "../../api/resource.ts";
+import { areRead, useLast, useOnce, useResource } from "../../api/resource.ts";
 import type { AuditEntry, Job, Queue, QueueConfiguration, Worker } from "../../api/wire.ts";
 import type { HistoryPoint } from "../../api/wire-history.ts";
 import { now, serverNow } from "../../state/clock.ts";
@@ -15,7 +15,7 @@ import { whyNot } from "../../state/session.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Callout, Empty } from "../../ui/callout.tsx";
-import { PageHead } from "../../ui/card.tsx";
+import { PageHead, SAME_HEIGHT } from "../../ui/card.tsx";
 import { countText, durationText, percentText, plural, rateText } from "../../ui/format.ts";
 import { Menu } from "../../ui/menu.tsx";
 import { Meter } from "../../ui/meter.tsx";
@@ -37,6 +37,7 @@ interface Beside {
   readonly oldest: ReadonlyMap<string, Job>;
   readonly pauses: ReadonlyMap<string, AuditEntry>;
   readonly workers: readonly Worker[];
+  readonly isReady: boolean;
 }
 
 async function byName<Value>(
@@ -84,11 +85,14 @@ function useBeside(queues: readonly Queue[] | undefined): Beside {
     }),
   );
   const workers = useResource("queues workers", readWorkers, { live: 3_000 });
+  const isReady = useOnce(queues !== undefined && areRead(histories, oldest, pauses, workers));
+  // Which queues are asked about changes all the time; what was said of them holds until it is said anew.
   return {
-    histories: histories.data ?? new Map(),
-    oldest: oldest.data ?? new Map(),
-    pauses: pauses.data ?? new Map(),
+    histories: useLast(histories.data) ?? new Map(),
+    oldest: useLast(oldest.data) ?? new Map(),
+    pauses: useLast(pauses.data) ?? new Map(),
     workers: workers.data?.items ?? [],
+    isReady,
   };
 }
 
@@ -100,15 +104,16 @@ export function Page() {
       <PageHead
         title="Queues"
         below={
-          queues.data &&
-          queues.data.items.length > 0 && (
+          queues.data && queues.data.items.length > 0 ? (
             <>
               {summaryOf(queues.data.items)} <span class="t3">Plots show the last hour.</span>
             </>
+          ) : (
+            SAME_HEIGHT
           )
         }
       />
-      <Shown of={queues} what="The list">
+      <Shown of={beside.isReady ? queues : { ...queues, data: undefined }} what="The list">
         {({ items }) => <List queues={items} beside={beside} onChange={queues.reload} />}
       </Shown>
     </>

@@ -181,7 +181,7 @@ function actionsColumn(onForm: (tenant: Tenant, name: FormName) => void): Column
       <span class="rowf end">
         <Button
           small
-          label={`Show the pages of ${tenant.tenant_id}`}
+          label={`Look at it: ${tenant.tenant_id}`}
           whyNot={whyNotLook()}
           onClick={() => void look(tenant.tenant_id)}
         >

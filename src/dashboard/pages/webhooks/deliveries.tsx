@@ -176,7 +176,7 @@ function outcomeColumns(onRepeat: (id: string) => void): Column<Delivery>[] {
         <span class="rowf end">
           <Button
             small
-            label={`Send ${id} again`}
+            label={`Send again ${id}`}
             whyNot={status === "calling" ? "It is being called." : whyNot("operate")}
             onClick={() => onRepeat(id)}
           >
