@@ -8,8 +8,8 @@ export interface SeededSettings {
   readonly brokenWebhook: string;
 }
 
-export const GOOD_URL = "https://good.example.com/hooks?token=secret-1";
-export const BROKEN_URL = "https://broken.example.com/hooks";
+const GOOD_URL = "https://good.example.com/hooks?token=secret-1";
+const BROKEN_URL = "https://broken.example.com/hooks";
 
 /** Endpoints without a network: one always answers 500, whose words are the hostile ones. */
 export const senderOf = (hostile: string) =>

@@ -5,11 +5,12 @@ import { href, hrefWith, query } from "../../state/router.ts";
 import { Empty } from "../../ui/callout.tsx";
 import { PageHead } from "../../ui/card.tsx";
 import { FilterBar } from "../../ui/filter-bar.tsx";
-import { limitText, shortId } from "../../ui/format.ts";
+import { shortId } from "../../ui/format.ts";
 import { Pager } from "../../ui/pager.tsx";
 import { Shown } from "../../ui/shown.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
 import { Time } from "../../ui/time.tsx";
+import { detailsText } from "./details-text.ts";
 
 const PER_PAGE = 50;
 const ACTIONS = [
@@ -133,24 +134,6 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
       reason ? <span class="anywhere">{reason}</span> : <span class="t3">no reason given</span>,
   },
 ];
-
-const plain = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
-
-/** What the column "To" shows already. */
-const SHOWN_AS_TARGET = ["worker", "cron"];
-/** Limits are stored in milliseconds. */
-const LIMITS = ["wait", "attempt", "grace", "heartbeat", "total"];
-
-export function detailsText(details: AuditEntry["details"] = {}): string {
-  return Object.entries(details)
-    .filter(([name]) => !SHOWN_AS_TARGET.includes(name))
-    .map(([name, value]) =>
-      LIMITS.includes(name) && typeof value === "number"
-        ? `${name} ${limitText(value)}`
-        : `${name} ${plain(value)}`,
-    )
-    .join(", ");
-}
 
 function Target({ entry: { job_id, queue, details } }: { readonly entry: AuditEntry }) {
   const worker = details?.worker;

@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { useResource } from "../../api/resource.ts";
-import { type Calendar, type ExplainedTime, explainTime, readCalendar, WEEK } from "../../api/settings.ts";
+import { explainTime, readCalendar } from "../../api/settings.ts";
+import type { Calendar, ExplainedTime } from "../../api/wire-settings.ts";
 import { now, serverNow } from "../../state/clock.ts";
 import { go, href, hrefWith, query } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";
@@ -20,8 +21,9 @@ import {
   monthBy,
   monthName,
   monthOf,
-  shortHours,
+  openText,
   upcoming,
+  WEEK,
   weekWords,
 } from "../calendars/calendar-words.ts";
 
@@ -147,7 +149,7 @@ function Month({ calendar }: { readonly calendar: Calendar }) {
             title={[dateName(date), name, hours ?? "closed"].filter(Boolean).join(", ")}
           >
             <b>{number}</b>
-            <small>{hours === null ? "closed" : shortHours(hours)}</small>
+            <small>{hours === null ? "closed" : openText(hours)}</small>
             {name !== null && <small class="clip">{name}</small>}
           </li>
         ))}

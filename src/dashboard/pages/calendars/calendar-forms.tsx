@@ -1,16 +1,10 @@
 import { useState } from "preact/hooks";
-import {
-  type Calendar,
-  type CalendarDay,
-  deleteCalendar,
-  putCalendar,
-  WEEK,
-  type Weekday,
-} from "../../api/settings.ts";
+import { deleteCalendar, putCalendar } from "../../api/settings.ts";
+import type { Calendar, Weekday } from "../../api/wire-settings.ts";
 import { ActionForm } from "../../ui/action-form.tsx";
 import { TextArea, TextField } from "../../ui/fields.tsx";
 import { plural, zoneOfViewer } from "../../ui/format.ts";
-import { DAY_NAMES } from "./calendar-words.ts";
+import { DAY_NAMES, daysText, readDays, WEEK } from "./calendar-words.ts";
 
 interface FormProps {
   /** Left out: a new one. */
@@ -20,26 +14,6 @@ interface FormProps {
 }
 
 const HOURS = /^\d{2}:\d{2}-\d{2}:\d{2}$/;
-const LINE = /^(\d{4}-\d{2}-\d{2})(?:\s+(\d{2}:\d{2}-\d{2}:\d{2}|closed))?(?:\s+(.*))?$/;
-
-/** Special days as lines: `2026-12-24 09:00-12:00 Christmas Eve`; without hours the day is closed. */
-export function daysText(days: readonly CalendarDay[]): string {
-  return days
-    .map(({ date, hours, name }) => [date, hours ?? "closed", name ?? ""].join(" ").trim())
-    .join("\n");
-}
-
-export function readDays(text: string): { readonly days: CalendarDay[]; readonly error?: string } {
-  const days: CalendarDay[] = [];
-  for (const line of text.split("\n").map((one) => one.trim())) {
-    if (line === "") continue;
-    const [, date, hours, name] = LINE.exec(line) ?? [];
-    if (date === undefined) return { days, error: `"${line}" has no date such as 2026-12-24 in front.` };
-    const isOpen = hours !== undefined && hours !== "closed";
-    days.push({ date, ...(isOpen && { hours }), ...(name && { name }) });
-  }
-  return { days };
-}
 
 const START: Pick<Calendar, "week" | "days"> = {
   week: Object.fromEntries(WEEK.slice(0, 5).map((day) => [day, "09:00-17:00"])),

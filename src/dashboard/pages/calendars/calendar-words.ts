@@ -1,4 +1,6 @@
-import { type Calendar, type CalendarDay, WEEK, type Weekday } from "../../api/settings.ts";
+import type { Calendar, CalendarDay, Weekday } from "../../api/wire-settings.ts";
+
+export const WEEK: readonly Weekday[] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
 export const DAY_NAMES: Readonly<Record<Weekday, string>> = {
   mon: "Monday",
@@ -29,7 +31,7 @@ export function weekWords({ week }: Pick<Calendar, "week">): string {
 }
 
 /** Hours as they fit into a day of a month: `9–17`, `9:30–12`. */
-export const shortHours = (hours: string): string =>
+export const openText = (hours: string): string =>
   hours
     .split("-")
     .map((time) => time.replace(/^0/, "").replace(/:00$/, ""))
@@ -107,3 +109,24 @@ export function daysLeft({ until }: Pick<Calendar, "until">, now: number): numbe
 /** The special days from a date on, the next first. */
 export const upcoming = ({ days }: Calendar, from: string): CalendarDay[] =>
   days.filter(({ date }) => date >= from).sort((a, b) => (a.date < b.date ? -1 : 1));
+
+const LINE = /^(\d{4}-\d{2}-\d{2})(?:\s+(\d{2}:\d{2}-\d{2}:\d{2}|closed))?(?:\s+(.*))?$/;
+
+/** Special days as lines: `2026-12-24 09:00-12:00 Christmas Eve`; without hours the day is closed. */
+export function daysText(days: readonly CalendarDay[]): string {
+  return days
+    .map(({ date, hours, name }) => [date, hours ?? "closed", name ?? ""].join(" ").trim())
+    .join("\n");
+}
+
+export function readDays(text: string): { readonly days: CalendarDay[]; readonly error?: string } {
+  const days: CalendarDay[] = [];
+  for (const line of text.split("\n").map((one) => one.trim())) {
+    if (line === "") continue;
+    const [, date, hours, name] = LINE.exec(line) ?? [];
+    if (date === undefined) return { days, error: `"${line}" has no date such as 2026-12-24 in front.` };
+    const isOpen = hours !== undefined && hours !== "closed";
+    days.push({ date, ...(isOpen && { hours }), ...(name && { name }) });
+  }
+  return { days };
+}

@@ -1,7 +1,8 @@
 import { useState } from "preact/hooks";
 import { useResource } from "../../api/resource.ts";
-import { type Calendar, readCalendars } from "../../api/settings.ts";
+import { readCalendars } from "../../api/settings.ts";
 import type { Page as PageOf } from "../../api/wire.ts";
+import type { Calendar } from "../../api/wire-settings.ts";
 import { now, serverNow } from "../../state/clock.ts";
 import { go, href, query } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";

@@ -1,8 +1,9 @@
 import { useState } from "preact/hooks";
 import { configureQueue } from "../../api/operations.ts";
 import { useResource } from "../../api/resource.ts";
-import { readShares, type Shares } from "../../api/settings.ts";
+import { readShares } from "../../api/settings.ts";
 import type { FairRules, Queue, QueueConfiguration } from "../../api/wire.ts";
+import type { Shares } from "../../api/wire-settings.ts";
 import { whyNot } from "../../state/session.ts";
 import { ActionForm } from "../../ui/action-form.tsx";
 import { Button } from "../../ui/button.tsx";
@@ -12,6 +13,7 @@ import { countText, percentText, plural } from "../../ui/format.ts";
 import { Meter } from "../../ui/meter.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
 import { Time } from "../../ui/time.tsx";
+import { readWeights, weightsText } from "./weights.ts";
 
 interface FairProps {
   readonly queue: Queue;
@@ -147,32 +149,6 @@ interface FormProps {
   readonly fair: FairRules | undefined;
   readonly onClose: () => void;
   readonly onDone: () => void;
-}
-
-/** Weights as lines: `enterprise 5`. */
-export function weightsText(weights: FairRules["weights"] = {}): string {
-  return Object.entries(weights)
-    .map(([key, weight]) => `${key} ${weight}`)
-    .join("\n");
-}
-
-export function readWeights(text: string): {
-  readonly weights: Record<string, number>;
-  readonly error?: string;
-} {
-  const weights: [string, number][] = [];
-  for (const line of text.split("\n").map((one) => one.trim())) {
-    if (line === "") continue;
-    const [, key, weight] = /^(.+?)\s+(\d+)$/.exec(line) ?? [];
-    const count = Number(weight);
-    if (key === undefined || !(count >= 1 && count <= 1_000))
-      return {
-        weights: {},
-        error: `"${line}": write a key and its weight from 1 to 1,000, such as "enterprise 5".`,
-      };
-    weights.push([key, count]);
-  }
-  return { weights: Object.fromEntries(weights) };
 }
 
 function FairForm({ queue, fair, onClose, onDone }: FormProps) {

@@ -1,13 +1,7 @@
 import { useState } from "preact/hooks";
 import { useResource } from "../../api/resource.ts";
-import {
-  checkArgs,
-  type JobSchema,
-  readSchema,
-  readVersions,
-  type SchemaCheck,
-  type SchemaSummary,
-} from "../../api/settings.ts";
+import { checkArgs, readSchema, readVersions } from "../../api/settings.ts";
+import type { JobSchema, SchemaCheck, SchemaSummary } from "../../api/wire-settings.ts";
 import { go, href, hrefWith, query } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";
 import { Tag } from "../../ui/badge.tsx";

@@ -1,7 +1,8 @@
 import { useState } from "preact/hooks";
 import { useResource } from "../../api/resource.ts";
-import { readSchemas, type SchemaSummary } from "../../api/settings.ts";
+import { readSchemas } from "../../api/settings.ts";
 import type { Page as PageOf } from "../../api/wire.ts";
+import type { SchemaSummary } from "../../api/wire-settings.ts";
 import { go, href, query } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";
 import { Button } from "../../ui/button.tsx";

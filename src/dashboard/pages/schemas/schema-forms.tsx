@@ -1,13 +1,6 @@
 import { useState } from "preact/hooks";
-import {
-  checkSchema,
-  configureSchema,
-  deleteSchema,
-  type JobSchema,
-  publishSchema,
-  type SchemaCheck,
-  type SchemaSummary,
-} from "../../api/settings.ts";
+import { checkSchema, configureSchema, deleteSchema, publishSchema } from "../../api/settings.ts";
+import type { JobSchema, SchemaCheck, SchemaSummary } from "../../api/wire-settings.ts";
 import { ActionForm } from "../../ui/action-form.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Callout } from "../../ui/callout.tsx";
@@ -27,7 +20,7 @@ const EXAMPLE = `{
 }`;
 
 /** An object, or why the text is none. */
-export function readObject(text: string): { readonly value?: object; readonly error?: string } {
+function readObject(text: string): { readonly value?: object; readonly error?: string } {
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return { value };

@@ -1,4 +1,4 @@
-import type { JobSchema, SchemaSummary } from "../../api/settings.ts";
+import type { JobSchema, SchemaSummary } from "../../api/wire-settings.ts";
 
 type Rules = Pick<SchemaSummary, "validation" | "compatibility">;
 

@@ -1,7 +1,8 @@
 import { useState } from "preact/hooks";
 import { useResource } from "../../api/resource.ts";
-import { readTenants, type Tenant } from "../../api/settings.ts";
+import { readTenants } from "../../api/settings.ts";
 import type { Page as PageOf } from "../../api/wire.ts";
+import type { Tenant } from "../../api/wire-settings.ts";
 import { query } from "../../state/router.ts";
 import { chooseTenant, visit, whyNot } from "../../state/session.ts";
 import { toast } from "../../state/toasts.ts";

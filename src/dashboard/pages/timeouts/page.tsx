@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import type { Result } from "../../api/client.ts";
-import { useResource } from "../../api/resource.ts";
+import { areRead, useOnce, useResource } from "../../api/resource.ts";
 import { type Listed, readTimeouts, type TimeoutQuery } from "../../api/sagas-and-timeouts.ts";
 import type { Timeout } from "../../api/wire.ts";
 import { now, serverNow } from "../../state/clock.ts";
@@ -70,6 +70,7 @@ export function Page() {
   const isDead = query.value.get("tab") === "dead";
   const { day, month, from, to } = placeInTime();
   const { due, dead } = useTimeouts(destination, from, to);
+  const isReady = useOnce(areRead(due, dead));
   const [asked, setAsked] = useState<Asked | null>(null);
   const destinations = [...new Set((due.data?.items ?? []).map((one) => one.destination))].sort();
   return (
@@ -99,7 +100,11 @@ export function Page() {
           },
         ]}
       />
-      <Shown of={isDead ? dead : due} what="The list" offers="timeouts">
+      <Shown
+        of={isDead ? dead : isReady ? due : { ...due, data: undefined }}
+        what="The list"
+        offers="timeouts"
+      >
         {(read) =>
           isDead ? (
             <DeadList read={read} onAsk={setAsked} />

@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { useResource } from "../../api/resource.ts";
-import { DELIVERY_STATES, type Delivery, readDeliveries } from "../../api/settings.ts";
+import { readDeliveries } from "../../api/settings.ts";
+import { DELIVERY_STATES, type Delivery } from "../../api/wire-settings.ts";
 import { href, query } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";
 import { Badge } from "../../ui/badge.tsx";

@@ -1,12 +1,6 @@
 import { useState } from "preact/hooks";
-import {
-  changeWebhook,
-  createWebhook,
-  deleteWebhook,
-  redeliver,
-  rotateSecret,
-  type Webhook,
-} from "../../api/settings.ts";
+import { changeWebhook, createWebhook, deleteWebhook, redeliver, rotateSecret } from "../../api/settings.ts";
+import type { Webhook } from "../../api/wire-settings.ts";
 import { ActionForm } from "../../ui/action-form.tsx";
 import { CopyButton } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";

@@ -1,7 +1,8 @@
 import type { ComponentChildren } from "preact";
 import { LimitLetter } from "../../../ui/badge.tsx";
 import { clockText, dayText, durationText, shortClockText } from "../../../ui/format.ts";
-import { Cuts, Guides, LETTER, pc } from "./guides.tsx";
+import { apart, LETTER } from "./axis-labels.ts";
+import { Cuts, Guides, pc } from "./guides.tsx";
 import { headlineOf } from "./headline.ts";
 import { Lane } from "./lane.tsx";
 import type { TimelineModel } from "./model.ts";
@@ -68,28 +69,8 @@ function Head({ model }: { readonly model: TimelineModel }) {
   );
 }
 
-interface AxisLabel {
-  readonly at: number;
-  readonly x: number;
-  readonly text: string;
-}
-
 /** Half as wide as the pill that says what time it is, in per cent. */
 const PILL = 5;
-
-/** The labels that have room beside what is there; of two that collide, the one that stands first stays. */
-export function apart(
-  labels: readonly AxisLabel[],
-  taken: readonly (readonly [from: number, to: number])[],
-): AxisLabel[] {
-  const used = [...taken];
-  return labels.filter(({ x, text }) => {
-    const half = (text.length * LETTER + 1) / 2;
-    if (used.some(([from, to]) => x - half < to && x + half > from)) return false;
-    used.push([x - half, x + half]);
-    return true;
-  });
-}
 
 function Axis({ model: { scale, now, endedAt } }: { readonly model: TimelineModel }) {
   const nowAt = scale.x(now);
