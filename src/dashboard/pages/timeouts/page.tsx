@@ -50,7 +50,9 @@ function useTimeouts(destination: string | null, from: number, to: number) {
     (signal) => readAll({ destination, isDead: true }, signal),
     { live: 6_000 },
   );
-  return { due, dead };
+  // Dead ones are said above the others, so both come at once.
+  const isReady = useOnce(areRead(due, dead));
+  return { due: isReady ? due : { ...due, data: undefined }, dead };
 }
 
 /** The day and the month that are shown, as the URL says; today where it says none. */
@@ -70,7 +72,6 @@ export function Page() {
   const isDead = query.value.get("tab") === "dead";
   const { day, month, from, to } = placeInTime();
   const { due, dead } = useTimeouts(destination, from, to);
-  const isReady = useOnce(areRead(due, dead));
   const [asked, setAsked] = useState<Asked | null>(null);
   const destinations = [...new Set((due.data?.items ?? []).map((one) => one.destination))].sort();
   return (
@@ -100,11 +101,7 @@ export function Page() {
           },
         ]}
       />
-      <Shown
-        of={isDead ? dead : isReady ? due : { ...due, data: undefined }}
-        what="The list"
-        offers="timeouts"
-      >
+      <Shown of={isDead ? dead : due} what="The list" offers="timeouts">
         {(read) =>
           isDead ? (
             <DeadList read={read} onAsk={setAsked} />
