@@ -23,6 +23,11 @@ const LISTS = [
   ["/limits", "Limits"],
   ["/unique-keys", "Unique keys"],
   ["/system", "System"],
+  ["/webhooks", "Webhooks"],
+  ["/webhooks?tab=deliveries", "Webhooks"],
+  ["/schemas", "Schemas"],
+  ["/calendars", "Calendars"],
+  ["/tenants", "Tenants"],
 ] as const;
 
 const single = ({ pages }: FullStage): readonly (readonly [string, string])[] => [
@@ -31,6 +36,12 @@ const single = ({ pages }: FullStage): readonly (readonly [string, string])[] =>
   [`/workflows/${pages.workflow}`, "order 7"],
   [`/workflows/${pages.failedWorkflow}`, pages.hostile],
   ["/sagas/order/o-77310", "o-77310"],
+  [`/webhooks/${pages.webhook}`, "good.example.com/hooks"],
+  [`/webhooks/${pages.brokenWebhook}`, "broken.example.com/hooks"],
+  ["/schemas/card.charge", "card.charge"],
+  ["/schemas/card.charge?version=1", "card.charge"],
+  ["/calendars/frankfurt?month=2026-12", "frankfurt"],
+  ["/queues/offers", "offers"],
 ];
 
 const parcel = defineSaga({
@@ -104,6 +115,10 @@ describe.skipIf(!hasChromium)("the other pages", () => {
       l: "Limits",
       u: "Unique keys",
       y: "System",
+      h: "Webhooks",
+      m: "Schemas",
+      b: "Calendars",
+      n: "Tenants",
     };
     for (const [key, title] of Object.entries(keys)) {
       await page.keyboard.press("g");
@@ -197,6 +212,12 @@ describe.skipIf(!hasChromium)("the other pages", () => {
     await page.keyboard.press("End");
     await page.getByText(/none of 150 successful runs would have been cut off/).waitFor();
     expect(await page.getByLabel("attempt", { exact: true }).inputValue()).not.toBe("1s");
+    // A limit that follows the runs is replayed on the same history. It needs more runs than there were.
+    await page.getByLabel("floor").fill("1s");
+    await page.getByLabel("ceiling").fill("2m");
+    await page.getByText(/It would still be at its ceiling of 2m: it needs 200 runs/).waitFor();
+    await page.getByLabel("floor").fill("3m");
+    await page.getByText("The floor must not be above the ceiling").waitFor();
   });
 
   it("timeouts stand in a calendar, and a day leads to what is due on it", async () => {
@@ -275,6 +296,11 @@ describe.skipIf(!hasChromium)("hostile names and payloads on the other pages", (
       `/audit?actor=${name}`,
       `/timeouts?destination=${name}&day=${name}&month=${name}`,
       `/advice?type=${name}&timeout=${name}`,
+      `/webhooks/${name}?status=${name}`,
+      `/schemas/${name}?version=${name}`,
+      `/schemas/card.charge?version=${name}`,
+      `/calendars/${name}`,
+      `/calendars/frankfurt?month=${name}`,
     ];
     for (const path of paths) {
       await page.goto(stage.url + path);

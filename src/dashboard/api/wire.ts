@@ -134,7 +134,6 @@ export interface Stats {
   readonly oldest_waits: readonly { readonly queue: string; readonly wait_ms: number }[];
 }
 
-/** What the live line says every three seconds. */
 /** What `GET /admin/doctor` says. */
 export interface Doctor {
   readonly checked_at: string;
@@ -147,6 +146,7 @@ export interface Doctor {
   readonly passed: readonly { readonly code: string; readonly text: string }[];
 }
 
+/** What the live line says every three seconds. */
 export interface Pulse {
   readonly timestamp: string;
   /** How long the oldest available job of any queue has waited; null if none waits. */
@@ -245,6 +245,8 @@ export interface ExplainedField {
   readonly value: string;
   readonly source: string;
   readonly lost: readonly { readonly source: string; readonly value: string }[];
+  /** How an adaptive limit came about. */
+  readonly note?: string;
 }
 
 export interface Explanation {
@@ -279,8 +281,16 @@ export interface DeadLetterStats {
   readonly newest_at: string | null;
 }
 
+export interface FairRules {
+  readonly by?: string;
+  readonly strategy: "round-robin" | "weighted";
+  readonly weights?: Readonly<Record<string, number>>;
+  readonly default_weight?: number;
+}
+
 export interface QueueConfiguration {
   readonly concurrency?: number;
+  readonly fair?: FairRules;
   readonly backpressure?: {
     readonly max_depth: number;
     readonly strategy: "reject" | "drop_oldest";
@@ -392,6 +402,29 @@ export interface Advice {
     readonly share: number;
     readonly already_cut: number;
   };
+  readonly adaptive: AdaptiveRule | null;
+  readonly adaptive_what_if?: AdaptiveWhatIf;
+}
+
+/** A limit that follows the runs. */
+export interface AdaptiveRule {
+  readonly from: string;
+  readonly times: number;
+  readonly floor_ms: number;
+  readonly ceiling_ms: number;
+  readonly samples: number;
+}
+
+export interface AdaptiveWhatIf {
+  readonly rule: AdaptiveRule;
+  readonly limit_ms: number;
+  readonly lowest_ms: number;
+  readonly highest_ms: number;
+  readonly runs: number;
+  readonly would_cut: { readonly at_least: number; readonly at_most: number };
+  readonly share: number;
+  readonly already_cut: number;
+  readonly changes: readonly { readonly at: string; readonly limit_ms: number }[];
 }
 
 export interface Maintenance {
