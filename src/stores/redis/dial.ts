@@ -72,7 +72,7 @@ function common({ username, password, tls }: RedisAddress): object {
     connectionName: "curfew",
     connectTimeout: ANSWER_WITHIN,
     commandTimeout: ANSWER_WITHIN,
-    // A command that was sent may have run. Whoever sent it decides whether it is safe to repeat.
+    // A command that was sent may have run. The engine decides whether it is safe to repeat.
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: null,
     retryStrategy: (times: number) => Math.min(50 * times, LONGEST_RETRY),
