@@ -24,7 +24,7 @@ const LONG: Readonly<Record<string, LongTest>> = {
   sagas: { files: ["test/e2e/sagas.test.ts"], env: { CURFEW_RACE_PAIRS: "10000" } },
   batches: { files: ["test/engine/batch-leaks.test.ts"], env: { CURFEW_BATCH_ROUNDS: "50" } },
   redis: {
-    files: ["test/stores/redis.test.ts"],
+    files: ["test/stores/redis.test.ts", "test/stores/redis-store.test.ts"],
     env: { CURFEW_REDIS_GROWTH: "1", CURFEW_HISTORIES: "50" },
   },
   calls: { files: ["test/calls/leaks.test.ts"], env: { CURFEW_TIMED_OUT_CALLS: "5000" } },

@@ -21,7 +21,7 @@ const { values } = parseArgs({
 });
 
 /**
- * Milliseconds until jobs are acknowledged again after a master died (docs/semantics.md). A machine that is busy with other
+ * The goal in milliseconds until jobs are acknowledged again after a master died. A machine that is busy with other
  * things needs more: then the election itself is late.
  */
 const BACK_WITHIN = 3_000;

@@ -8,8 +8,9 @@ export interface Acknowledgement {
   readonly within: number;
 }
 
-/** Errors of a node that refused a command without running it. */
-const NOT_RUN = /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|LOADING|READONLY)\b/;
+/** Errors of a node that refused a command without running it, also when the client gave up on following them. */
+const NOT_RUN =
+  /^(Too many Cluster redirections\. Last error: \w*Error: )?(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|LOADING|READONLY)\b/;
 const NO_FUNCTION = /function not found/i;
 const TRIES = 60;
 const PAUSE = 50;

@@ -102,8 +102,9 @@ function clusterOptions(address: RedisAddress, isSubscriber: boolean): object {
     // As above: a command whose connection broke is not sent again in silence.
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 100,
-    retryDelayOnTryAgain: 50,
-    maxRedirections: 32,
+    // A slot that moves is waited for by the connection, which knows for how long.
+    retryDelayOnTryAgain: 1,
+    maxRedirections: 8,
     shardedSubscribers: isSubscriber,
     enableReadyCheck: true,
   };

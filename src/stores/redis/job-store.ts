@@ -206,7 +206,9 @@ async function sweep(home: Home, { now, limit, holdUntil }: SweepRequest): Promi
     for (const [kind, ...values] of due) records.push(readRecord(kind, values));
     for (const row of readJobs(reader)) jobs.push(row);
     left.made = made < (asked[0] as number) ? 0 : left.made - made;
-    left.held = held < (asked[1] as number) && isCut === 0 ? 0 : left.held - held;
+    // Jobs that the next call promotes may be due for a decision.
+    const isLast = held < (asked[1] as number) && isCut === 0 && left.made === 0;
+    left.held = isLast ? 0 : left.held - held;
     left.records = due.length < (asked[2] as number) ? 0 : left.records - due.length;
     if (left.made + left.held + left.records === 0) return { ready, jobs, records, nextWakeAt };
   }

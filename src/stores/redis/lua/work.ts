@@ -98,6 +98,8 @@ local function sweep(keys, args)
   local a = unpack1(args[1])
   local now, holdUntil, promoted, parts, bytes = a[1], a[2], {}, {''}, 0
   local made = a[3] > 0 and promote(now, a[3], promoted) or 0
+  -- A promoted job may have a deadline that is over, too: then it is in the next set by now.
+  if made > 0 then flushSets() end
   local held = a[4] > 0 and call('ZRANGEBYSCORE', KW0, '-inf', now, 'LIMIT', 0, a[4]) or {}
   local given = 0
   for at = 1, #held do
