@@ -1,6 +1,7 @@
 import { UUID } from "../../core/ids.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
+import { TENANT_MARK } from "../../core/tenant/tenant-name.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import {
   BATCH_LIMIT,
@@ -27,6 +28,8 @@ import {
   BEAT,
   BEAT_RECORDED,
   CLAIM,
+  CLAIM_COUNTED,
+  FILE_CLAIMS,
   FORGET_LOGS,
   HOLD_DUE_JOBS,
   HOLD_DUE_RECORDS,
@@ -113,7 +116,16 @@ async function claim(connections: ConnectionGroup, request: ClaimRequest): Promi
   if (turns) return claimFair(connections, request, turns);
   const rows =
     most === undefined
-      ? await connections.run(CLAIM, [queue, now, limit, salt, from, worker, lease, shortest])
+      ? await connections.run(queue.startsWith(TENANT_MARK) ? CLAIM_COUNTED : CLAIM, [
+          queue,
+          now,
+          limit,
+          salt,
+          from,
+          worker,
+          lease,
+          shortest,
+        ])
       : await claimLimited(connections, request, most);
   return rows.map((row) => decodeClaimed(row, request)).sort(byRank);
 }
@@ -154,6 +166,11 @@ function beatAnswer(job: BeatRequest["jobs"][number], located: LocatedJob | unde
   return rev === job.rev ? "ok" : "changed";
 }
 
+/** The most claims of which one sweep looks for what is left. Each may have a thousand jobs. */
+const CLAIMS_AT_ONCE = 50;
+/** Claims that end within this time are filed together, so that the sweep need not run for each of them. */
+const FILED_EARLY = 1_000;
+
 /**
  * If nothing is due, as in most sweeps, it costs one statement. Hints for promoted jobs are sent at once, because the
  * rest of the sweep may take longer than their start.
@@ -172,17 +189,22 @@ async function sweep(
   // A promoted job may also have a deadline that is due. The same sweep returns it for a decision.
   const needsDecisions =
     isDue(due.decided) || promoted.some(([, , wakeAt]) => isDue(wakeAt as number | null));
+  const filed = isDue(due.claims)
+    ? await withRepeats(() => connections.run(FILE_CLAIMS, [now + FILED_EARLY, CLAIMS_AT_ONCE]))
+    : [];
   const [jobs, records] = await Promise.all([
-    needsDecisions ? withRepeats(() => connections.run(HOLD_DUE_JOBS, [now, most, holdUntil])) : [],
+    needsDecisions || filed.length > 0
+      ? withRepeats(() => connections.run(HOLD_DUE_JOBS, [now, most, holdUntil]))
+      : [],
     isDue(due.records) ? withRepeats(() => connections.run(HOLD_DUE_RECORDS, [now, most, holdUntil])) : [],
   ]);
-  const isIdle = promoted.length + jobs.length + records.length === 0;
+  const isIdle = promoted.length + filed.length + jobs.length + records.length === 0;
   const next = isIdle ? due : await nextWakes(connections);
   return {
     ready,
     jobs: jobs.map(decodeJob),
     records: records.map(decodeRecord),
-    nextWakeAt: earlier(earlier(next.ready, next.decided), next.records),
+    nextWakeAt: earlier(earlier(next.ready, next.decided), earlier(next.records, next.claims)),
   };
 }
 
@@ -190,11 +212,13 @@ interface NextWakes {
   readonly decided: Instant | null;
   readonly ready: Instant | null;
   readonly records: Instant | null;
+  readonly claims: Instant | null;
 }
 
 async function nextWakes(connections: ConnectionGroup): Promise<NextWakes> {
-  const [decided, ready, records] = (await connections.run(NEXT_WAKE))[0] as (number | null)[];
-  return { decided: decided ?? null, ready: ready ?? null, records: records ?? null };
+  const [next = []] = (await connections.run(NEXT_WAKE)) as (number | null)[][];
+  const [decided = null, ready = null, records = null, claims = null] = next;
+  return { decided, ready, records, claims };
 }
 
 async function load(connections: ConnectionGroup, ids: readonly JobId[]): Promise<(JobRow | null)[]> {
