@@ -24,7 +24,7 @@ export const DONE = [...JOB_COLUMNS, ...END_COLUMNS].join(", ");
 /**
  * A **light claim** changes no column that an index has: the row stays on its page, and no index gets an entry. `state`,
  * `wake` and `wake_at` stay those of an available job, and `claim_wake_at` says that it is claimed, and when the sweep
- * must look at it. All other writes set all four. See docs/adr/0033.
+ * must look at it. All other writes set all four. See docs/adr/0036.
  */
 export const IS_AVAILABLE = `state = ${AVAILABLE} and claim_wake_at is null`;
 /** The state of a live job. */
