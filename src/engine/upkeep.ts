@@ -3,6 +3,7 @@ import type { EngineContext } from "./context.ts";
 import type { EventJournal } from "./events/event-journal.ts";
 import { UnattendedCounter } from "./operations/unattended.ts";
 import { Loop } from "./runtime/loop.ts";
+import { Learner } from "./statistics/learner.ts";
 import type { Statistics } from "./statistics/statistics.ts";
 import { PruneLoop } from "./sweep/prune-loop.ts";
 
@@ -18,6 +19,7 @@ export class Upkeep {
   readonly #journal: EventJournal;
   readonly #statistics: Statistics;
   readonly #unattended: UnattendedCounter;
+  readonly #learner: Learner;
   readonly #loop: Loop;
   readonly #prune: PruneLoop;
   readonly isProducer: boolean;
@@ -34,6 +36,7 @@ export class Upkeep {
     this.isProducer = isProducer;
     this.#prune = new PruneLoop(context);
     this.#unattended = new UnattendedCounter(context);
+    this.#learner = new Learner(context, () => statistics.flush());
     this.#readAt = context.system.monotonic();
     const { system, logger, storeFailed } = context;
     this.#loop = new Loop({
@@ -95,12 +98,14 @@ export class Upkeep {
     await this.#context.queues.refresh();
     await this.#context.schemas.refresh();
     await this.#context.calendars.refresh();
+    await this.#context.learned.refresh();
     await this.#journal.refresh();
   }
 
   async #round(): Promise<number> {
     await this.#read();
     await this.#unattended.round();
+    await this.#learner.round();
     return SETTINGS_EVERY * this.#context.idlePollFactor;
   }
 }
