@@ -1,5 +1,6 @@
 import { STATE_CODES } from "../sql/row-codec.ts";
-import { CLAIMED, IS_AVAILABLE, type Statement, setClaimed } from "./statements.ts";
+import { setClaimed } from "./claim-statements.ts";
+import { CLAIMED, IS_AVAILABLE, type Statement } from "./statements.ts";
 
 const ACTIVE = STATE_CODES.active;
 

@@ -19,6 +19,7 @@ import { packEvents } from "../sql/event-pack.ts";
 import { decodeClaimed, decodeJob, decodeRecord } from "../sql/row-codec.ts";
 import { idArray, jsonTexts, numberArray } from "./array-literal.ts";
 import { byRank, claimFair } from "./claim-fair.ts";
+import { CLAIM, CLAIM_COUNTED, FILE_CLAIMS } from "./claim-statements.ts";
 import { type ConnectionGroup, withRepeats } from "./connection.ts";
 import type { Connections } from "./connections.ts";
 import { enqueueOn, enqueueRecorded, enqueueWithin } from "./enqueue.ts";
@@ -27,9 +28,6 @@ import { type Bounded, claimLimited } from "./key-limits.ts";
 import {
   BEAT,
   BEAT_RECORDED,
-  CLAIM,
-  CLAIM_COUNTED,
-  FILE_CLAIMS,
   FORGET_LOGS,
   HOLD_DUE_JOBS,
   HOLD_DUE_RECORDS,
