@@ -89,7 +89,7 @@ describe("light claims", () => {
     expect(depths.get("default")).toMatchObject({ available: 0, active: 1_000 });
   });
 
-  it("a claim that is over is handed to exactly one sweep, with the row as claimed, whoever asks", async () => {
+  it("a claim that is over is handed to exactly one sweep, with the row as it was claimed", async () => {
     const store = await fresh();
     const other = await open();
     await store.jobs.enqueue(newJobs(50), { now });
