@@ -140,6 +140,8 @@ export interface EnqueueContext {
   readonly wire?: JobOptions["wire"] | undefined;
   /** Whether the job is a step of a workflow. */
   readonly isStep?: boolean;
+  /** The caller waits for its result. */
+  readonly isRequested?: boolean;
   /** The fields that events of jobs of this type and queue share. Left out while recording is off. */
   readonly sharedFieldsOf?: ((name: string, type: string, queue: string) => Json) | undefined;
 }
@@ -215,6 +217,7 @@ export function prepareJob<Input>(
     wire,
     engineSettings,
     sharedFieldsOf,
+    tenant,
     anchor = context.now,
   } = context;
   if (options !== undefined || parent || isPending || visibility !== undefined || wire)
@@ -226,19 +229,12 @@ export function prepareJob<Input>(
     (last.anchor === anchor || !hasBudgets(last.template)) &&
     last.queueSettings === queueSettings &&
     last.engineSettings === engineSettings &&
-    last.tenant === context.tenant &&
+    last.tenant === tenant &&
     last.sharedFieldsOf === sharedFieldsOf &&
     last.template.sealing === context.sealing;
   if (isSame) return last.template;
   const template = newTemplate(definition, {}, context);
-  lastTemplates.set(definition, {
-    queueSettings: queueSettings,
-    engineSettings: engineSettings,
-    sharedFieldsOf: sharedFieldsOf,
-    anchor,
-    tenant: context.tenant,
-    template: template,
-  });
+  lastTemplates.set(definition, { queueSettings, engineSettings, sharedFieldsOf, anchor, tenant, template });
   return template;
 }
 
@@ -251,8 +247,7 @@ function newTemplate<Input>(
   said: EnqueueOptions,
   around: EnqueueContext,
 ): JobTemplate {
-  const wire = around.wire ?? versionWire(definition.version);
-  const context = wire === undefined ? around : { ...around, wire };
+  const context = contextOf(definition, around);
   refuseUnknownKeys(said, "options", ENQUEUE_KEYS);
   if (said.detach !== undefined && typeof said.detach !== "boolean") {
     throw refuse("invalid_option", "options.detach", said.detach, "write true or false");
@@ -315,6 +310,16 @@ function newTemplate<Input>(
   };
 }
 
+/** Adds what the definition says: its version on the wire, and whether callers ask for its results. */
+function contextOf(
+  { version, result }: Pick<JobDefinition<unknown>, "version" | "result">,
+  context: EnqueueContext,
+): EnqueueContext {
+  const wire = context.wire ?? versionWire(version);
+  if (wire === undefined && result === undefined) return context;
+  return { ...context, wire, isRequested: context.isRequested === true || result !== undefined };
+}
+
 function limitOf(defined: KeyedLimit | undefined, { limit }: EnqueueOptions): KeyedLimit | undefined {
   if (limit === undefined) return defined;
   return limit === "none" ? undefined : parseLimit(limit, "options.limit");
@@ -373,24 +378,25 @@ function storedOptions(
     return isEmpty(stored) ? null : stored;
   }
   const { onExhausted, retention } = resolveFields(settings);
-  const isRetained = [
-    retention.completed,
-    retention.discarded,
-    retention.cancelled,
-    retention.deadLetter,
-  ].some((field) => field.source !== "built-in");
+  const { completed, discarded, cancelled, deadLetter } = retention;
+  const isRetained = [completed, discarded, cancelled, deadLetter].some(
+    ({ source }) => source !== "built-in",
+  );
+  // A quick job with retention 0 would be gone before a caller could ask for its result.
+  const isKept = context.isRequested && [completed, discarded, cancelled].some(({ value }) => value === 0);
   const stored: JobOptions = {
     ...plainOptions(said, enqueue, context),
     ...budgets,
     ...(onExhausted.value !== "discard" && { onExhausted: onExhausted.value }),
     ...(isRetained && {
       retention: {
-        completed: retention.completed.value,
-        discarded: retention.discarded.value,
-        cancelled: retention.cancelled.value,
-        ...(retention.deadLetter.value !== null && { deadLetter: retention.deadLetter.value }),
+        completed: completed.value,
+        discarded: discarded.value,
+        cancelled: cancelled.value,
+        ...(deadLetter.value !== null && { deadLetter: deadLetter.value }),
       },
     }),
+    ...(isKept && { awaited: true }),
   };
   return isEmpty(stored) ? null : stored;
 }

@@ -1,17 +1,12 @@
 import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
-import {
-  type EnqueueContext,
-  type EnqueueOptions,
-  prepareJob,
-  preparePayload,
-} from "../../core/job/envelope.ts";
+import { type EnqueueOptions, prepareJob, preparePayload } from "../../core/job/envelope.ts";
 import type { JobDefinition } from "../../core/job/job-definition.ts";
 import type { TimeoutId, TimeoutRow } from "../../core/timeout/timeout.ts";
 import { parseWhen, type When, wallClockOf } from "../../core/timeout/when.ts";
 import type { TimeoutCounts } from "../../ports/timeouts.ts";
 import type { EngineContext } from "../context.ts";
-import { sha256 } from "../runtime/sha256.ts";
+import { enqueueContext } from "../enqueue/enqueuer.ts";
 import type { DispatchCounts } from "./dispatch-counters.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { JOB_DESTINATION, jobPayload } from "./job-destination.ts";
@@ -93,7 +88,11 @@ export class EngineTimeouts extends Timeouts {
     const now = clock.now();
     const when = parseWhen(dueAt, clock.anchor(), "options.dueAt", calendars);
     const wallClock = wallClockOf(when);
-    const template = prepareJob(definition, enqueueOptions, this.#enqueueContext(Math.max(now, when.dueAt)));
+    const template = prepareJob(
+      definition,
+      enqueueOptions,
+      enqueueContext(this.#context, Math.max(now, when.dueAt)),
+    );
     const text = await preparePayload(definition, payload, documentLimit);
     const timeout = {
       id: nextId(),
@@ -129,20 +128,6 @@ export class EngineTimeouts extends Timeouts {
   async revive(id: TimeoutId, by?: By): Promise<Timeout> {
     if (by) parseBy(by);
     return timeoutOf(await requeueTimeout(this.#context, id, by));
-  }
-
-  #enqueueContext(now: number): EnqueueContext {
-    const { nextId, queues, settings, documentLimit } = this.#context;
-    return {
-      now,
-      nextId,
-      hash: sha256,
-      sealing: this.#context.sealing,
-      queueSettings: (queue) => queues.policyOf(queue),
-      engineSettings: settings,
-      tenant: this.#context.tenant ?? undefined,
-      documentLimit,
-    };
   }
 
   /** Counts of the store, and of this process's dispatcher. */
