@@ -118,6 +118,9 @@ describe("light claims", () => {
       { now },
     );
     expect(outcomes).toEqual([{ ok: true }, { ok: true }]);
+    // Nothing of the claim is left, so it does not wake the next sweep.
+    expect((await sweepAt(store, now)).nextWakeAt).toBe(released.waitAt);
+    expect(await one("select count(*)::int as n from curfew.claims")).toEqual({ n: 0 });
     const swept = await sweepAt(store, now + LEASE);
     expect(swept.jobs).toEqual([]);
     expect(await store.jobs.claim(claim)).toHaveLength(2);

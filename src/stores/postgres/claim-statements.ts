@@ -85,3 +85,25 @@ filed as (
    where j.id = any(array(select unnest(jobs) from due)) and j.claim_wake_at is not null)
 select cardinality(jobs) from due`,
 };
+
+/**
+ * Brings the first claims up to date: deletes those of which no light claim is left, and moves those of which the first
+ * one left ends later. $1 the most claims. Returns how many of them it changed. Settles do not look for their claims, which
+ * would cost every job something.
+ */
+export const TIDY_CLAIMS: Statement = {
+  name: "tidy_claims",
+  text: `
+with first as materialized (
+  select ctid as at, wake_at, jobs from curfew.claims order by wake_at limit $1::int for update skip locked),
+checked as materialized (
+  select f.at, f.wake_at,
+         (select min(j.claim_wake_at) from curfew.jobs j where j.id = any(f.jobs) and j.claim_wake_at is not null) as due_at
+    from first f),
+gone as (
+  delete from curfew.claims where ctid = any(array(select at from checked where due_at is null))),
+later as (
+  update curfew.claims c set wake_at = (select k.due_at from checked k where k.at = c.ctid)
+   where c.ctid = any(array(select at from checked where due_at is not null and due_at <> wake_at)))
+select count(*)::int from checked where due_at is distinct from wake_at`,
+};

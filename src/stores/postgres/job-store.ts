@@ -19,7 +19,7 @@ import { packEvents } from "../sql/event-pack.ts";
 import { decodeClaimed, decodeJob, decodeRecord } from "../sql/row-codec.ts";
 import { idArray, jsonTexts, numberArray } from "./array-literal.ts";
 import { byRank, claimFair } from "./claim-fair.ts";
-import { CLAIM, CLAIM_COUNTED, FILE_CLAIMS } from "./claim-statements.ts";
+import { CLAIM, CLAIM_COUNTED, FILE_CLAIMS, TIDY_CLAIMS } from "./claim-statements.ts";
 import { type ConnectionGroup, withRepeats } from "./connection.ts";
 import type { Connections } from "./connections.ts";
 import { enqueueOn, enqueueRecorded, enqueueWithin } from "./enqueue.ts";
@@ -166,6 +166,8 @@ function beatAnswer(job: BeatRequest["jobs"][number], located: LocatedJob | unde
 
 /** The most claims of which one sweep looks for what is left. Each may have a thousand jobs. */
 const CLAIMS_AT_ONCE = 50;
+/** A sweep checks no more than so many times this number. It may then be followed by one that finds nothing. */
+const MOST_TIDIED = 20;
 /** Claims that end within this time are filed together, so that the sweep need not run for each of them. */
 const FILED_EARLY = 1_000;
 
@@ -197,7 +199,7 @@ async function sweep(
     isDue(due.records) ? withRepeats(() => connections.run(HOLD_DUE_RECORDS, [now, most, holdUntil])) : [],
   ]);
   const isIdle = promoted.length + filed.length + jobs.length + records.length === 0;
-  const next = isIdle ? due : await nextWakes(connections);
+  const next = await exactWakes(connections, isIdle ? due : await nextWakes(connections));
   return {
     ready,
     jobs: jobs.map(decodeJob),
@@ -211,6 +213,22 @@ interface NextWakes {
   readonly ready: Instant | null;
   readonly records: Instant | null;
   readonly claims: Instant | null;
+}
+
+/** Claims may be settled before they end. If one is to wake the next sweep, checks that something of it is left. */
+async function exactWakes(connections: ConnectionGroup, found: NextWakes): Promise<NextWakes> {
+  let next = found;
+  for (let tidied = 0; tidied < MOST_TIDIED && isFirst(next); tidied++) {
+    const [row] = await withRepeats(() => connections.run(TIDY_CLAIMS, [CLAIMS_AT_ONCE]));
+    if (row?.[0] === 0) break;
+    next = await nextWakes(connections);
+  }
+  return next;
+}
+
+function isFirst({ decided, ready, records, claims }: NextWakes): boolean {
+  const others = earlier(earlier(ready, decided), records);
+  return claims !== null && (others === null || claims < others);
 }
 
 async function nextWakes(connections: ConnectionGroup): Promise<NextWakes> {
