@@ -166,7 +166,7 @@ function beatAnswer(job: BeatRequest["jobs"][number], located: LocatedJob | unde
 
 /** The most claims of which one sweep looks for what is left. Each may have a thousand jobs. */
 const CLAIMS_AT_ONCE = 50;
-/** A sweep checks no more than so many times this number. It may then be followed by one that finds nothing. */
+/** The most times that a sweep checks CLAIMS_AT_ONCE claims. After that, the next sweep may find nothing. */
 const MOST_TIDIED = 20;
 /** Claims that end within this time are filed together, so that the sweep need not run for each of them. */
 const FILED_EARLY = 1_000;
