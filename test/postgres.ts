@@ -51,7 +51,7 @@ export async function startPostgres(): Promise<TestPostgres> {
 
 /**
  * Starts a server whatever the environment names, for tests that kill it. `binaries` is the package that has its
- * programs, or the programs themselves: those of the installed version, unless others are named. `settings` are added.
+ * programs, or the programs themselves: those of the installed version, unless others are named. `settings` are written as `name=value`.
  */
 export async function startOwnPostgres(
   binaries?: string | Programs,
