@@ -6,6 +6,7 @@ import { defineJob } from "../../src/core/job/job-definition.ts";
 import { claimedRow } from "../../src/core/job/store-formulas.ts";
 import { realSystem } from "../../src/engine/runtime/real-system.ts";
 import type { JobStore, Store } from "../../src/ports/store.ts";
+import { CLAIM } from "../../src/stores/postgres/claim-statements.ts";
 import { MIGRATIONS } from "../../src/stores/postgres/migrations.ts";
 import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
 import { createDatabase, type TestPostgres } from "../postgres.ts";
@@ -85,6 +86,15 @@ describe("light claims", () => {
     expect(fresher?.wakeAt).toBe(now + LEASE);
     expect(await store.jobs.claim(claim)).toEqual([]);
     expect(await store.inspect.readyQueues(null, 10)).toEqual([]);
+    const scan = (state: "active" | "available") => ({ filter: { state }, after: null });
+    expect((await store.inspect.page(scan("active"), 5)).jobs.map(({ state }) => state)).toEqual(
+      Array(5).fill("active"),
+    );
+    expect((await store.inspect.page(scan("available"), 5)).jobs).toEqual([]);
+    expect((await store.inspect.count(scan("active"))).count).toBe(1_000);
+    expect((await store.inspect.count(scan("available"))).count).toBe(0);
+    expect((await store.inspect.live()).map(({ state, count }) => [state, count])).toEqual([["active", 1_000]]);
+    expect(await store.inspect.oldestReady(5)).toEqual([]);
     const depths = await store.inspect.depths("default");
     expect(depths.get("default")).toMatchObject({ available: 0, active: 1_000 });
   });
@@ -124,6 +134,66 @@ describe("light claims", () => {
     const swept = await sweepAt(store, now + LEASE);
     expect(swept.jobs).toEqual([]);
     expect(await store.jobs.claim(claim)).toHaveLength(2);
+  });
+
+  it("a transaction that has locked a job does not stop the sweep, and the job is found when it rolls back", async () => {
+    const store = await fresh();
+    await store.jobs.enqueue(newJobs(3), { now });
+    const rows = await store.jobs.claim(claim);
+    const caller = await admin.connect();
+    try {
+      await caller.query("begin");
+      await caller.query(`delete from ${schema}.jobs where id = $1`, [rows[0]?.id]);
+      const first = await sweepAt(store, now + LEASE);
+      expect(first.jobs.map(({ id }) => id).sort()).toEqual([rows[1]?.id, rows[2]?.id].sort());
+      expect(await one("select count(*)::int as n from curfew.claims")).toEqual({ n: 1 });
+    } finally {
+      await caller.query("rollback");
+      caller.release();
+    }
+    expect((await sweepAt(store, now + LEASE)).jobs.map(({ id }) => id)).toEqual([rows[0]?.id]);
+    expect(await one("select count(*)::int as n from curfew.claims")).toEqual({ n: 0 });
+  });
+
+  it("a claim that is rolled back leaves nothing", async () => {
+    const store = await fresh();
+    await store.jobs.enqueue(newJobs(2), { now });
+    const other = await admin.connect();
+    try {
+      await other.query("begin");
+      const text = CLAIM.text.replaceAll("curfew.", `${schema}.`);
+      const taken = await other.query(text, ["default", now, 1, 3, 0, "other", LEASE, 0]);
+      expect(taken.rowCount).toBe(1);
+      // Meanwhile a second claim gets the other job only.
+      expect(await store.jobs.claim(claim)).toHaveLength(1);
+    } finally {
+      await other.query("rollback");
+      other.release();
+    }
+    expect(await one("select count(*)::int as n from curfew.claims")).toEqual({ n: 1 });
+    expect(await store.jobs.claim(claim)).toHaveLength(1);
+  });
+
+  it("a cancel and a claim at once: each job goes to exactly one of them", async () => {
+    const store = await fresh();
+    const other = await open();
+    const jobs = newJobs(400);
+    await store.jobs.enqueue(jobs, { now });
+    const cancels = jobs.map(({ id }) => ({ job: { id, fence: 0, rev: 0, drop: true as const } }));
+    const halves = [cancels.slice(0, 200), cancels.slice(200)];
+    const [claimed, ...outcomes] = await Promise.all([
+      store.jobs.claim({ ...claim, limit: 400 }),
+      ...halves.map((half) => other.commit(half, { now })),
+    ]);
+    const dropped = outcomes.flat().filter(({ ok }) => ok).length;
+    expect(dropped + claimed.length).toBe(400);
+    // What was claimed is guarded by a new fence and revision, so a late cancel of the waiting job is lost.
+    const late = await other.commit(
+      claimed.map(({ id }) => ({ job: { id, fence: 0, rev: 0, drop: true as const } })),
+      { now },
+    );
+    expect(late.every((outcome) => !outcome.ok)).toBe(true);
+    expect(await one("select count(*)::int as n from curfew.jobs")).toEqual({ n: claimed.length });
   });
 
   it("`wait` that ends during a claim is still decided on at its time", async () => {

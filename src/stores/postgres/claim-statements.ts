@@ -70,19 +70,27 @@ returning ${CLAIMED}`,
 
 /**
  * Writes light claims that are due into the indexes, so that the sweep finds what is left of them. $1 now, $2 the most
- * claims. Returns a row for each claim, settled or not.
+ * claims. Returns a row for each claim that it looked at, settled or not. It waits for nobody: a transaction of a caller
+ * may have locked a job for as long as it likes, and may roll back. The claim of such a job stays for the next sweep.
  */
 export const FILE_CLAIMS: Statement = {
   name: "file_claims",
   text: `
-with due as (
-  delete from curfew.claims
-   where ctid = any(array(select ctid from curfew.claims where wake_at <= $1::bigint
-                           order by wake_at limit $2::int for update skip locked))
-  returning jobs),
+with due as materialized (
+  select ctid as at, jobs from curfew.claims where wake_at <= $1::bigint
+   order by wake_at limit $2::int for update skip locked),
+free as materialized (
+  select id from curfew.jobs
+   where id = any(array(select unnest(jobs) from due)) and claim_wake_at is not null for update skip locked),
 filed as (
   update curfew.jobs j set state = ${ACTIVE}, wake = 0, wake_at = j.claim_wake_at, claim_wake_at = null
-   where j.id = any(array(select unnest(jobs) from due)) and j.claim_wake_at is not null)
+   where j.id = any(array(select id from free)) and j.claim_wake_at is not null),
+locked as materialized (
+  select id from curfew.jobs
+   where id = any(array(select unnest(jobs) from due)) and claim_wake_at is not null and id not in (select id from free)),
+gone as (
+  delete from curfew.claims
+   where ctid = any(array(select at from due where not (jobs && array(select id from locked)))))
 select cardinality(jobs) from due`,
 };
 

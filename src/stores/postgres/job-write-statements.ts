@@ -146,11 +146,9 @@ export const NOTE_DONE = jobWrite("note_done", 11, {
 
 const GUARDS = "unnest($1::uuid[], $2::bigint[], $3::int[]) as s(id, fence, rev)";
 
-/** Deletes the logs of the written jobs. Without any log, as usual, it looks up none of them. */
+/** Deletes the logs of the written jobs. */
 const FORGOTTEN = `
-forgotten as (
-  delete from curfew.logs
-   where (select true from curfew.logs limit 1) and job = any($1::uuid[]) and job in (select id from written))`;
+forgotten as (delete from curfew.logs where job = any($1::uuid[]) and job in (select id from written))`;
 
 /** Deletes live jobs and their logs. $1 ids, $2 fences, $3 revisions or null. Answers as ALL_OR_IDS. */
 export const DROP = jobWrite("drop", 4, {
