@@ -164,7 +164,6 @@ describe("the texts of released steps", () => {
         "544d5d7c1215e8007742ab95e31154d9d263e0574159c26fd05984251b9f6b03",
         "acca37ed9940a87914f56f1b473cd364ffc18523e98cc0384881938e17bf150d",
         "a832e288536bd2b920c233cba8a25db6918c1ee4ffe9653e5b88f4a90fe5b24f",
-        "6057dbb40b651421f497c7eb386ca0a1efb837c33896f3464d30b38fcc01000d",
       ]
     `);
   });

@@ -1,12 +1,12 @@
 import { STATE_CODES } from "../sql/row-codec.ts";
-import { setClaimed } from "./claim-statements.ts";
-import { CLAIMED, IS_AVAILABLE, type Statement } from "./statements.ts";
+import { CLAIMED, type Statement, setClaimed } from "./statements.ts";
 
+const AVAILABLE = STATE_CODES.available;
 const ACTIVE = STATE_CODES.active;
 
 /** `rank >> 45` is the priority in a rank (`RANK_SPAN`). */
 const ofPriority = (rank: string) =>
-  `queue = $1::text and ${IS_AVAILABLE} and fair_key is not null and (rank >> 45) = (${rank} >> 45)`;
+  `queue = $1::text and state = ${AVAILABLE} and fair_key is not null and (rank >> 45) = (${rank} >> 45)`;
 
 const firstKey = (rank: string, condition: string) => `
   select fair_key from curfew.jobs where ${ofPriority(rank)} and ${condition}
@@ -38,7 +38,7 @@ export const FAIR_KEYS: Statement = {
   text: `
 with recursive head as materialized (
   select rank, fair_key is null as is_keyless from curfew.jobs
-   where queue = $1::text and ${IS_AVAILABLE} and rank >= $2::bigint
+   where queue = $1::text and state = ${AVAILABLE} and rank >= $2::bigint
      and not exists (select 1 from curfew.records where kind = 'pause' and key = $1::text)
    order by queue, rank, id limit 1),
 ${keysIn("later", "fair_key > $3::text")},
@@ -67,7 +67,7 @@ const TAKEN_IDS = `
        || array(
          select id from (
            select id, fair_key from curfew.jobs
-            where queue = $1::text and ${IS_AVAILABLE} and rank >= $5::bigint and rank < $11::bigint
+            where queue = $1::text and state = ${AVAILABLE} and rank >= $5::bigint and rank < $11::bigint
             order by queue, rank, id limit ${READ_FOR_KEYLESS} * $3::int for update skip locked) b
           where b.fair_key is null limit $3::int))
 returning ${CLAIMED}`;
@@ -112,13 +112,13 @@ export const SHARES: Statement = {
   text: `
 with recursive keys as (
   (select (rank >> 45) as level, fair_key, 1 as n from curfew.jobs
-    where queue = $1::text and ${IS_AVAILABLE} and fair_key is not null
+    where queue = $1::text and state = ${AVAILABLE} and fair_key is not null
     order by queue, (rank >> 45), fair_key limit 1)
   union all
   select next.level, next.fair_key, keys.n + 1
     from keys, lateral (
          select (rank >> 45) as level, fair_key from curfew.jobs
-          where queue = $1::text and ${IS_AVAILABLE} and fair_key is not null
+          where queue = $1::text and state = ${AVAILABLE} and fair_key is not null
             and ((rank >> 45), fair_key) > (keys.level, keys.fair_key)
           order by queue, (rank >> 45), fair_key limit 1) next
    where keys.n < $2::bigint)
@@ -126,7 +126,7 @@ select k.fair_key, c.rank, c.waiting::int
   from keys k, lateral (
        select min(rank) as rank, count(*) as waiting from (
          select rank from curfew.jobs
-          where queue = $1::text and ${IS_AVAILABLE} and fair_key is not null
+          where queue = $1::text and state = ${AVAILABLE} and fair_key is not null
             and (rank >> 45) = k.level and fair_key = k.fair_key
           order by queue, (rank >> 45), fair_key, rank, id limit $3::bigint) j) c
  where c.waiting > 0

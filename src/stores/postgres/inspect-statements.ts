@@ -1,6 +1,6 @@
 import { SCAN_STEP } from "../../ports/store.ts";
 import { JOB_COLUMNS } from "../sql/row-codec.ts";
-import { DONE, LIVE_JOB, STATE, type Statement } from "./statements.ts";
+import { DONE, JOB, type Statement } from "./statements.ts";
 
 /** Names of no tenant. */
 const NO_TENANT = "queue >= E'\\x02'";
@@ -10,8 +10,8 @@ const ofTenant = (parameter: number) =>
 
 const countLive = (which: string): Statement => ({
   text: `
-select queue, type, ${STATE} as now, count(*) from curfew.jobs where ${which} group by queue, type, now
- order by queue, type, now limit $1::bigint`,
+select queue, type, state, count(*) from curfew.jobs where ${which} group by queue, type, state
+ order by queue, type, state limit $1::bigint`,
 });
 
 /** Counts live jobs of no tenant by queue, type and state. $1 the most groups. */
@@ -28,7 +28,7 @@ select (select count(*) from (select 1 from curfew.jobs where state = 2 and ${of
 
 const depths = (which: string): Statement => ({
   text: `
-select queue, ${STATE} as now, count(*) from curfew.jobs where ($1::text is null or queue = $1::text) and ${which} group by queue, now
+select queue, state, count(*) from curfew.jobs where ($1::text is null or queue = $1::text) and ${which} group by queue, state
 union all
 select queue, state, count(*) from curfew.done where ($1::text is null or queue = $1::text) and ${which} group by queue, state`,
 });
@@ -91,13 +91,13 @@ const MATCHING = CONDITIONS.map(([type, holds], index) => {
 }).join(" and ");
 
 /** The columns that MATCHING reads. */
-const matched = (state: string) => `id, queue, type, ${state}, created_at, payload, options`;
+const MATCHED = "id, queue, type, state, created_at, payload, options";
 const COUNTED = {
-  live: `${matched(`${STATE} as state`)}, null::bigint as finished_at, 0::smallint as dead_letter`,
-  done: `${matched("state")}, finished_at, dead_letter`,
+  live: `${MATCHED}, null::bigint as finished_at, 0::smallint as dead_letter`,
+  done: `${MATCHED}, finished_at, dead_letter`,
 };
 const LISTED = {
-  live: `${LIVE_JOB}, null::bigint as finished_at, null::bigint as prune_at, 0::smallint as dead_letter`,
+  live: `${JOB}, null::bigint as finished_at, null::bigint as prune_at, 0::smallint as dead_letter`,
   done: DONE,
 };
 /** Only dead letters are read in the order of their ends. An id alone comes from the index. */

@@ -1,7 +1,6 @@
 import { UUID } from "../../core/ids.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
-import { TENANT_MARK } from "../../core/tenant/tenant-name.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import {
   BATCH_LIMIT,
@@ -19,7 +18,6 @@ import { packEvents } from "../sql/event-pack.ts";
 import { decodeClaimed, decodeJob, decodeRecord } from "../sql/row-codec.ts";
 import { idArray, jsonTexts, numberArray } from "./array-literal.ts";
 import { byRank, claimFair } from "./claim-fair.ts";
-import { CLAIM, CLAIM_COUNTED, FILE_CLAIMS, TIDY_CLAIMS } from "./claim-statements.ts";
 import { type ConnectionGroup, withRepeats } from "./connection.ts";
 import type { Connections } from "./connections.ts";
 import { enqueueOn, enqueueRecorded, enqueueWithin } from "./enqueue.ts";
@@ -29,6 +27,7 @@ import { prune } from "./prune.ts";
 import {
   BEAT,
   BEAT_RECORDED,
+  CLAIM,
   HOLD_DUE_JOBS,
   HOLD_DUE_RECORDS,
   LOAD,
@@ -107,16 +106,7 @@ async function claim(connections: ConnectionGroup, request: ClaimRequest): Promi
   if (turns) return claimFair(connections, request, turns);
   const rows =
     most === undefined
-      ? await connections.run(queue.startsWith(TENANT_MARK) ? CLAIM_COUNTED : CLAIM, [
-          queue,
-          now,
-          limit,
-          salt,
-          from,
-          worker,
-          lease,
-          shortest,
-        ])
+      ? await connections.run(CLAIM, [queue, now, limit, salt, from, worker, lease, shortest])
       : await claimLimited(connections, request, most);
   return rows.map((row) => decodeClaimed(row, request)).sort(byRank);
 }
@@ -157,13 +147,6 @@ function beatAnswer(job: BeatRequest["jobs"][number], located: LocatedJob | unde
   return rev === job.rev ? "ok" : "changed";
 }
 
-/** The most claims of which one sweep looks for what is left. Each may have a thousand jobs. */
-const CLAIMS_AT_ONCE = 50;
-/** The most times that a sweep checks CLAIMS_AT_ONCE claims. After that, the next sweep may find nothing. */
-const MOST_TIDIED = 20;
-/** Claims that end within this time are filed together, so that the sweep need not run for each of them. */
-const FILED_EARLY = 1_000;
-
 /**
  * If nothing is due, as in most sweeps, it costs one statement. Hints for promoted jobs are sent at once, because the
  * rest of the sweep may take longer than their start.
@@ -182,22 +165,17 @@ async function sweep(
   // A promoted job may also have a deadline that is due. The same sweep returns it for a decision.
   const needsDecisions =
     isDue(due.decided) || promoted.some(([, , wakeAt]) => isDue(wakeAt as number | null));
-  const filed = isDue(due.claims)
-    ? await withRepeats(() => connections.run(FILE_CLAIMS, [now + FILED_EARLY, CLAIMS_AT_ONCE]))
-    : [];
   const [jobs, records] = await Promise.all([
-    needsDecisions || filed.length > 0
-      ? withRepeats(() => connections.run(HOLD_DUE_JOBS, [now, most, holdUntil]))
-      : [],
+    needsDecisions ? withRepeats(() => connections.run(HOLD_DUE_JOBS, [now, most, holdUntil])) : [],
     isDue(due.records) ? withRepeats(() => connections.run(HOLD_DUE_RECORDS, [now, most, holdUntil])) : [],
   ]);
-  const isIdle = promoted.length + filed.length + jobs.length + records.length === 0;
-  const next = await exactWakes(connections, isIdle ? due : await nextWakes(connections));
+  const isIdle = promoted.length + jobs.length + records.length === 0;
+  const next = isIdle ? due : await nextWakes(connections);
   return {
     ready,
     jobs: jobs.map(decodeJob),
     records: records.map(decodeRecord),
-    nextWakeAt: earlier(earlier(next.ready, next.decided), earlier(next.records, next.claims)),
+    nextWakeAt: earlier(earlier(next.ready, next.decided), next.records),
   };
 }
 
@@ -205,29 +183,11 @@ interface NextWakes {
   readonly decided: Instant | null;
   readonly ready: Instant | null;
   readonly records: Instant | null;
-  readonly claims: Instant | null;
-}
-
-/** Claims may be settled before they end. If one is to wake the next sweep, checks that something of it is left. */
-async function exactWakes(connections: ConnectionGroup, found: NextWakes): Promise<NextWakes> {
-  let next = found;
-  for (let tidied = 0; tidied < MOST_TIDIED && isFirst(next); tidied++) {
-    const [row] = await withRepeats(() => connections.run(TIDY_CLAIMS, [CLAIMS_AT_ONCE]));
-    if (row?.[0] === 0) break;
-    next = await nextWakes(connections);
-  }
-  return next;
-}
-
-function isFirst({ decided, ready, records, claims }: NextWakes): boolean {
-  const others = earlier(earlier(ready, decided), records);
-  return claims !== null && (others === null || claims < others);
 }
 
 async function nextWakes(connections: ConnectionGroup): Promise<NextWakes> {
-  const [next = []] = (await connections.run(NEXT_WAKE)) as (number | null)[][];
-  const [decided = null, ready = null, records = null, claims = null] = next;
-  return { decided, ready, records, claims };
+  const [decided, ready, records] = (await connections.run(NEXT_WAKE))[0] as (number | null)[];
+  return { decided: decided ?? null, ready: ready ?? null, records: records ?? null };
 }
 
 async function load(connections: ConnectionGroup, ids: readonly JobId[]): Promise<(JobRow | null)[]> {

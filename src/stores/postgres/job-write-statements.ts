@@ -2,43 +2,26 @@ import { DONE, JOB, recordEvents, type Statement, texts } from "./statements.ts"
 
 /** A statement that writes jobs, and a version of it that also records the events of the jobs that matched. */
 export interface JobStatement extends Statement {
-  /** Whether it answers as ALL_OR_IDS, and not with a row for each job that matched. */
-  readonly answersOnce: boolean;
   /** Takes the parameters of the statement and then those of `recordEvents`. Returns what the statement does. */
   readonly recorded: Statement;
 }
 
-/**
- * `parameter` is the first one that the statement does not use. `before` has the CTEs that `main` builds on, and `after`
- * those that build on `written`, which is `main`.
- */
+/** `parameter` is the first one that the statement does not use. `before` has the CTEs that `main` builds on. */
 function jobWrite(
   name: string,
   parameter: number,
-  parts: {
-    readonly before?: string;
-    readonly main: string;
-    readonly after?: string;
-    readonly answers?: "rows" | "once";
-  },
+  { before, main }: { readonly before?: string; readonly main: string },
 ): JobStatement {
-  const { before, main, after, answers = "rows" } = parts;
-  const ctes = [before, `written as (${main})`, after].filter((cte) => cte !== undefined).join(",\n");
-  const answer = answers === "once" ? ALL_OR_IDS : "select * from written";
+  const lead = before === undefined ? "" : `${before},`;
   return {
     name,
-    answersOnce: answers === "once",
-    text: before === undefined && answers === "rows" ? main : `with ${ctes}\n${answer}`,
+    text: before === undefined ? main : `with ${before}\n${main}`,
     recorded: {
       name: `${name}_recorded`,
-      text: `with ${ctes}, recorded as (${recordEvents(parameter)})\n${answer}`,
+      text: `with ${lead} written as (${main}), recorded as (${recordEvents(parameter)}) select * from written`,
     },
   };
 }
-
-/** One row: null if all jobs of $1 were written, as nearly always, or the ids of those that were. A row each would cost more. */
-const ALL_OR_IDS =
-  "select case when count(*) < cardinality($1::uuid[]) then coalesce(array_agg(id)::text, '{}') end from written";
 
 /** The values of a set of job writes, one array each. An array is null if no write of the set has a value. */
 const ARRAYS = `unnest(
@@ -91,7 +74,7 @@ const SET_IMAGE = `
 
 /**
  * Ends live jobs and keeps them: each row moves to `done`, where its unique key blocks no other job. Takes WRITES.
- * Answers as ALL_OR_IDS.
+ * Returns the ids that matched.
  */
 export const FINISH = jobWrite("finish", 36, {
   before: `
@@ -99,12 +82,11 @@ moved (${DONE}, unique_key) as (
   delete from curfew.jobs j using ${WRITES} where ${MATCH}
   returning ${WRITTEN}, s.finished_at, s.prune_at, s.dead_letter, j.unique_key)`,
   main: `insert into curfew.done (${DONE}, unique_key) select * from moved returning id`,
-  answers: "once",
 });
 
 /** Writes live images. Takes WRITES. Returns id and queue of what matched. */
 export const WRITE = jobWrite("write", 36, {
-  main: `update curfew.jobs j set ${SET_IMAGE}, claim_wake_at = null from ${WRITES} where ${MATCH} returning j.id, j.queue`,
+  main: `update curfew.jobs j set ${SET_IMAGE} from ${WRITES} where ${MATCH} returning j.id, j.queue`,
 });
 
 /**
@@ -146,25 +128,23 @@ export const NOTE_DONE = jobWrite("note_done", 11, {
 
 const GUARDS = "unnest($1::uuid[], $2::bigint[], $3::int[]) as s(id, fence, rev)";
 
-/** Deletes the logs of the written jobs. */
-const FORGOTTEN = `
-forgotten as (delete from curfew.logs where job = any($1::uuid[]) and job in (select id from written))`;
-
-/** Deletes live jobs and their logs. $1 ids, $2 fences, $3 revisions or null. Answers as ALL_OR_IDS. */
+/** Deletes live jobs and their logs. $1 ids, $2 fences, $3 revisions or null. Returns the ids that matched. */
 export const DROP = jobWrite("drop", 4, {
-  main: `delete from curfew.jobs j using ${GUARDS} where ${MATCH} returning j.id`,
-  after: FORGOTTEN,
-  answers: "once",
+  before: `
+dropped as (delete from curfew.jobs j using ${GUARDS} where ${MATCH} returning j.id),
+forgotten as (delete from curfew.logs where job = any($1::uuid[]) and job in (select id from dropped))`,
+  main: "select id from dropped",
 });
 
 /** DROP for finished jobs. */
 export const DROP_DONE = jobWrite("drop_done", 4, {
-  main: `delete from curfew.done j using ${GUARDS} where ${MATCH} returning j.id`,
-  after: FORGOTTEN,
-  answers: "once",
+  before: `
+dropped as (delete from curfew.done j using ${GUARDS} where ${MATCH} returning j.id),
+forgotten as (delete from curfew.logs where job = any($1::uuid[]) and job in (select id from dropped))`,
+  main: "select id from dropped",
 });
 
-/** Locks live jobs until the transaction ends. Takes what DROP does. Returns the ids that matched. */
+/** Locks live jobs until the transaction ends. Takes and returns what DROP does. */
 export const CONFIRM = jobWrite("confirm", 4, {
   main: `select j.id from curfew.jobs j, ${GUARDS} where ${MATCH} for share of j`,
 });

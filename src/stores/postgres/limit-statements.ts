@@ -1,7 +1,6 @@
 import { START_KIND } from "../../ports/store.ts";
 import { STATE_CODES } from "../sql/row-codec.ts";
-import { setClaimed } from "./claim-statements.ts";
-import { CLAIMED, IS_AVAILABLE, LIVE, type Statement, texts } from "./statements.ts";
+import { CLAIMED, LIVE, type Statement, setClaimed, texts } from "./statements.ts";
 
 const PENDING = STATE_CODES.pending;
 const AVAILABLE = STATE_CODES.available;
@@ -86,7 +85,7 @@ update curfew.jobs j
    set ${setClaimed(10)}, limit_key = coalesce(j.limit_key, $9::text)
  where j.id = any(array(
          select id from curfew.jobs
-          where queue = $1::text and ${IS_AVAILABLE} and rank >= $5::bigint
+          where queue = $1::text and state = ${AVAILABLE} and rank >= $5::bigint
             and not exists (select 1 from curfew.records where kind = 'pause' and key = $1::text)
           order by queue, rank, id
           limit greatest(0, least($3::bigint, $8::bigint - (
@@ -99,7 +98,7 @@ returning ${CLAIMED}`,
 export const WAITING_IN: Statement = {
   name: "waiting_in",
   text: `
-select (select count(*) from (select 1 from curfew.jobs where queue = $1::text and ${IS_AVAILABLE}
+select (select count(*) from (select 1 from curfew.jobs where queue = $1::text and state = ${AVAILABLE}
                                order by queue, rank, id limit $2::int) a)::int
      + (select count(*) from (select 1 from curfew.jobs where queue = $1::text and state = ${PENDING} limit $2::int) p)::int
      + (select count(*) from (select 1 from curfew.jobs where queue = $1::text and state >= ${LATER} limit $2::int) l)::int`,

@@ -16,7 +16,7 @@ import { checkLimit } from "../check-batch.ts";
 import { decodeJob, STATE_CODES } from "../sql/row-codec.ts";
 import { AHEAD_IN_KEY, SHARES } from "./fair-statements.ts";
 import type { Runner } from "./session.ts";
-import { IS_AVAILABLE, LIVE, type Statement } from "./statements.ts";
+import { LIVE, type Statement } from "./statements.ts";
 
 const PENDING = STATE_CODES.pending;
 const AVAILABLE = STATE_CODES.available;
@@ -27,7 +27,7 @@ const RETRYABLE = STATE_CODES.retryable;
 const AHEAD_IN_QUEUE: Statement = {
   text: `
 select count(*)::int from (
-  select 1 from curfew.jobs where queue = $1::text and ${IS_AVAILABLE} and (rank, id) < ($2::bigint, $3::uuid)
+  select 1 from curfew.jobs where queue = $1::text and state = ${AVAILABLE} and (rank, id) < ($2::bigint, $3::uuid)
    order by queue, rank, id limit $4::bigint) a`,
 };
 
@@ -93,11 +93,11 @@ select ${LIVE} from curfew.jobs
 const READY_QUEUES: Statement = {
   text: `
 with recursive names as (
-  (select queue, 1 as n from curfew.jobs where ${IS_AVAILABLE} and queue > $1::text
+  (select queue, 1 as n from curfew.jobs where state = ${AVAILABLE} and queue > $1::text
     order by queue, rank, id limit 1)
   union all
   select next.queue, names.n + 1
-    from names, lateral (select queue from curfew.jobs where ${IS_AVAILABLE} and queue > names.queue
+    from names, lateral (select queue from curfew.jobs where state = ${AVAILABLE} and queue > names.queue
                           order by queue, rank, id limit 1) next
    where names.n < $2::bigint)
 select queue from names order by queue`,
@@ -112,12 +112,12 @@ const OLDEST_READY: Statement = {
   text: `
 with recursive firsts as (
   (select queue, rank, id, created_at, 1 as queues from curfew.jobs
-    where ${IS_AVAILABLE} and queue >= $2::text and queue < $3::text
+    where state = ${AVAILABLE} and queue >= $2::text and queue < $3::text
     order by queue, rank, id limit 1)
   union all
   select next.queue, next.rank, next.id, next.created_at, firsts.queues + (next.queue <> firsts.queue)::int
     from firsts, lateral (select queue, rank, id, created_at from curfew.jobs
-                           where ${IS_AVAILABLE} and queue < $3::text
+                           where state = ${AVAILABLE} and queue < $3::text
                              and (queue, rank) >= (firsts.queue, (firsts.rank / ${RANK_SPAN} + 1) * ${RANK_SPAN})
                            order by queue, rank, id limit 1) next
    where firsts.queues + (next.queue <> firsts.queue)::int <= $1::bigint)

@@ -334,34 +334,4 @@ create index jobs_fair on curfew.jobs (queue, (rank >> 45), fair_key, rank, id)
  where state = 1 and fair_key is not null;
 `,
   },
-  {
-    version: 12,
-    name: "claims that no index sees",
-    sql: `
--- Set by a claim that leaves state, wake and wake_at as they were, so that no index gets an entry and the row stays on its
--- page: it says that the job is claimed, and when the sweep must look at it. Half of a page is left for the rows as their
--- claims write them.
-alter table curfew.jobs add column claim_wake_at bigint;
-alter table curfew.jobs set (fillfactor = 45);
--- One row for each such claim. When it is due, what is left of its jobs is written into the indexes.
-create table curfew.claims (
-  wake_at bigint not null,
-  jobs uuid[] not null
-) with (
-  toast_tuple_target = 8160,
-  autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0
-);
-alter table curfew.claims alter column jobs set storage external;
-create index claims_wake on curfew.claims (wake_at);
-
--- Older versions do not know such claims and would claim their jobs again.
-create function curfew.refuse_second_claim() returns trigger language plpgsql as $$
-begin
-  raise exception 'curfew: job % is claimed; this process is older than its tables: upgrade it', old.id;
-end $$;
-create trigger jobs_claimed_once before update of state on curfew.jobs for each row
-  when (old.claim_wake_at is not null and new.claim_wake_at is not null)
-  execute function curfew.refuse_second_claim();
-`,
-  },
 ];

@@ -20,25 +20,8 @@ const ACTIVE = STATE_CODES.active;
 
 export const JOB = JOB_COLUMNS.join(", ");
 export const DONE = [...JOB_COLUMNS, ...END_COLUMNS].join(", ");
-
-/**
- * A **light claim** changes no column that an index has: the row stays on its page, and no index gets an entry. `state`,
- * `wake` and `wake_at` stay those of an available job, and `claim_wake_at` says that it is claimed, and when the sweep
- * must look at it. All other writes set all four. See docs/adr/0036.
- */
-export const IS_AVAILABLE = `state = ${AVAILABLE} and claim_wake_at is null`;
-/** The state of a live job. */
-export const STATE = `case when claim_wake_at is null then state else ${ACTIVE}::smallint end`;
-const CURRENT: ReadonlyMap<string, string> = new Map([
-  ["state", `${STATE} as state`],
-  ["wake", "case when claim_wake_at is null then wake else 0::smallint end as wake"],
-  ["wake_at", "coalesce(claim_wake_at, wake_at) as wake_at"],
-]);
-
-/** The columns of a live job as they are now. */
-export const LIVE_JOB = JOB_COLUMNS.map((name) => CURRENT.get(name) ?? name).join(", ");
 /** A live job with the columns of a finished one. */
-export const LIVE = `${LIVE_JOB}, null::bigint, null::bigint, 0::smallint`;
+export const LIVE = `${JOB}, null::bigint, null::bigint, 0::smallint`;
 
 const COUNTS: ReadonlySet<string> = new Set(["needs", "attempt", "returns", "expired_claims"]);
 
@@ -67,8 +50,35 @@ select $${at}::bigint, '{"heads":' || $${shared}::text || ',"items":[' || string
 having count(*) > 0`;
 }
 
+/** `claimedRow`, core/job/store-formulas.ts. $2 now, $4 salt, $6 worker, $7 lease; `shortest` is the last parameter. */
+export function setClaimed(shortest: number): string {
+  const endsAt = `$2::bigint + least(greatest(coalesce(j.heartbeat, $7::bigint), $${shortest}::bigint), $7::bigint)`;
+  return `
+       state = ${ACTIVE}, wake = 0, rev = j.rev + 1, fence = (((j.fence >> 21) + 1) << 21) | $4::bigint,
+       claimed_at = $2::bigint, worker = $6::text,
+       stall_at = ${endsAt}, wake_at = least(${endsAt}, j.wait_at, j.total_at)`;
+}
+
 /** `availableRow`, core/job/store-formulas.ts. */
 const SET_AVAILABLE = `state = ${AVAILABLE}, wake = 0, wake_at = least(wait_at, total_at), rev = rev + 1`;
+
+/**
+ * Claims the best available jobs of a queue. $1 queue, $2 now, $3 limit, $4 salt, $5 lowest rank, $6 worker, $7
+ * lease, $8 shortest. Returns CLAIMED of the rows, unordered. No two claims get the same job. A paused queue gives none. The fence
+ * counter grows by one, and the salt becomes its low 21 bits.
+ */
+export const CLAIM: Statement = {
+  name: "claim",
+  text: `
+update curfew.jobs j
+   set ${setClaimed(8)}
+ where j.id = any(array(
+         select id from curfew.jobs
+          where queue = $1::text and state = ${AVAILABLE} and rank >= $5::bigint
+            and not exists (select 1 from curfew.records where kind = 'pause' and key = $1::text)
+          order by queue, rank, id limit $3::int for update skip locked))
+returning ${CLAIMED}`,
+};
 
 /**
  * The positions of jobs. $1 ids. Returns id, state, fence, rev, and 1 for a finished job; nothing for an unknown id.
@@ -76,7 +86,7 @@ const SET_AVAILABLE = `state = ${AVAILABLE}, wake = 0, wake_at = least(wait_at, 
 export const LOCATE: Statement = {
   name: "locate",
   text: `
-select id, ${STATE}, fence, rev, 0::smallint from curfew.jobs where id = any($1::uuid[])
+select id, state, fence, rev, 0::smallint from curfew.jobs where id = any($1::uuid[])
 union all
 select id, state, fence, rev, 1::smallint from curfew.done where id = any($1::uuid[])`,
 };
@@ -210,15 +220,15 @@ with seen as (
 written as (
   update curfew.jobs j set stall_at = s.stall_at
     from unnest($4::uuid[], $5::bigint[], $6::bigint[]) as s(id, fence, stall_at)
-   where j.id = any($4::uuid[]) and j.id = s.id and j.fence = s.fence and ${STATE} = ${ACTIVE} and s.stall_at is not null${recorded})
-select id, ${STATE}, fence, rev, 0::smallint from curfew.jobs where id = any($4::uuid[])
+   where j.id = any($4::uuid[]) and j.id = s.id and j.fence = s.fence and j.state = ${ACTIVE} and s.stall_at is not null${recorded})
+select id, state, fence, rev, 0::smallint from curfew.jobs where id = any($4::uuid[])
 union all
 select id, state, fence, rev, 1::smallint from curfew.done where id = any($4::uuid[])`;
 }
 
 /**
- * The next instants at which a job needs a decision, a job becomes available, a record is due, and a light claim ends;
- * null if there is none. Ordered and limited instead of min(): on an empty table, PostgreSQL 15 plans a min() as a scan of all rows
+ * The next instants at which a job needs a decision, a job becomes available, and a record is due; null if there is
+ * none. Ordered and limited instead of min(): on an empty table, PostgreSQL 15 plans a min() as a scan of all rows
  * and keeps that plan.
  */
 export const NEXT_WAKE: Statement = {
@@ -226,8 +236,7 @@ export const NEXT_WAKE: Statement = {
   text: `
 select (select wake_at from curfew.jobs where wake = 0 and wake_at is not null order by wake, wake_at limit 1),
        (select wake_at from curfew.jobs where wake = 1 and wake_at is not null order by wake, wake_at limit 1),
-       (select wake_at from curfew.records where wake_at is not null order by wake_at limit 1),
-       (select wake_at from curfew.claims order by wake_at limit 1)`,
+       (select wake_at from curfew.records where wake_at is not null order by wake_at limit 1)`,
 };
 
 /** Makes due jobs available. $1 now, $2 limit. Returns queue, count, and when the first of them needs a decision. */
@@ -250,7 +259,7 @@ select queue, count(*), min(wake_at) from promoted group by queue`,
 export const HOLD_DUE_JOBS: Statement = {
   name: "hold_due_jobs",
   text: `
-update curfew.jobs set wake_at = $3::bigint, state = ${STATE}, claim_wake_at = null
+update curfew.jobs set wake_at = $3::bigint
  where id = any(array(
          select id from curfew.jobs where wake = 0 and wake_at <= $1::bigint
           order by wake, wake_at limit $2::int for update skip locked))

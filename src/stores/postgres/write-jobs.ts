@@ -109,30 +109,13 @@ async function runShapes(
       const statement = recorded ? shape[table].recorded : shape[table];
       const values = shape.values(group);
       const rows = await runner.run(statement, recorded ? [...values, ...recorded(group)] : values);
-      const queues = shape[table].answersOnce ? matchedOnce(rows) : matched(rows);
+      const queues = new Map(rows.map((row) => [row[0] as string, row[1] as string | undefined]));
       for (const write of group) {
-        if (queues && !queues.has(write.id)) continue;
+        if (!queues.has(write.id)) continue;
         answers.set(write.id, OK);
-        addHints(hints, write, queues?.get(write.id));
+        addHints(hints, write, queues.get(write.id));
       }
     }),
-  );
-}
-
-/** The written jobs and the queues that a statement returned. */
-function matched(rows: readonly SqlRow[]): ReadonlyMap<string, string | undefined> {
-  return new Map(rows.map((row) => [row[0] as string, row[1] as string | undefined]));
-}
-
-/** The jobs in an answer like ALL_OR_IDS; undefined means all. */
-function matchedOnce(rows: readonly SqlRow[]): ReadonlyMap<string, undefined> | undefined {
-  const ids = rows[0]?.[0] as string | null | undefined;
-  if (ids === null) return undefined;
-  return new Map(
-    (ids ?? "{}")
-      .slice(1, -1)
-      .split(",")
-      .map((id) => [id, undefined]),
   );
 }
 
