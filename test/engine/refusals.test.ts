@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { defineJob, openEngine, processor, type WorkOptions } from "../../src/index.ts";
+import { defineJob, openEngine, processor, snooze, type WorkOptions } from "../../src/index.ts";
 import { jobsOf } from "../../src/testing/read-store.ts";
 import { errorOf, jobOf, jobWith, openStage, type Stage } from "./stage.ts";
 
@@ -232,10 +232,14 @@ describe("1.1 other calls refuse bad input and change nothing", () => {
     const refusals = [
       [engine.job(id).result({ within: loose("5 min") }), "invalid_duration", "result.within"],
       [engine.job(id).result(loose({ withn: "5m" })), "unknown_option", "result.withn"],
+      [engine.timeouts.enqueue(job, loose(undefined), loose(undefined)), "invalid_when", "options.dueAt"],
       [engine.close({ drain: loose(5) }), "invalid_duration", "close.drain"],
       [engine.close(loose({ drian: "5s" })), "unknown_option", "close.drian"],
     ] as const;
     for (const [call, code, field] of refusals) expect(await errorOf(call)).toMatchObject({ code, field });
+    expect(() => snooze(loose("10m"))).toThrow(
+      'snooze: "10m" is not a valid value here; write { after: "10m" }',
+    );
     expect(() => engine.on(loose("job.complete"), () => {})).toThrow(/on: "job.complete".*job\.completed/);
     expect(() => engine.on("job.completed", loose("print"))).toThrow(/on\(job.completed\): "print"/);
   });
