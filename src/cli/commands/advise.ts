@@ -95,7 +95,10 @@ function checkRule({ type, floor, ceiling, from, times, samples }: AdviseOptions
   } catch (error) {
     if (!(error instanceof CurfewError)) throw error;
     const [field, message] = [error.field, error.message].map((text) => text?.replaceAll("rule.", "--"));
-    throw new CurfewError(error.code, message as string, field === undefined ? {} : { field });
+    throw new CurfewError(error.code, message as string, {
+      ...(field !== undefined && { field }),
+      cause: error,
+    });
   }
 }
 
