@@ -195,7 +195,6 @@ describe("1.1 other calls refuse bad input and change nothing", () => {
     ["an unknown option", { queue: "a" }, "unknown_option", "options.queue"],
     ["a bad document limit", { documentLimit: "1mb" }, "invalid_limit", "documentLimit"],
     ["an unknown store", { store: "mysql://u:secret@host/db" }, "unknown_store", "store"],
-    ["redis, not yet", { store: "redis://u:secret@host" }, "unknown_store", "store"],
     ["no store", { store: undefined }, "unknown_store", "store"],
   ])("openEngine with %s", async (_name, options, code, field) => {
     const error = await errorOf(openEngine({ store: "memory:", ...options } as never));
