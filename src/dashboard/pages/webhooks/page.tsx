@@ -27,10 +27,7 @@ export function Page() {
   const open = (id: string) => go(href(`webhooks/${id}`));
   return (
     <>
-      <PageHead
-        title="Webhooks"
-        below="Endpoints outside that receive events: signed, and at least once."
-      >
+      <PageHead title="Webhooks" below="Endpoints outside that receive events: signed, and at least once.">
         <Button kind="primary" icon="plus" whyNot={whyNot("operate")} onClick={() => setNew(true)}>
           Subscribe…
         </Button>
