@@ -67,7 +67,9 @@ export function* claimTurns(
     const room = limit - claimed.length;
     const isAgain = last === null || hasTurn(last, turns);
     const after = last?.key ?? NO_FAIR_KEY;
-    const ask = { keysFrom: from, after, isAgain, limit: last === null ? BATCH_LIMIT : room };
+    // The first key may have one job left in its turn; all others give at least the smallest weight.
+    const enough = 1 + Math.ceil((room - 1) / (turns.least ?? 1));
+    const ask = { keysFrom: from, after, isAgain, limit: last === null ? BATCH_LIMIT : enough };
     const found = (yield ask) as KeysAnswer | null;
     if (found === null) return false;
     const listed = keysInTurn(found, ask, last === null ? salt : 0);

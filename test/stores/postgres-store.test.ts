@@ -8,6 +8,8 @@ import { openEngine } from "../../src/open.ts";
 import { silentLogger } from "../../src/ports/log.ts";
 import type { Hint, Store } from "../../src/ports/store.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { LISTENER_SETTINGS } from "../../src/stores/postgres/connections.ts";
+import { FAIR_KEYS, TAKE_FAIR } from "../../src/stores/postgres/fair-statements.ts";
 import { MIGRATIONS } from "../../src/stores/postgres/migrations.ts";
 import { openPostgresStore, type PostgresStoreOptions } from "../../src/stores/postgres/postgres-store.ts";
 import { compareStores } from "../../src/testing/compare-stores.ts";
@@ -410,6 +412,41 @@ describe("events", () => {
       expect((await reading).events.map(({ name }) => name)).toEqual(["job.enqueued"]);
     } finally {
       await older.end();
+    }
+  });
+});
+
+describe("claims from a fair queue", () => {
+  /** The indexes that a prepared statement reads, as the connections of the store plan it. */
+  async function indexesOf(schema: string, text: string, values: string): Promise<string[]> {
+    const client = new pg.Client(database.url);
+    await client.connect();
+    try {
+      await client.query(LISTENER_SETTINGS);
+      await client.query(`prepare planned as ${text.replaceAll("curfew.", `${schema}.`)}`);
+      const { rows } = await client.query(`explain execute planned(${values})`);
+      return rows.flatMap((row) => /using (jobs_\w+)/.exec(row["QUERY PLAN"])?.[1] ?? []);
+    } finally {
+      await client.end();
+    }
+  }
+
+  it("read the index of keys, also before the server has statistics", async () => {
+    const schema = freshSchema();
+    const store = await open({ schema });
+    // Many jobs of one key: the index of all ready jobs would be read over all of them for each other key.
+    const jobs = Array.from({ length: 1_000 }, () => ({ ...newJob(), fairKey: "a" }));
+    await store.jobs.enqueue(jobs, { now });
+    const keys = await indexesOf(schema, FAIR_KEYS.text, "'default', 0, 'a', true, 10");
+    const taken = await indexesOf(
+      schema,
+      TAKE_FAIR.text,
+      "'default', 0, 0, 1, 0, 'w', 1, 1, '{b}', '{1}', 9",
+    );
+    // Once each: for the best job of the queue, and for jobs without a key.
+    for (const indexes of [keys, taken]) {
+      expect(indexes).toContain("jobs_fair");
+      expect(indexes.filter((name) => name === "jobs_ready")).toHaveLength(1);
     }
   });
 });

@@ -120,13 +120,24 @@ function metaValue(meta: { readonly [key: string]: Json } | undefined, name: str
 export interface FairWeights {
   readonly weights: Readonly<Record<string, number>>;
   readonly defaultWeight: number;
+  /** The smallest of them. Default 1. */
+  readonly least?: number;
 }
 
-const EQUAL: FairWeights = { weights: Object.create(null), defaultWeight: 1 };
+const NO_WEIGHTS: FairWeights["weights"] = Object.create(null);
 
-export function weightsOf({ strategy, weights, defaultWeight = 1 }: QueueFairness): FairWeights {
-  if (strategy === "round-robin") return EQUAL;
-  return { weights: weights ?? EQUAL.weights, defaultWeight };
+/** `times`: how often each key gives its weight in one turn. */
+export function weightsOf(fair: QueueFairness, times = 1): FairWeights {
+  const isWeighted = fair.strategy !== "round-robin";
+  const said = isWeighted ? (fair.weights ?? NO_WEIGHTS) : NO_WEIGHTS;
+  const defaultWeight = (isWeighted ? (fair.defaultWeight ?? 1) : 1) * times;
+  let least = defaultWeight;
+  const weights: Record<string, number> = Object.create(null);
+  for (const [key, weight] of Object.entries(said)) {
+    weights[key] = weight * times;
+    least = Math.min(least, weight * times);
+  }
+  return { weights, defaultWeight, least };
 }
 
 export function weightOf({ weights, defaultWeight }: FairWeights, key: string): number {

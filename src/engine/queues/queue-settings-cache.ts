@@ -1,4 +1,5 @@
-import { weightsOf } from "../../core/fair/fair-options.ts";
+import { type FairWeights, type QueueFairness, weightsOf } from "../../core/fair/fair-options.ts";
+import { RoundPace } from "../../core/fair/round-pace.ts";
 import { type Turn, type Turns, turnAfter } from "../../core/fair/turns.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import type { QueueDepth, StoredQueue } from "../../core/limit/queue-settings.ts";
@@ -12,6 +13,15 @@ export const QUEUES = recordKind<StoredQueue>("queue");
 export const QUEUE_REVISION = recordKind<Record<string, never>>("queues");
 export const QUEUE_REVISION_NAME = "revision";
 
+/** The turns that this process took in a fair queue. */
+interface TurnsTaken {
+  last: Turn | null;
+  readonly pace: RoundPace;
+  readonly fair: QueueFairness;
+  times: number;
+  weights: FairWeights;
+}
+
 /** Caches the queue settings, which are records in the store, so that all processes resolve the same (SEMANTICS 2). */
 export class QueueSettings {
   readonly #store: Store;
@@ -19,7 +29,7 @@ export class QueueSettings {
   #known: ReadonlyMap<string, StoredRecord<StoredQueue>> = new Map();
   #bounds: ReadonlyMap<string, number> | undefined;
   readonly #waiting = new Map<string, number>();
-  readonly #lastTurns = new Map<string, Turn>();
+  readonly #taking = new Map<string, TurnsTaken>();
   /** Grows with each change: policies that were resolved at an older epoch are resolved again. */
   #epoch = 0;
   #maintenance: StoredRecord<MaintenanceView> | null = null;
@@ -59,16 +69,30 @@ export class QueueSettings {
     return this.#known.get(queue)?.body.fair !== undefined;
   }
 
-  /** How claims of a fair queue take turns. Undefined: the queue is not fair. */
-  turnsOf(queue: string): Turns | undefined {
+  /** How claims of a fair queue take turns. Undefined: the queue is not fair. `now` is monotonic. */
+  turnsOf(queue: string, now: number): Turns | undefined {
     const fair = this.#known.get(queue)?.body.fair;
-    return fair && { ...weightsOf(fair), last: this.#lastTurns.get(queue) ?? null };
+    if (!fair) return undefined;
+    let taken = this.#taking.get(queue);
+    if (taken?.fair !== fair) {
+      const { last = null, pace = new RoundPace() } = taken ?? {};
+      taken = { last, pace, fair, times: 1, weights: weightsOf(fair) };
+      this.#taking.set(queue, taken);
+    }
+    const times = taken.pace.times(now);
+    if (times !== taken.times) {
+      taken.times = times;
+      taken.weights = weightsOf(fair, times);
+    }
+    return { ...taken.weights, last: taken.last };
   }
 
-  /** Remembers which fair key had the last turn. Each process takes turns for itself. */
-  noteTurns(queue: string, turns: Turns, rows: readonly JobRow[]): void {
-    const last = turnAfter(turns.last, rows, turns);
-    if (last) this.#lastTurns.set(queue, last);
+  /** Remembers which fair key had the last turn. Each process takes turns for itself. `now` is monotonic. */
+  noteTurns(queue: string, turns: Turns, rows: readonly JobRow[], now: number): void {
+    const taken = this.#taking.get(queue);
+    if (!taken) return;
+    taken.last = turnAfter(turns.last, rows, turns);
+    taken.pace.note(rows, now);
   }
 
   /** Notes how many jobs waited in a bounded queue when this process last enqueued into it. */
@@ -103,8 +127,7 @@ export class QueueSettings {
       body.depth ? [[queue, body.depth.most] as const] : [],
     );
     this.#bounds = bounds.length > 0 ? new Map(bounds) : undefined;
-    for (const queue of this.#lastTurns.keys())
-      if (!known.get(queue)?.body.fair) this.#lastTurns.delete(queue);
+    for (const queue of this.#taking.keys()) if (!known.get(queue)?.body.fair) this.#taking.delete(queue);
     for (const queue of this.#waiting.keys()) if (!this.#bounds?.has(queue)) this.#waiting.delete(queue);
   }
 }

@@ -32,7 +32,7 @@ export class RemoteClaims {
   async #claim(queue: string, counts: readonly number[]): Promise<JobRow[][]> {
     const { store, clock, random, queues } = this.#context;
     const most = queues.concurrencyOf(queue);
-    const turns = queues.turnsOf(queue);
+    const turns = queues.turnsOf(queue, clock.elapsed());
     const now = clock.now();
     if (queues.isClosed(now)) return counts.map(() => []);
     const rows = await store.jobs.claim({
@@ -48,7 +48,7 @@ export class RemoteClaims {
       ...(most !== undefined && { most }),
       ...(turns && { turns }),
     });
-    if (turns) queues.noteTurns(queue, turns, rows);
+    if (turns) queues.noteTurns(queue, turns, rows, clock.elapsed());
     let to = 0;
     return counts.map((count) => {
       to += count;

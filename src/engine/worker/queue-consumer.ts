@@ -163,7 +163,7 @@ export class QueueConsumer {
     const sentAt = parts.clock.elapsed();
     const start = this.#claimFrom && sentAt < this.#claimFrom.until ? this.#claimFrom : undefined;
     const most = this.#queueLimit;
-    const turns = parts.queues.turnsOf(this.queue);
+    const turns = parts.queues.turnsOf(this.queue, sentAt);
     this.#isClaiming = true;
     // A hint that arrives during the claim clears this.
     this.#claimFrom = start ?? { rank: 0, until: sentAt + RESTART_SCAN_AFTER };
@@ -183,7 +183,7 @@ export class QueueConsumer {
       this.#isClaiming = false;
     });
     const receivedAt = parts.clock.elapsed();
-    if (turns) this.#tookTurns(turns, rows, receivedAt - sentAt);
+    if (turns) this.#tookTurns(turns, rows, sentAt, receivedAt);
     const confirmedAt = this.#host.isFresh(sentAt) ? receivedAt : sentAt;
     for (const row of rows) this.#prefetched.push({ row, claimedAt: receivedAt, confirmedAt });
     const isShort = rows.length < limit;
@@ -198,9 +198,9 @@ export class QueueConsumer {
     return this.#wanted > 0 ? 0 : null;
   }
 
-  #tookTurns(turns: Turns, rows: readonly JobRow[], elapsed: number): void {
-    this.#host.parts.queues.noteTurns(this.queue, turns, rows);
-    this.#averageClaim = this.#averageClaim * 0.8 + elapsed * 0.2;
+  #tookTurns(turns: Turns, rows: readonly JobRow[], sentAt: number, receivedAt: number): void {
+    this.#host.parts.queues.noteTurns(this.queue, turns, rows, receivedAt);
+    this.#averageClaim = this.#averageClaim * 0.8 + (receivedAt - sentAt) * 0.2;
   }
 
   /** Returns the milliseconds until the next poll. */

@@ -8,6 +8,12 @@ const ACTIVE = STATE_CODES.active;
 const ofPriority = (rank: string) =>
   `queue = $1::text and state = ${AVAILABLE} and fair_key is not null and (rank >> 45) = (${rank} >> 45)`;
 
+/**
+ * One key, written as a range: equal columns count for nothing in an order, and then the index of all ready jobs would
+ * give it too. The planner takes that one while it has no statistics, and walks over the jobs of all other keys.
+ */
+const ofKey = (key: string) => `fair_key >= ${key} and fair_key <= ${key}`;
+
 const firstKey = (rank: string, condition: string) => `
   select fair_key from curfew.jobs where ${ofPriority(rank)} and ${condition}
    order by queue, (rank >> 45), fair_key limit 1`;
@@ -24,7 +30,7 @@ ${name}(key) as (
 /** The key itself, if it has jobs. */
 const itself = (condition: string) => `
     (select fair_key as key from curfew.jobs
-      where ${condition} and ${ofPriority(RANK)} and fair_key = $3::text
+      where ${condition} and ${ofPriority(RANK)} and ${ofKey("$3::text")}
       order by queue, (rank >> 45), fair_key limit 1)`;
 
 /**
@@ -62,7 +68,7 @@ const TAKEN_IDS = `
  where j.id = any(array(
          select p.id from unnest($9::text[], $10::int[]) as k(key, count)
           cross join lateral (
-                select id from curfew.jobs where ${ofPriority("$5::bigint")} and fair_key = k.key
+                select id from curfew.jobs where ${ofPriority("$5::bigint")} and ${ofKey("k.key")}
                  order by queue, (rank >> 45), fair_key, rank, id limit k.count for update skip locked) p)
        || array(
          select id from (
@@ -100,7 +106,7 @@ export const AHEAD_IN_KEY: Statement = {
   text: `
 select count(*)::int from (
   select 1 from curfew.jobs
-   where ${ofPriority("$2::bigint")} and fair_key = $5::text and (rank, id) < ($2::bigint, $3::uuid)
+   where ${ofPriority("$2::bigint")} and ${ofKey("$5::text")} and (rank, id) < ($2::bigint, $3::uuid)
    order by queue, (rank >> 45), fair_key, rank, id limit $4::bigint) a`,
 };
 
@@ -127,7 +133,7 @@ select k.fair_key, c.rank, c.waiting::int
        select min(rank) as rank, count(*) as waiting from (
          select rank from curfew.jobs
           where queue = $1::text and state = ${AVAILABLE} and fair_key is not null
-            and (rank >> 45) = k.level and fair_key = k.fair_key
+            and (rank >> 45) = k.level and ${ofKey("k.fair_key")}
           order by queue, (rank >> 45), fair_key, rank, id limit $3::bigint) j) c
  where c.waiting > 0
  order by k.level, k.fair_key`,
