@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
+import { cellOfRecord } from "../../core/home/cell-of-row.ts";
 import type { TimeoutId, TimeoutRow } from "../../core/timeout/timeout.ts";
 import type { Effect, Outcome, RecordKey, Store, Unit } from "../../ports/store.ts";
 import type { Revoked } from "../../ports/timeouts.ts";
 import { failFirst, faultyStore } from "../faulty-store.ts";
 import { depthOf } from "../read-store.ts";
 import { heard, skipWithoutHints } from "./hinting.ts";
-import type { ConformanceCase, ConformanceSection } from "./kit.ts";
+import { type ConformanceCase, type ConformanceSection, inOneHome } from "./kit.ts";
 import { idsOf, refused, type TestBed, times } from "./test-bed.ts";
 
 /** What sagas need (SEMANTICS 7.3 and 7.4): timeouts and records in one unit. */
@@ -304,4 +305,7 @@ async function revokeRaces(bed: TestBed): Promise<void> {
   }
 }
 
-export const timeoutUnits: ConformanceSection = { name: "timeouts in units", cases: [...guards, ...effects] };
+export const timeoutUnits: ConformanceSection = {
+  name: "timeouts in units",
+  cases: inOneHome(cellOfRecord(KEY), [...guards, ...effects]),
+};
