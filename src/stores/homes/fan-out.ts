@@ -49,13 +49,14 @@ export async function fill<Item>(
   limit: number,
   ask: (home: Home, limit: number) => Promise<readonly Item[]>,
   onFailed: (home: Home, error: unknown) => void,
+  width = WIDTH,
 ): Promise<Item[]> {
   const found: Item[] = [];
   let waiting = [...homes];
   let failed = 0;
   while (found.length < limit && waiting.length > 0) {
     const missing = limit - found.length;
-    const asked = waiting.slice(0, Math.min(WIDTH, missing));
+    const asked = waiting.slice(0, Math.min(width, missing));
     const rest = waiting.slice(asked.length);
     const again: Home[] = [];
     const answers = await Promise.allSettled(

@@ -90,6 +90,8 @@ async function claim(
       return found;
     },
     onFailed,
+    // Turns go on within one call: a home is asked once, for all that is missing.
+    request.turns ? 1 : undefined,
   );
   return request.turns ? rows : rows.sort((a, b) => a.rank - b.rank || compareText(a.id, b.id));
 }

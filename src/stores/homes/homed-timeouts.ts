@@ -11,15 +11,15 @@ import { fill, mergeSorted, perHome } from "./fan-out.ts";
 import type { HomeStore } from "./home-store.ts";
 import { cellOfWhich } from "./split-unit.ts";
 
+type OnFailed = (home: Home, error: unknown) => void;
+
 /** Timeouts in several homes. Each is in the home that its id names, which is that of its saga or of its key. */
-export function createHomedTimeouts(
-  homes: readonly HomeStore[],
-  onFailed: (home: Home, error: unknown) => void,
-): TimeoutStore {
+export function createHomedTimeouts(homes: readonly HomeStore[], onFailed: OnFailed): TimeoutStore {
   const at = (cell: Cell) => (homes[homeOf(cell, homes.length)] as HomeStore).timeouts;
   const homeOfId = (id: string) => homeOf(cellOfId(id), homes.length);
   const ofHome = (home: Home) => (homes[home] as HomeStore).timeouts;
   const all = homes.map((_, home) => home);
+  let turn = 0;
   const sum = async (call: (store: TimeoutStore) => Promise<number>) =>
     (await Promise.all(all.map((home) => call(ofHome(home))))).reduce((a, b) => a + b, 0);
   return {
@@ -34,7 +34,10 @@ export function createHomedTimeouts(
         (home, own) => ofHome(home).insert(own, options),
       );
     },
-    claimDue: (request) => claimDue(homes, request, onFailed),
+    claimDue(request) {
+      turn = (turn + 1) % homes.length;
+      return claimDue(homes, request, turn, onFailed);
+    },
     async remove(leased, options) {
       checkBatch(leased, "leased");
       return perHome(
@@ -130,30 +133,41 @@ function checkHome(timeout: NewTimeout, homes: number): void {
   throw refuse("invalid_option", "timeout.id", timeout.id, fix);
 }
 
-/** Each destination is asked for by itself, because each has its own limit. */
+/**
+ * With destinations, homes are asked one after the other for what is missing, because each destination has its own limit.
+ * The call that comes next begins with another home.
+ */
 async function claimDue(
   homes: readonly HomeStore[],
   request: DueRequest,
-  onFailed: (home: Home, error: unknown) => void,
+  first: Home,
+  onFailed: OnFailed,
 ): Promise<TimeoutRow[]> {
   const limit = claimLimit(request);
-  const all = homes.map((_, home) => home);
-  const { destinations, ...rest } = request;
-  const ask = (more: Partial<DueRequest>, most: number, name?: string) =>
-    fill(
-      all,
-      most,
-      (home, share) => {
-        const only = name === undefined ? {} : { destinations: [{ name, limit: share }] };
-        return (homes[home] as HomeStore).timeouts.claimDue({ ...rest, ...more, ...only, limit: share });
-      },
-      onFailed,
-    );
-  if (!destinations) return (await ask({}, limit)).sort(byDue);
+  const order = homes.map((_, index) => (first + index) % homes.length);
+  const { destinations } = request;
+  if (!destinations) {
+    const ask = (home: Home, share: number) =>
+      (homes[home] as HomeStore).timeouts.claimDue({ ...request, limit: share });
+    return (await fill(order, limit, ask, onFailed)).sort(byDue);
+  }
   const found: TimeoutRow[] = [];
-  for (const { name, limit: own } of destinations) {
-    const room = Math.min(own, limit - found.length);
-    if (room > 0) found.push(...(await ask({}, room, name)));
+  const left = new Map(destinations.map(({ name, limit: most }) => [name, most]));
+  let failed = 0;
+  for (const home of order) {
+    const open = [...left].flatMap(([name, most]) => (most > 0 ? [{ name, limit: most }] : []));
+    const room = limit - found.length;
+    if (room === 0 || open.length === 0) break;
+    try {
+      const { timeouts } = homes[home] as HomeStore;
+      const rows = await timeouts.claimDue({ ...request, limit: room, destinations: open });
+      found.push(...rows);
+      for (const { destination } of rows) left.set(destination, (left.get(destination) ?? 0) - 1);
+    } catch (error) {
+      failed += 1;
+      onFailed(home, error);
+      if (failed === homes.length) throw error;
+    }
   }
   return found.sort(byDue);
 }

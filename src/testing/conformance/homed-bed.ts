@@ -12,9 +12,9 @@ import type { OpenedStore } from "./test-bed.ts";
  * a key or a saga gets an id in their home, and a case whose units join several rows says in which cell they are.
  */
 
-/** Ids in the cell that their key asks for, else in that of the case, else in random ones. */
+/** Ids in the cell of the case, else in the one that their key asks for, else in random ones. */
 export function spreadIds(nextId: IdSource, random: Random, home: Cell | undefined): IdSource {
-  return (cell) => nextId(cell ?? home ?? randomInt(random, CELLS));
+  return (cell) => nextId(home ?? cell ?? randomInt(random, CELLS));
 }
 
 /** A store on new data as a case sees it. */

@@ -223,7 +223,8 @@ const races: ConformanceCase[] = [
 const queues: ConformanceCase[] = [
   {
     name: "a claim under the limit of a queue takes no more than it has room for, and marks what it takes",
-    home: QUEUE_HOME,
+    skip: ({ homes }) =>
+      homes > 1 ? "a job with a limit cannot be in a queue with a concurrency on several homes" : undefined,
     async run(bed) {
       await bed.addMany(times(6, () => bed.job()));
       const own = await bed.add({ priority: 1, limitKey: LIMIT_KEY });

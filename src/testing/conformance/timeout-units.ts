@@ -204,7 +204,6 @@ const effects: ConformanceCase[] = [
       assert.equal(refused((await bed.commit(handled("t", owner, 0)))[0]).because, "lapsed");
     },
   },
-  { name: "steps of many sagas in one call: each is all or nothing, and none stops another", run: manySteps },
   {
     name: "a revoke and the handler race: exactly one of them counts",
     timeout: 60_000,
@@ -278,7 +277,10 @@ async function manySteps(bed: TestBed): Promise<void> {
     done,
   );
   assert.equal((await depthOf(bed.store, "steps")).available, done.length);
-  assert.deepEqual((await bed.store.inspect.events(null, 100)).events, done);
+  const { events } = await bed.store.inspect.events(null, 100);
+  // The order of the units is kept within a home.
+  const isOrdered = bed.store.capabilities.order === "store";
+  assert.deepEqual(isOrdered ? events : events.toSorted(), done);
 }
 
 async function revokeRaces(bed: TestBed): Promise<void> {
@@ -305,7 +307,12 @@ async function revokeRaces(bed: TestBed): Promise<void> {
   }
 }
 
+const sagas: ConformanceCase = {
+  name: "steps of many sagas in one call: each is all or nothing, and none stops another",
+  run: manySteps,
+};
+
 export const timeoutUnits: ConformanceSection = {
   name: "timeouts in units",
-  cases: inOneHome(cellOfRecord(KEY), [...guards, ...effects]),
+  cases: [...inOneHome(cellOfRecord(KEY), [...guards, ...effects]), sagas],
 };
