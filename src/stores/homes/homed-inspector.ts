@@ -68,6 +68,28 @@ export function createHomedInspector(homes: readonly HomeStore[], journal: Journ
         );
       return { active: sum(({ active }) => active), waiting: sum(({ waiting }) => waiting) };
     },
+    ...createHomedLines(homes),
+    events: (after, limit) => {
+      checkLimit(limit);
+      return journal.events(after, limit);
+    },
+    latestEvents: (limit) => {
+      checkLimit(limit);
+      return journal.latestEvents(limit);
+    },
+    logLines: (id, after, limit) => at(homeOfId(id)).logLines(id, after, limit),
+  };
+}
+
+/** Queries about waiting jobs. */
+function createHomedLines(
+  homes: readonly HomeStore[],
+): Pick<Inspector, "ahead" | "slots" | "shares" | "readyQueues" | "oldestReady"> {
+  const each = <Answer>(ask: (inspect: Inspector) => Promise<Answer>) =>
+    Promise.all(homes.map(({ inspect }) => ask(inspect)));
+  const ofLimit = (limitKey: string) =>
+    (homes[homeOf(cellOfName(limitKey), homes.length)] as HomeStore).inspect;
+  return {
     async ahead(line, before, most) {
       if ("limitKey" in line) return ofLimit(line.limitKey).ahead(line, before, most);
       const counts = await each((inspect) => inspect.ahead(line, before, most));
@@ -95,15 +117,6 @@ export function createHomedInspector(homes: readonly HomeStore[], journal: Journ
       const lists = await each((inspect) => inspect.oldestReady(limit, tenant));
       return mergeSorted(lists, (a, b) => compareText(a.queue, b.queue), limit, olderOf);
     },
-    events: (after, limit) => {
-      checkLimit(limit);
-      return journal.events(after, limit);
-    },
-    latestEvents: (limit) => {
-      checkLimit(limit);
-      return journal.latestEvents(limit);
-    },
-    logLines: (id, after, limit) => at(homeOfId(id)).logLines(id, after, limit),
   };
 }
 

@@ -1,5 +1,5 @@
 import { refuse } from "../../core/errors.ts";
-import { type Cell, cellOfId, type Home, homeOf } from "../../core/home/cell.ts";
+import { cellOfId, type Home, homeOf } from "../../core/home/cell.ts";
 import { cellOfSaga, cellOfTimeout } from "../../core/home/cell-of-row.ts";
 import { earlier } from "../../core/time.ts";
 import { checkTimeout, compareIds, type NewTimeout, type TimeoutRow } from "../../core/timeout/timeout.ts";
@@ -15,107 +15,106 @@ type OnFailed = (home: Home, error: unknown) => void;
 
 /** Timeouts in several homes. Each is in the home that its id names, which is that of its saga or of its key. */
 export function createHomedTimeouts(homes: readonly HomeStore[], onFailed: OnFailed): TimeoutStore {
-  const at = (cell: Cell) => (homes[homeOf(cell, homes.length)] as HomeStore).timeouts;
-  const homeOfId = (id: string) => homeOf(cellOfId(id), homes.length);
-  const ofHome = (home: Home) => (homes[home] as HomeStore).timeouts;
-  const all = homes.map((_, home) => home);
   let turn = 0;
-  const sum = async (call: (store: TimeoutStore) => Promise<number>) =>
-    (await Promise.all(all.map((home) => call(ofHome(home))))).reduce((a, b) => a + b, 0);
   return {
     leases: true,
-    async insert(timeouts, options) {
-      checkBatch(timeouts, "timeouts");
-      for (const timeout of timeouts) checkTimeout(timeout);
-      for (const timeout of timeouts) checkHome(timeout, homes.length);
-      return perHome(
-        timeouts,
-        ({ id }) => homeOfId(id),
-        (home, own) => ofHome(home).insert(own, options),
-      );
-    },
+    ...createWrites(homes),
+    ...createLists(homes),
     claimDue(request) {
       turn = (turn + 1) % homes.length;
       return claimDue(homes, request, turn, onFailed);
     },
-    async remove(leased, options) {
-      checkBatch(leased, "leased");
-      return perHome(
-        leased,
-        ({ id }) => homeOfId(id),
-        (home, own) => ofHome(home).remove(own, options),
-      );
+    async reap(request) {
+      const counts = await Promise.all(homes.map(({ timeouts }) => timeouts.reap(request)));
+      return counts.reduce((a, b) => a + b, 0);
     },
+    cancel(which, options) {
+      const home = homeOf(cellOfWhich(which), homes.length);
+      return (homes[home] as HomeStore).timeouts.cancel(which, options);
+    },
+  };
+}
+
+/** Calls that take ids. */
+function createWrites(
+  homes: readonly HomeStore[],
+): Pick<TimeoutStore, "insert" | "remove" | "release" | "extend" | "requeue" | "reschedule" | "load"> {
+  const each = <Item, Answer>(
+    items: readonly Item[],
+    field: string,
+    idOf: (item: Item) => string,
+    call: (store: TimeoutStore, own: readonly Item[]) => Promise<readonly Answer[]>,
+  ): Promise<Answer[]> => {
+    checkBatch(items, field);
+    const homeOfItem = (item: Item) => homeOf(cellOfId(idOf(item)), homes.length);
+    return perHome(items, homeOfItem, (home, own) => call((homes[home] as HomeStore).timeouts, own));
+  };
+  const idOf = ({ id }: { readonly id: string }) => id;
+  return {
+    async insert(timeouts, options) {
+      for (const timeout of timeouts) checkTimeout(timeout);
+      for (const timeout of timeouts) checkHome(timeout, homes.length);
+      return each(timeouts, "timeouts", idOf, (store, own) => store.insert(own, options));
+    },
+    remove: async (leased, options) =>
+      each(leased, "leased", idOf, (store, own) => store.remove(own, options)),
     async release(released, options) {
-      checkBatch(released, "released");
       checkReleased(released);
-      return perHome(
-        released,
-        ({ id }) => homeOfId(id),
-        (home, own) => ofHome(home).release(own, options),
-      );
+      return each(released, "released", idOf, (store, own) => store.release(own, options));
     },
     async extend(extended, options) {
-      checkBatch(extended, "extended");
       checkExtended(extended);
-      return perHome(
-        extended,
-        ({ id }) => homeOfId(id),
-        (home, own) => ofHome(home).extend(own, options),
-      );
+      return each(extended, "extended", idOf, (store, own) => store.extend(own, options));
     },
-    reap: (request) => sum((store) => store.reap(request)),
-    cancel: (which, options) => at(cellOfWhich(which)).cancel(which, options),
     async requeue(ids, options) {
-      checkBatch(ids, "ids");
-      const counts = await perHome(ids, homeOfId, async (home, own) => {
-        const count = await ofHome(home).requeue(own, options);
-        return own.map((_, index) => (index < count ? 1 : 0));
-      });
-      return counts.filter((count) => count === 1).length;
+      const ones = each(ids, "ids", String, async (store, own) =>
+        onesOf(await store.requeue(own, options), own),
+      );
+      return (await ones).reduce((a, b) => a + b, 0);
     },
     async reschedule(moves, options) {
-      checkBatch(moves, "moves");
       checkMoves(moves);
-      const counts = await perHome(
-        moves,
-        ({ id }) => homeOfId(id),
-        async (home, own) => {
-          const count = await ofHome(home).reschedule(own, options);
-          return own.map((_, index) => (index < count ? 1 : 0));
-        },
+      const ones = each(moves, "moves", idOf, async (store, own) =>
+        onesOf(await store.reschedule(own, options), own),
       );
-      return counts.filter((count) => count === 1).length;
+      return (await ones).reduce((a, b) => a + b, 0);
     },
-    async load(ids) {
-      checkBatch(ids, "ids");
-      return perHome(ids, homeOfId, (home, own) => ofHome(home).load(own));
-    },
+    load: async (ids) => each(ids, "ids", String, (store, own) => store.load(own)),
+  };
+}
+
+/** A count as one number per item, so that the sum over all homes is the count over all items. */
+function onesOf(count: number, items: readonly unknown[]): number[] {
+  return items.map((_, index) => (index < count ? 1 : 0));
+}
+
+function createLists(
+  homes: readonly HomeStore[],
+): Pick<TimeoutStore, "calendar" | "list" | "nextDueAt" | "count"> {
+  return {
     async calendar(request) {
       checkLimit(request.limit);
-      const lists = await Promise.all(all.map((home) => ofHome(home).calendar(request)));
+      const lists = await Promise.all(homes.map(({ timeouts }) => timeouts.calendar(request)));
       return mergeSorted(lists, byDue, request.limit);
     },
     async list(filter, after, limit) {
       checkLimit(limit);
-      if (filter.saga) return at(cellOfSaga(filter.saga)).list(filter, after, limit);
-      const lists = await Promise.all(all.map((home) => ofHome(home).list(filter, after, limit)));
+      const asked = filter.saga ? [homes[homeOf(cellOfSaga(filter.saga), homes.length)] as HomeStore] : homes;
+      const lists = await Promise.all(asked.map(({ timeouts }) => timeouts.list(filter, after, limit)));
       return mergeSorted(lists, (a, b) => compareIds(a.id, b.id), limit);
     },
     async nextDueAt(destinations) {
-      const nexts = await Promise.all(all.map((home) => ofHome(home).nextDueAt(destinations)));
+      const nexts = await Promise.all(homes.map(({ timeouts }) => timeouts.nextDueAt(destinations)));
       return nexts.reduce(earlier, null);
     },
     async count(request) {
-      const counts = await Promise.all(all.map((home) => ofHome(home).count(request)));
-      const total = { pending: 0, due: 0, leased: 0, dead: 0 };
-      for (const { pending, due, leased, dead } of counts) {
-        total.pending += pending;
-        total.due += due;
-        total.leased += leased;
-        total.dead += dead;
-      }
-      return total;
+      const counts = await Promise.all(homes.map(({ timeouts }) => timeouts.count(request)));
+      return counts.reduce((a, b) => ({
+        pending: a.pending + b.pending,
+        due: a.due + b.due,
+        leased: a.leased + b.leased,
+        dead: a.dead + b.dead,
+      }));
     },
   };
 }

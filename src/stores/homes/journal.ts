@@ -67,7 +67,7 @@ export class Journal {
         ],
       };
       await this.#first.commit([unit], { now });
-      // Whoever wrote the position, this read or another one: go on from there.
+      // This read or another one wrote the position: go on from there.
       [position = null] = await this.#first.records.load([key]);
       if (page.events.length < PAGE) return;
     }

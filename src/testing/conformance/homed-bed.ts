@@ -1,7 +1,5 @@
-import { CELLS, type Cell, cellOfId, withCell } from "../../core/home/cell.ts";
+import { type Cell, cellOfId, withCell } from "../../core/home/cell.ts";
 import { cellOfTimeout } from "../../core/home/cell-of-row.ts";
-import type { IdSource } from "../../core/ids.ts";
-import { type Random, randomInt } from "../../core/random.ts";
 import type { NewTimeout, TimeoutId, TimeoutRow } from "../../core/timeout/timeout.ts";
 import type { Effect, Guard, Store, Unit } from "../../ports/store.ts";
 import type { TimeoutStore, Which } from "../../ports/timeouts.ts";
@@ -11,11 +9,6 @@ import type { OpenedStore } from "./test-bed.ts";
  * Cases are written for one home. In a store with several, a case runs with ids that engines would give: a timeout with
  * a key or a saga gets an id in their home, and a case whose units join several rows says in which cell they are.
  */
-
-/** Ids in the cell of the case, else in the one that their key asks for, else in random ones. */
-export function spreadIds(nextId: IdSource, random: Random, home: Cell | undefined): IdSource {
-  return (cell) => nextId(home ?? cell ?? randomInt(random, CELLS));
-}
 
 /** A store on new data as a case sees it. */
 export function homedStore(opened: OpenedStore, home: Cell | undefined): OpenedStore {

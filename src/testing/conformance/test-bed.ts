@@ -21,7 +21,7 @@ import {
   type Unit,
 } from "../../ports/store.ts";
 import { type Decided, decidedUnit } from "./decided-unit.ts";
-import { spreadIds } from "./homed-bed.ts";
+import { spreadIds } from "./spread-ids.ts";
 
 /** The policy of a job for which no source has settings. */
 export const POLICY = resolvePolicy({});
