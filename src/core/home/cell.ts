@@ -1,5 +1,3 @@
-import { tenantPrefix } from "../tenant/tenant-name.ts";
-
 /*
  * A home is a part of a store in which units are atomic. A store has one home or several. Every row belongs to one of
  * 4,096 cells, and a home has a range of cells, so the cell of a row does not depend on the number of homes.
@@ -65,9 +63,4 @@ export function cellOfName(stored: string): Cell {
   hash = Math.imul(hash, 0x2c1b3c6d);
   hash ^= hash >>> 12;
   return hash >>> 20;
-}
-
-/** The cell of a name that a tenant, or nobody, gave. */
-export function cellOfTenantName(tenant: string | null, name: string): Cell {
-  return cellOfName(tenant === null ? name : tenantPrefix(tenant) + name);
 }

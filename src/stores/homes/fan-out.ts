@@ -29,7 +29,7 @@ export async function perHome<Item, Answer>(
 }
 
 /** Waits for all, then throws the first error: a call that has ended must not go on in the background. */
-export async function allSettled<Item>(
+async function allSettled<Item>(
   items: readonly Item[],
   call: (item: Item) => Promise<void>,
 ): Promise<void> {
