@@ -29,10 +29,7 @@ export async function perHome<Item, Answer>(
 }
 
 /** Waits for all, then throws the first error: a call that has ended must not go on in the background. */
-async function allSettled<Item>(
-  items: readonly Item[],
-  call: (item: Item) => Promise<void>,
-): Promise<void> {
+async function allSettled<Item>(items: readonly Item[], call: (item: Item) => Promise<void>): Promise<void> {
   const results = await Promise.allSettled(items.map(call));
   for (const result of results) if (result.status === "rejected") throw result.reason;
 }
