@@ -1,11 +1,15 @@
-import { CELLS, type Cell } from "./home/cell.ts";
+import { CELLS, type Cell, cellOfName } from "./home/cell.ts";
 import type { Instant } from "./time.ts";
 
 /**
  * Makes growing UUIDv7 strings, so that ids sort in the order in which they were made. A cell puts the id into the home
  * that has it. A source for a store with one home ignores the cell.
  */
-export type IdSource = (cell?: Cell) => string;
+export interface IdSource {
+  (cell?: Cell): string;
+  /** What stored names begin with: the prefix of a tenant, or nothing. Left out for a store with one home. */
+  readonly namePrefix?: string;
+}
 
 const DIGITS = Uint8Array.from("0123456789abcdef", (character) => character.charCodeAt(0));
 const DASH = 45;
@@ -86,7 +90,7 @@ export function createHomedIdSource(
     return (((pool[from] as number) << 8) | (pool[from + 1] as number)) % CELLS;
   };
 
-  return (cell) => {
+  const next = (cell?: Cell) => {
     const at = Math.floor(now());
     if (at > lastAt || ++counter >= HOMED_COUNTER_LIMIT) {
       lastAt = at > lastAt ? at : lastAt + 1;
@@ -101,6 +105,22 @@ export function createHomedIdSource(
     }
     return prefix + tailText(counter * CELLS + (cell ?? spread), pool, reserve(6));
   };
+  return Object.assign(next, { namePrefix: "" });
+}
+
+/** The same ids, for names of a tenant. */
+export function idsOfTenant(nextId: IdSource, namePrefix: string): IdSource {
+  return nextId.namePrefix === undefined
+    ? nextId
+    : Object.assign((cell?: Cell) => nextId(cell), { namePrefix });
+}
+
+/** The same ids, but in the cell of this name where no other is asked for. */
+export function idsBeside(nextId: IdSource, name: string): IdSource {
+  const { namePrefix } = nextId;
+  if (namePrefix === undefined) return nextId;
+  const beside = cellOfName(namePrefix + name);
+  return Object.assign((cell: Cell = beside) => nextId(cell), { namePrefix });
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { IdSource } from "../core/ids.ts";
 import type { EnqueuedJob, EnqueueOptions, NewJob } from "../core/job/envelope.ts";
 import type { JobId, JobRow, PolicySettings } from "../core/job/job.ts";
 import type { JobDefinition } from "../core/job/job-definition.ts";
@@ -59,7 +60,7 @@ export interface EngineContext extends AttemptParts {
   /** Factor for the rests of idle loops. Above 1 only where no hint can be lost, as in tests with virtual time. */
   readonly idlePollFactor: number;
   readonly random: Random;
-  readonly nextId: () => JobId;
+  readonly nextId: IdSource;
   /** The tenant whose names the store shows; null for the engine of all that belongs to none. */
   readonly tenant: string | null;
   /** Throws if jobs do not fit into the limits of the tenant. Left out: there is no tenant. */

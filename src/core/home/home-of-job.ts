@@ -1,8 +1,10 @@
-import type { NewJob } from "../job/envelope.ts";
 import { type Cell, cellOfId, cellOfName } from "./cell.ts";
 
 /** What decides where a new job lives. Names are as they are stored. */
-export interface HomeKeys extends Pick<NewJob, "workflow" | "limitKey" | "uniqueKey"> {
+export interface HomeKeys {
+  readonly workflow?: string;
+  readonly limitKey?: string;
+  readonly uniqueKey?: string;
   /** The mark of its queue (`queueMark`), if the queue is in one home. */
   readonly strictQueue?: string | undefined;
 }

@@ -1,5 +1,7 @@
 import type { NamedCalendars } from "../calendar/business-calendar.ts";
 import { refuse, refuseUnknownKeys, show } from "../errors.ts";
+import { placedId } from "../home/place-job.ts";
+import type { IdSource } from "../ids.ts";
 import {
   type EnqueueContext,
   type EnqueueOptions,
@@ -63,7 +65,7 @@ export interface ActionsInput {
   readonly id: string;
   readonly eventId: string;
   readonly now: Instant;
-  readonly nextId: () => string;
+  readonly nextId: IdSource;
   readonly signal: AbortSignal;
   readonly enqueue: Omit<EnqueueContext, "now" | "nextId">;
   /** Business calendars that a request may name. */
@@ -274,9 +276,13 @@ export class SagaActions {
       throw refuse("invalid_option", "options.tx", typeof options.tx, fix);
     }
     const template = prepareJob(definition, options, { ...enqueue, now, nextId });
-    const id = template.id ?? nextId();
-    const stamped = (text: string): SagaEffect => ({ enqueue: stamp(template, text, () => id, payload) });
     const text = preparePayload(definition, payload as never, enqueue.documentLimit);
+    const given =
+      typeof text === "string" ? text : toJsonText(payload ?? null, "payload", enqueue.documentLimit);
+    const id =
+      template.id ??
+      (nextId.namePrefix === undefined ? nextId : placedId(template, given, nextId, payload))();
+    const stamped = (text: string): SagaEffect => ({ enqueue: stamp(template, text, () => id, payload) });
     this.#others.push(typeof text === "string" ? stamped(text) : text.then(stamped));
     return id;
   }

@@ -63,6 +63,10 @@ export class Outbox {
     );
     const messages = sent.filter(({ unit }) => outcomes[unit]?.ok).map(({ message }) => message);
     if (messages.length > 0) await this.#deliver(messages, options.now);
+    for (const { isLoose, foreign } of split)
+      if (isLoose)
+        for (const [home, effects] of foreign)
+          await (this.#homes[home] as HomeStore).commit([{ effects }], { now: options.now });
     return outcomes.map((outcome, index) => withRevokes(outcome, (split[index] as SplitUnit).revokes));
   }
 
@@ -78,8 +82,8 @@ export class Outbox {
     if (marks.length > 0) await this.#forget(marks, now).catch((error) => this.#onFailed(0, error));
   }
 
-  #messagesOf({ cell, home, foreign, copies }: SplitUnit): Message[] {
-    if (foreign.size === 0 && copies.length === 0) return [];
+  #messagesOf({ cell, home, foreign, copies, isLoose }: SplitUnit): Message[] {
+    if (isLoose || (foreign.size === 0 && copies.length === 0)) return [];
     const messages: Message[] = [];
     for (const [to, effects] of foreign) messages.push({ id: this.#nextId(cell), to, effects });
     for (const copy of copies)

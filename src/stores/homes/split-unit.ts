@@ -13,6 +13,8 @@ export interface SplitUnit {
   readonly foreign: ReadonlyMap<Home, readonly Effect[]>;
   /** Records of which every home has a copy. */
   readonly copies: readonly RecordKey[];
+  /** Nothing joins its effects: those of other homes are applied there without a message. */
+  readonly isLoose: boolean;
   /** For each `revoke` of the unit, whether it is applied in this home. */
   readonly revokes: readonly boolean[];
 }
@@ -29,7 +31,7 @@ export function splitUnit(unit: Unit, homes: number): SplitUnit {
   const isOwn = (effect: Effect) => homeOf(cellOfEffect(effect) ?? cell, homes) === home;
   const copies = effects.flatMap((effect) => copiedBy(effect));
   const revokes = effects.filter((effect) => "revoke" in effect).map(isOwn);
-  if (effects.every(isOwn)) return { cell, home, unit, foreign: NONE, copies, revokes };
+  if (effects.every(isOwn)) return { cell, home, unit, foreign: NONE, copies, revokes, isLoose: false };
   const foreign = new Map<Home, Effect[]>();
   for (const effect of effects) {
     if (isOwn(effect)) continue;
@@ -41,7 +43,8 @@ export function splitUnit(unit: Unit, homes: number): SplitUnit {
     home,
     unit: { ...unit, effects: effects.filter(isOwn) },
     foreign,
-    copies: copies.filter(() => home === 0),
+    copies: home === 0 ? copies : [],
+    isLoose: !unit.job && !unit.when?.length && effects.every((effect) => "admit" in effect),
     revokes,
   };
 }

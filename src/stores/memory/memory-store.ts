@@ -54,7 +54,7 @@ export function createMemoryStore({ clock, homes = 1 }: MemoryStoreOptions): Sto
 }
 
 /** Each call does all its work synchronously, so calls never interleave and each is atomic. */
-function createMemoryHome({ clock }: { readonly clock: () => Instant }): HomeStore {
+export function createMemoryHome({ clock }: { readonly clock: () => Instant }): HomeStore {
   const tables: Tables = {
     jobs: new JobTable(),
     records: new RecordTable(),
