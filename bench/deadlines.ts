@@ -15,6 +15,8 @@ const { values } = parseArgs({
 const MINUTES = 60_000;
 const LIMIT = 250;
 const ALLOWED = 20;
+/** Two processes read the same clock, and a message of one is written down a few microseconds after its reading. */
+const RESOLUTION = 0.05;
 
 interface Seen {
   readonly service: string;
@@ -79,7 +81,7 @@ console.log(
 );
 console.log(`answers: ${JSON.stringify(statuses)}; aborted in the third service: ${late.length} of ${count}`);
 console.log(
-  `abort after the first deadline: min ${late[0]?.toFixed(1)} p50 ${percentile(0.5)} p99 ${percentile(0.99)} max ${late.at(-1)?.toFixed(1)} ms (allowed at p99: ${ALLOWED})`,
+  `abort after the first deadline: min ${late[0]?.toFixed(2)} p50 ${percentile(0.5)} p99 ${percentile(0.99)} max ${late.at(-1)?.toFixed(1)} ms (allowed: from 0, at p99 ${ALLOWED})`,
 );
 plain.sort((a, b) => a - b);
 console.log(
@@ -87,5 +89,6 @@ console.log(
 );
 console.log(`load ${loadavg()[0]?.toFixed(1)}`);
 for (const { child } of [first, second, third]) child.kill();
-const isKept = late.length === count && Number(percentile(0.99)) <= ALLOWED;
+const isNeverEarly = (late[0] as number) >= -RESOLUTION;
+const isKept = late.length === count && isNeverEarly && Number(percentile(0.99)) <= ALLOWED;
 process.exit(isKept ? 0 : 1);

@@ -56,6 +56,7 @@ export const GROUPS: readonly { readonly text: string; readonly pages: readonly 
       "guides/dashboard",
       "guides/troubleshooting",
       "guides/statistics",
+      "guides/adaptive-limits",
       "guides/events",
       "guides/tracing",
       "sizing",

@@ -39,6 +39,7 @@ export type { SagaContext } from "./core/saga/saga.ts";
 export { defineSaga, type SagaDefinition } from "./core/saga/saga-definition.ts";
 export type { StepResult } from "./core/saga/try-step.ts";
 export type { Json, Schema } from "./core/schema.ts";
+export { type Adaptive, type AdaptiveOptions, adaptive } from "./core/stats/adaptive-limit.ts";
 export type { Advice } from "./core/stats/advice.ts";
 export type { Duration, Instant, InstantInput } from "./core/time.ts";
 export { explainWhen, type When, type WhenExplanation } from "./core/timeout/when.ts";

@@ -50,9 +50,11 @@ export interface OpenOptions extends PolicyOptions {
   readonly events?: "durable" | "off";
   /**
    * `"producer"` for a process that only enqueues, sends and inspects. On PostgreSQL it holds two connections, makes no
-   * statement while nobody calls it, and may be behind a pooler of transactions. Default: it does all.
+   * statement while nobody calls it, and may be behind a pooler of transactions.
+   * `"operator"` for a process that looks, and does what people ask for: it runs no jobs and leaves all that is due to
+   * others, as the commands of `curfew` do. Default: it does all.
    */
-  readonly role?: "producer";
+  readonly role?: "producer" | "operator";
   /**
    * Delivers webhooks in this process: `true`, or what may be called beside public addresses. Default: it manages
    * subscriptions, and leaves deliveries to processes that have this option, such as `curfew serve`.
@@ -130,7 +132,7 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
   const within =
     openWithin === undefined ? OPEN_WITHIN : parseDuration(openWithin, "openWithin", { zero: true });
   const open = async () => {
-    const store = await openStore(address, system, rest.role);
+    const store = await openStore(address, system, rest.role === "producer" ? rest.role : undefined);
     try {
       const { Engine } = await engineModule();
       return await Engine.open({ ...rest, ...own, store, system, logger });

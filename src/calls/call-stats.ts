@@ -1,7 +1,11 @@
+import type { CallPolicy } from "../core/call/call-policy.ts";
 import { NEAR_SHARE } from "../core/job/near-miss.ts";
+import { type AdaptiveRule, type LearnedLimit, ruleKey } from "../core/stats/adaptive-limit.ts";
 import { type Advice, advise } from "../core/stats/advice.ts";
 import { type Percentiles, percentilesOf } from "../core/stats/job-stats.ts";
 import { OTHER, SeriesSum, withLimit } from "../core/stats/series.ts";
+import type { System } from "../ports/system.ts";
+import { CallLimit } from "./call-limit.ts";
 import type { CallEnd } from "./running-call.ts";
 
 /** The counts of one call name. */
@@ -50,20 +54,56 @@ export class CallStats {
     return [...this.#byName.values()].map((counts) => counts.snapshot());
   }
 
+  /** What is known under a rule; it counts nothing. */
+  learned(name: string, rule: AdaptiveRule): LearnedLimit | undefined {
+    return this.#byName.get(name)?.learned(rule);
+  }
+
   /** What the calls of a name say about its `attempt`; `proposed` is another one in milliseconds to try on them. */
   advise(name: string, proposed?: number): Advice | undefined {
     return this.#byName.get(name)?.advise(proposed);
   }
 }
 
+/** A name with more rules than this has the ceiling for the others. */
+const MOST_RULES = 20;
+
 class NamedCounts {
   readonly name: string;
   ignored = 0;
   stuck = 0;
   readonly #sum = new SeriesSum();
+  readonly #limits = new Map<string, CallLimit>();
+  /** A defined call has the same rule each time. */
+  readonly #byRule = new WeakMap<AdaptiveRule, CallLimit>();
 
   constructor(name: string) {
     this.name = name;
+  }
+
+  /** The adaptive limit of a rule; undefined if the name has too many. */
+  limitOf(rule: AdaptiveRule, system: Pick<System, "monotonic" | "wall">): CallLimit | undefined {
+    const known = this.#byRule.get(rule);
+    if (known) return known;
+    const key = ruleKey(rule);
+    let limit = this.#limits.get(key);
+    if (!limit) {
+      if (this.#limits.size >= MOST_RULES) return undefined;
+      limit = new CallLimit(rule, system);
+      this.#limits.set(key, limit);
+    }
+    this.#byRule.set(rule, limit);
+    return limit;
+  }
+
+  /** What is known under a rule, without beginning to learn. */
+  learned(rule: AdaptiveRule): LearnedLimit | undefined {
+    return this.#limits.get(ruleKey(rule))?.learned;
+  }
+
+  /** One try was cut off by its own limit. */
+  wasCut({ adaptive }: CallPolicy): void {
+    if (adaptive) this.#byRule.get(adaptive)?.wasCut();
   }
 
   ended({ outcome, kind = "execution", attempts, limit, took, policy }: CallEnd): void {
@@ -79,6 +119,7 @@ class NamedCounts {
       counts.completed += 1;
       if (outcome === "late") counts.late += 1;
       durations.run.add(took);
+      if (policy.adaptive) this.#byRule.get(policy.adaptive)?.ran(took);
       if (limit !== null && took > NEAR_SHARE * limit) counts.nearMisses += 1;
     }
   }
@@ -102,6 +143,6 @@ class NamedCounts {
   }
 
   advise(proposed: number | undefined): Advice {
-    return advise(this.name, this.#sum, proposed);
+    return advise(this.name, this.#sum, { attempt: proposed });
   }
 }

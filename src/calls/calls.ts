@@ -102,6 +102,13 @@ export class Calls implements CallHost {
     if (typeof run !== "function") throw refuse("invalid_option", "within", run, "pass a function");
     const policy = resolveCall({ defaults: this.#defaults, call: parseCall(options, "within", OWN_KEYS) });
     checkOwnOptions(options, "within");
+    if (policy.adaptive && options.name === undefined)
+      throw refuse(
+        "invalid_option",
+        "within.name",
+        undefined,
+        "name the calls whose run times an adaptive limit follows",
+      );
     return this.#start(options.name ?? UNNAMED, policy, run, options);
   };
 
@@ -127,7 +134,9 @@ export class Calls implements CallHost {
       return this.#start(name, policy, enter, options);
     };
     const explain = (options?: CallOptions) =>
-      explainCall({ defaults, definition: settings, call: options && parseCall(options, name) });
+      explainCall({ defaults, definition: settings, call: options && parseCall(options, name) }, (rule) =>
+        this.#stats.learned(name, rule),
+      );
     return Object.assign(call, { callName: name, explain });
   };
 
@@ -167,9 +176,11 @@ export class Calls implements CallHost {
     run: CallFunction<Value>,
     options: Pick<WithinOptions, "signal" | "detach"> | undefined,
   ): Promise<Value> {
+    const { adaptive } = policy;
+    const limit = adaptive && this.#stats.of(name).limitOf(adaptive, this.system);
     const call = new RunningCall<Value>(this, {
       name,
-      policy,
+      policy: limit ? limit.applyTo(policy) : policy,
       run,
       signal: options?.signal,
       isDetached: options?.detach === true,
@@ -185,6 +196,10 @@ export class Calls implements CallHost {
     } catch (error) {
       this.#logger.warn({ call: end.name, error }, "onEnd of createCalls threw");
     }
+  }
+
+  wasCut(name: string, policy: CallPolicy): void {
+    this.#stats.of(name).wasCut(policy);
   }
 
   ignored(name: string): void {

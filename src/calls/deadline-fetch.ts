@@ -14,10 +14,11 @@ export async function deadlineFetch(
   if (!ambient) return fetch(input, init);
   const left = ambient.remaining();
   ambient.signal.throwIfAborted();
-  if (left < 1) throw new TimeoutError("total", 0, 0, null);
+  if (left <= 0) throw new TimeoutError("total", 0, 0, null);
   const own = init.signal ?? (input instanceof Request ? input.signal : undefined);
   const signal = own ? AbortSignal.any([own, ambient.signal]) : ambient.signal;
   const headers = new Headers(init.headers ?? (input instanceof Request ? input.headers : undefined));
-  if (left !== Number.POSITIVE_INFINITY) headers.set(DEADLINE_HEADER, String(Math.floor(left)));
+  // Rounded up: the server must not stop before its caller does. It stops at most a millisecond later per hop.
+  if (left !== Number.POSITIVE_INFINITY) headers.set(DEADLINE_HEADER, String(Math.ceil(left)));
   return fetch(input, { ...init, headers, signal });
 }

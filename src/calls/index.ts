@@ -5,6 +5,7 @@ import { Calls, type CallsOptions } from "./calls.ts";
 
 export type { CallExplanation, CallOptions } from "../core/call/call-policy.ts";
 export { StopError, TimeoutError } from "../core/job/reasons.ts";
+export { type Adaptive, type AdaptiveOptions, adaptive } from "../core/stats/adaptive-limit.ts";
 export type { CallCounts } from "./call-stats.ts";
 export type { CallDefinition, Calls, CallsOptions, DefinedCall, WithinOptions } from "./calls.ts";
 export { deadlineFetch } from "./deadline-fetch.ts";

@@ -39,6 +39,8 @@ export interface CallHost {
   readonly system: System;
   readonly deadlines: DeadlineList;
   ended(end: CallEnd): void;
+  /** A try was cut off by its own limit. */
+  wasCut(name: string, policy: CallPolicy): void;
   /** A function ended after its verdict. */
   ignored(name: string): void;
   /** A function still runs after its verdict, until `unstuck`. */
@@ -197,6 +199,9 @@ export class RunningCall<Value> extends Deadline {
   /** One try failed. Decides between a retry and the end. */
   #failed(failure: Failure): void {
     this.#host.deadlines.clear(this);
+    const { name, policy } = this.#input;
+    if (failure.isTimeout && policy.adaptive && this.#timeout?.kind === "execution")
+      this.#host.wasCut(name, policy);
     const delay = this.#retryDelay(failure);
     if (delay === undefined) {
       this.#fail(failure);

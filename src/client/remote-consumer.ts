@@ -1,3 +1,4 @@
+import { CONFIRMED_WITHIN, SLOWLY_CONFIRMED_WITHIN } from "../core/job/deadlines.ts";
 import type { JobRow } from "../core/job/job.ts";
 import type { AttemptParts } from "../engine/context.ts";
 import type { EngineClock } from "../engine/runtime/engine-clock.ts";
@@ -39,7 +40,6 @@ const MOST_AT_ONCE = 200;
 /** Prefetch only for handlers with a shorter average: a prefetched job's attempt has already started. */
 const SHORT_RUN = 20;
 const HELD_AT_MOST = 500;
-const CONFIRMED_WITHIN = 250;
 const POLL = 1_000;
 const AFTER_WAIT = 10;
 
@@ -57,6 +57,8 @@ export class RemoteConsumer {
   #isDry = false;
   #isFetching = false;
   #isPumping = false;
+  /** The jobs that were just confirmed, while they are entered. */
+  #justConfirmed: ReadonlySet<Held> | undefined;
   #averageRun: number | undefined;
 
   constructor(host: ConsumerHost, queue: string, concurrency: number) {
@@ -153,7 +155,7 @@ export class RemoteConsumer {
     while (this.#running < this.concurrency && this.#held.length > 0 && !this.#host.isClosing) {
       const [first] = this.#held as [Held];
       const now = this.#host.clock.elapsed();
-      if (now - first.confirmedAt > CONFIRMED_WITHIN || now - first.fetchedAt > HELD_AT_MOST) {
+      if (!this.#mayEnter(first, now)) {
         this.#reconsider(now);
         return;
       }
@@ -161,6 +163,12 @@ export class RemoteConsumer {
       this.#running += 1;
       this.#host.enter(this, first.row);
     }
+  }
+
+  #mayEnter(held: Held, now: number): boolean {
+    const age = now - held.confirmedAt;
+    if (this.#justConfirmed?.has(held)) return age <= SLOWLY_CONFIRMED_WITHIN;
+    return now - held.fetchedAt <= HELD_AT_MOST && age <= CONFIRMED_WITHIN;
   }
 
   /** Gives back jobs that waited too long. Confirms the others before any of them starts (SEMANTICS 3.1). */
@@ -192,8 +200,10 @@ export class RemoteConsumer {
     const kept = doubtful.filter(({ row }) => valid.has(row));
     for (const held of kept) held.confirmedAt = confirmedAt;
     this.#held.unshift(...kept);
-    if (this.#host.isClosing) this.#host.giveBack(this.takePrefetched());
-    else this.pump();
+    if (this.#host.isClosing) return this.#host.giveBack(this.takePrefetched());
+    this.#justConfirmed = new Set(kept);
+    this.pump();
+    this.#justConfirmed = undefined;
   }
 
   /** Gives back jobs that waited too long; called on every tick of the worker. */

@@ -16,6 +16,7 @@ import type { EngineClock } from "./runtime/engine-clock.ts";
 import type { Waiters } from "./runtime/waiters.ts";
 import type { SchemaCache } from "./schemas/schema-cache.ts";
 import type { Counters } from "./statistics/counters.ts";
+import type { LearnedLimits } from "./statistics/learned-limits.ts";
 
 /** What attempts need from their worker, local or remote. */
 export interface AttemptParts {
@@ -49,6 +50,8 @@ export interface EngineContext extends AttemptParts {
   readonly queues: QueueSettings;
   /** The registered schemas of jobs. */
   readonly schemas: SchemaCache;
+  /** The limits that follow recorded runs. */
+  readonly learned: LearnedLimits;
   /** The business calendars. */
   readonly calendars: CalendarCache;
   /** Makes the events that are committed together with their change. */

@@ -29,9 +29,10 @@ export interface EngineOptions extends PolicyOptions {
   readonly zoneData?: string | undefined;
   /**
    * `"producer"`: this process enqueues, sends and inspects, and leaves everything else to others. It makes no statement
-   * while nobody calls it. Left out: it does all.
+   * while nobody calls it. `"operator"`: this process looks, and does what people ask for; what is due it leaves to
+   * others. Left out: it does all.
    */
-  readonly role?: "producer" | undefined;
+  readonly role?: EngineRole | undefined;
   /** Delivers webhooks in this process. Left out: it manages subscriptions, and leaves deliveries to others. */
   readonly webhooks?: WebhookSetup | undefined;
   /** Encrypts what handlers get and give before it reaches the store. */
@@ -42,19 +43,23 @@ export interface EngineOptions extends PolicyOptions {
   readonly idlePollFactor?: number;
 }
 
+export type EngineRole = "producer" | "operator";
+
 export function checkEvents(events: EventsOption | undefined): EventsOption | undefined {
   if (events === undefined || events === "off" || events === "durable") return events;
   throw refuse("invalid_option", "events", events, 'write "durable" or "off", or leave it out');
 }
 
 export function checkRole(role: unknown): void {
-  if (role === undefined || role === "producer") return;
-  throw refuse("invalid_option", "role", role, 'write "producer", or leave it out');
+  if (role === undefined || role === "producer" || role === "operator") return;
+  throw refuse("invalid_option", "role", role, 'write "producer" or "operator", or leave it out');
 }
 
-/** What to do instead of a call that a producer refuses. */
-export function roleFix(call: string): string {
-  return `a producer only enqueues, sends and inspects: open an engine without a role for ${call}`;
+/** Refuses a call that an engine with this role leaves to others. The commands serve themselves over an operator. */
+export function refuseRole(role: EngineRole | undefined, call: string): void {
+  if (role === undefined || (role === "operator" && call === "service")) return;
+  const fix = `it leaves running and serving to others: open an engine without a role for ${call}`;
+  throw refuse("invalid_option", "role", role, fix);
 }
 
 export function checkDocumentLimit(limit: number): number {

@@ -1,7 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import { type By, parseBy } from "../core/audit/audit-entry.ts";
-import { CurfewError, refuse } from "../core/errors.ts";
+import { CurfewError } from "../core/errors.ts";
 import type { EnqueueOptions, NewJob } from "../core/job/envelope.ts";
 import type { JobDefinition } from "../core/job/job-definition.ts";
 import type { AnySaga, MessageTarget, SchemaMap } from "../core/saga/saga.ts";
@@ -20,7 +20,7 @@ import type { CurfewApi } from "./curfew-api.ts";
 import { Dispatcher, LEASE } from "./dispatch/dispatcher.ts";
 import { EngineTimeouts } from "./dispatch/engine-timeouts.ts";
 import { JOB_DESTINATION, JobDestination } from "./dispatch/job-destination.ts";
-import { checkEvents, checkRole, type EngineOptions, roleFix } from "./engine-options.ts";
+import { checkEvents, checkRole, type EngineOptions, refuseRole } from "./engine-options.ts";
 import { Intake } from "./enqueue/enqueue-batches.ts";
 import { Enqueuer } from "./enqueue/enqueuer.ts";
 import { UniqueJobs } from "./enqueue/unique-jobs.ts";
@@ -190,7 +190,7 @@ export class Engine extends JobCalls implements CurfewApi {
     this.bulk = new Bulk(this.#context);
     this.deadLetters = new DeadLetters(this.#context, this.bulk);
     this.#statistics = new Statistics(this.#context);
-    this.#upkeep = new Upkeep(this.#context, this.journal, this.#statistics, role === "producer");
+    this.#upkeep = new Upkeep(this.#context, this.journal, this.#statistics, role);
   }
 
   static async open(options: EngineOptions): Promise<Engine> {
@@ -201,11 +201,12 @@ export class Engine extends JobCalls implements CurfewApi {
     const shared = await openSharedContext(options);
     const engine = new Engine(shared, lease, options);
     await engine.journal.open();
-    if (options.role) return engine;
-    await resolveZones(shared, options.zoneData);
+    if (options.role === "producer") return engine;
     engine.#listening = await shared.store.listen((hint) => engine.#hear(hint));
-    engine.#sweep.loop.start();
     engine.#upkeep.start();
+    if (options.role === "operator") return engine;
+    await resolveZones(shared, options.zoneData);
+    engine.#sweep.loop.start();
     engine.#dispatcher.start();
     engine.#delivery?.start((options) => engine.work(options));
     return engine;
@@ -240,9 +241,9 @@ export class Engine extends JobCalls implements CurfewApi {
     await engine.journal.open();
     // The setting may not be stored yet.
     if (this.journal.isOn && options.events === undefined) shared.recorder.setRecording(true);
+    if (options.role !== "producer") engine.#upkeep.start();
     if (!options.role) {
       await resolveZones(shared, options.zoneData);
-      engine.#upkeep.start();
       await engine.#delivery?.startIfNeeded((more) => engine.work(more));
     }
     return {
@@ -288,10 +289,9 @@ export class Engine extends JobCalls implements CurfewApi {
     payload: NoInfer<Input>,
     options: JobRequestOptions,
   ): Promise<Result> {
-    const { system } = this.#context;
     const enqueue = (more: EnqueueOptions) =>
-      this.#enqueuer.enqueue(definition, payload, more, undefined) as Promise<JobHandle<Result>>;
-    return requestJob({ enqueue, system }, options);
+      this.#enqueuer.enqueue(definition, payload, more, undefined, true) as Promise<JobHandle<Result>>;
+    return requestJob({ enqueue, system: this.#context.system }, options);
   }
 
   /** Sends a message to a saga; resolves when it is durable. A process that hosts the saga handles it. */
@@ -354,10 +354,9 @@ export class Engine extends JobCalls implements CurfewApi {
     return worker.start();
   }
 
-  /** Names of the middleware of its workers, outer to inner, each once. */
-  get middleware(): readonly string[] {
-    const all = [...this.#workers].flatMap(({ middleware }) => middleware);
-    return [...new Set(all)].map(({ name }) => name || "anonymous");
+  /** The workers of this process. */
+  get ownWorkers(): readonly Worker[] {
+    return [...this.#workers];
   }
 
   /** The engine for workers and producers in other processes. A server is built on it. */
@@ -446,7 +445,7 @@ export class Engine extends JobCalls implements CurfewApi {
 
   #assertServes(call: string): void {
     this.#assertOpen();
-    if (this.#upkeep.isProducer) throw refuse("invalid_option", "role", "producer", roleFix(call));
+    refuseRole(this.#upkeep.role, call);
   }
 
   /** The dispatcher of a tenant starts when it has something to deliver to; jobs are delivered by the engine of all. */

@@ -18,6 +18,7 @@ import { guardedTracing } from "./runtime/guarded-tracing.ts";
 import { Waiters } from "./runtime/waiters.ts";
 import { SchemaCache } from "./schemas/schema-cache.ts";
 import { Counters } from "./statistics/counters.ts";
+import { LearnedLimits } from "./statistics/learned-limits.ts";
 
 /** The context without the functions that only the engine itself can provide. */
 export type SharedContext = Omit<EngineContext, "enqueueFrom" | "wakeSweepAt" | "changed" | "ready">;
@@ -35,7 +36,8 @@ export async function openSharedContext(options: EngineOptions): Promise<SharedC
   const queues = new QueueSettings(store);
   const schemas = new SchemaCache(store);
   const calendars = new CalendarCache(store);
-  await Promise.all([queues.refresh(), calendars.refresh(), schemas.refresh()]);
+  const learned = new LearnedLimits(store);
+  await Promise.all([queues.refresh(), calendars.refresh(), schemas.refresh(), learned.refresh()]);
   const storeFailed = (error: unknown, during: string) => {
     logger.error({ error, during }, "the store failed");
     bus.emit({ name: "store.error", at: clock.now(), during, error });
@@ -53,6 +55,7 @@ export async function openSharedContext(options: EngineOptions): Promise<SharedC
     bus,
     queues,
     schemas,
+    learned,
     calendars,
     settings,
     tenant: null,

@@ -1,8 +1,10 @@
 import type { Timer } from "../ports/system.ts";
 import type { EngineContext } from "./context.ts";
+import type { EngineRole } from "./engine-options.ts";
 import type { EventJournal } from "./events/event-journal.ts";
 import { UnattendedCounter } from "./operations/unattended.ts";
 import { Loop } from "./runtime/loop.ts";
+import { Learner } from "./statistics/learner.ts";
 import type { Statistics } from "./statistics/statistics.ts";
 import { PruneLoop } from "./sweep/prune-loop.ts";
 
@@ -10,30 +12,37 @@ import { PruneLoop } from "./sweep/prune-loop.ts";
 const SETTINGS_EVERY = 5_000;
 
 /**
- * Reads the settings of queues and the calendars again, writes counts and prunes, in loops. In a producer the first two are done when it is
- * called, so that one that nobody calls makes no statements.
+ * Reads the settings of queues and the calendars again, writes counts and prunes, in loops. An operator does not prune. In a producer the first two are
+ * done when it is called, so that one that nobody calls makes no statements.
  */
 export class Upkeep {
   readonly #context: EngineContext;
   readonly #journal: EventJournal;
   readonly #statistics: Statistics;
   readonly #unattended: UnattendedCounter;
+  readonly #learner: Learner;
   readonly #loop: Loop;
   readonly #prune: PruneLoop;
-  readonly isProducer: boolean;
+  readonly role: EngineRole | undefined;
   #readAt: number;
   #reading: Promise<void> | undefined;
   /** Writes what the calls since the last write have counted. */
   #later: Timer | undefined;
   #writing: Promise<void> | undefined;
 
-  constructor(context: EngineContext, journal: EventJournal, statistics: Statistics, isProducer: boolean) {
+  constructor(
+    context: EngineContext,
+    journal: EventJournal,
+    statistics: Statistics,
+    role: EngineRole | undefined,
+  ) {
     this.#context = context;
     this.#journal = journal;
     this.#statistics = statistics;
-    this.isProducer = isProducer;
+    this.role = role;
     this.#prune = new PruneLoop(context);
     this.#unattended = new UnattendedCounter(context);
+    this.#learner = new Learner(context, () => statistics.flush());
     this.#readAt = context.system.monotonic();
     const { system, logger, storeFailed } = context;
     this.#loop = new Loop({
@@ -47,7 +56,7 @@ export class Upkeep {
 
   /** Not for a producer. */
   start(): void {
-    this.#prune.loop.start();
+    if (!this.role) this.#prune.loop.start();
     this.#loop.start();
     this.#statistics.loop.start();
   }
@@ -59,7 +68,7 @@ export class Upkeep {
 
   /** Resolves when a producer knows settings and a time that are new enough. Undefined if there is nothing to wait for. */
   fresh(): Promise<void> | undefined {
-    if (!this.isProducer) return undefined;
+    if (this.role !== "producer") return undefined;
     this.#later ??= this.#context.system.after(SETTINGS_EVERY, () => {
       this.#writing = this.#write();
     });
@@ -95,12 +104,14 @@ export class Upkeep {
     await this.#context.queues.refresh();
     await this.#context.schemas.refresh();
     await this.#context.calendars.refresh();
+    await this.#context.learned.refresh();
     await this.#journal.refresh();
   }
 
   async #round(): Promise<number> {
     await this.#read();
     await this.#unattended.round();
+    await this.#learner.round();
     return SETTINGS_EVERY * this.#context.idlePollFactor;
   }
 }

@@ -15,7 +15,20 @@ export type WireTimeouts = {
   readonly grace_period_ms?: number | "unbounded";
   readonly heartbeat_timeout_ms?: Limit;
   readonly timeout_mode?: "fail" | "discard";
+  /** With it `timeout_ms` is its ceiling, for servers that do not know it. */
+  readonly timeout_adaptive?: WireAdaptive;
   readonly retry_fit?: "full" | "any";
+};
+
+export type WireAdaptive = {
+  readonly from?: "p50" | "p90" | "p95" | "p99" | "max";
+  readonly times?: number;
+  readonly floor_ms: number;
+  readonly ceiling_ms: number;
+  readonly samples?: number;
+  readonly step?: number;
+  readonly every_ms?: number;
+  readonly window_ms?: number;
 };
 
 export type WireRetry = {

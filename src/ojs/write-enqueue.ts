@@ -11,14 +11,22 @@ import {
   type JobDefinition,
   refuseAlone,
 } from "../core/job/job-definition.ts";
-import { parseSettings } from "../core/job/policy.ts";
+import { parseSettings, ruleOf } from "../core/job/policy.ts";
 import { portableDefinition, portableOptions } from "../core/job/portable.ts";
 import { joinRedact, parseRedact, redactTexts } from "../core/job/redaction.ts";
 import { versionField } from "../core/registry/registered-schema.ts";
 import { toJsonText } from "../core/schema.ts";
+import type { AdaptiveRule } from "../core/stats/adaptive-limit.ts";
 import { parseDuration, parseInstant } from "../core/time.ts";
 import { instantText } from "./wire-fields.ts";
-import type { WireEnqueue, WireRetention, WireRetry, WireSettings, WireTimeouts } from "./wire-types.ts";
+import type {
+  WireAdaptive,
+  WireEnqueue,
+  WireRetention,
+  WireRetry,
+  WireSettings,
+  WireTimeouts,
+} from "./wire-types.ts";
 
 /**
  * Everything of an enqueue but its id and payload, in the words of the wire. Whatever can be checked without the
@@ -99,12 +107,15 @@ function metaFields(meta: EnqueueOptions["meta"]): NonNullable<WireEnqueue["meta
 
 /** The server has no definition, so what it says travels with the job: per field, the enqueue goes first. */
 function merged(definition: PolicySettings, enqueue: PolicySettings): PolicySettings {
-  const timeouts = { ...definition.timeouts, ...enqueue.timeouts };
+  const { adaptive: _adaptive, ...timeouts } = { ...definition.timeouts, ...enqueue.timeouts };
   const { total, attempt } = timeouts;
+  const rule = enqueue.timeouts?.attempt === undefined ? ruleOf(definition) : ruleOf(enqueue);
   // Written in two places they do not contradict each other: the attempt is cut to the total (SEMANTICS 1.2).
-  if (typeof total === "number" && typeof attempt === "number" && total < attempt) timeouts.attempt = total;
+  const isCut = typeof total === "number" && typeof attempt === "number" && total < attempt;
+  if (isCut) timeouts.attempt = total;
+  const cut = rule && isCut ? { ...rule, ceiling: total, floor: Math.min(rule.floor, total) } : rule;
   return {
-    timeouts,
+    timeouts: { ...timeouts, ...(cut && { adaptive: cut }) },
     retry: { ...definition.retry, ...enqueue.retry },
     retention: { ...definition.retention, ...enqueue.retention },
   };
@@ -119,8 +130,10 @@ export function settingsFields(settings: PolicySettings): WireSettings {
     none: string,
   ) => (value === undefined ? {} : { [name]: value ?? none }) as Pick<WireTimeouts, Name>;
   const retry = retryFields(settings.retry);
+  const rule = ruleOf(settings);
   return {
     ...limit("timeout_ms", timeouts?.attempt, "none"),
+    ...(rule && { timeout_adaptive: adaptiveFields(rule) }),
     ...limit("total_timeout_ms", timeouts?.total, "none"),
     ...limit("enqueue_ttl_ms", timeouts?.wait, "none"),
     ...limit("grace_period_ms", timeouts?.grace, "unbounded"),
@@ -130,6 +143,17 @@ export function settingsFields(settings: PolicySettings): WireSettings {
     ...(Object.keys(retry).length > 0 && { retry }),
     ...(retention && Object.keys(retention).length > 0 && { retention_ms: retentionFields(retention) }),
   };
+}
+
+/** A rule in the words of the wire. */
+export function adaptiveFields({
+  floor,
+  ceiling,
+  every,
+  window,
+  ...rest
+}: AdaptiveRule): Required<WireAdaptive> {
+  return { ...rest, floor_ms: floor, ceiling_ms: ceiling, every_ms: every, window_ms: window };
 }
 
 function retentionFields({ deadLetter, ...states }: NonNullable<PolicySettings["retention"]>): WireRetention {

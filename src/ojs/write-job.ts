@@ -3,11 +3,14 @@ import { waitsForLimit } from "../core/job/decision.ts";
 import { dueAtOf, type JobRow, type JobState } from "../core/job/job.ts";
 import { progressOf } from "../core/job/job-progress.ts";
 import { isLate } from "../core/job/near-miss.ts";
+import { ruleOf } from "../core/job/policy.ts";
 import { redactTexts, visibleRow } from "../core/job/redaction.ts";
 import type { Json } from "../core/schema.ts";
+import type { AdaptiveRule } from "../core/stats/adaptive-limit.ts";
 import type { Instant } from "../core/time.ts";
 import { checkpointFields } from "./checkpoint-fields.ts";
 import { errorFields, instantText } from "./wire-fields.ts";
+import { adaptiveFields } from "./write-enqueue.ts";
 
 /** The milliseconds between the last failure and the retry that followed it. */
 function retryDelayOf(row: JobRow): number | undefined {
@@ -85,8 +88,14 @@ function limitsText(row: JobRow): string {
     number("heartbeat_timeout_ms", policy ? policy.heartbeat : said?.heartbeat) +
     number("visibility_timeout_ms", policy?.visibility ?? options?.visibility) +
     text("timeout_mode", policy?.mode ?? said?.mode) +
+    adaptiveText(policy ? policy.adaptive?.rule : ruleOf(options?.settings)) +
     text("retry_fit", policy?.retry.retryFit ?? options?.settings?.retry?.retryFit)
   );
+}
+
+/** `timeout_ms` is what was learned once the job has started, and the ceiling before. */
+function adaptiveText(rule: AdaptiveRule | undefined): string {
+  return rule === undefined ? "" : `,"timeout_adaptive":${JSON.stringify(adaptiveFields(rule))}`;
 }
 
 /** What attempts have left on a job so far. */

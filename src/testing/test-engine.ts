@@ -20,6 +20,8 @@ export interface TestEngineOptions extends PolicyOptions {
   readonly events?: "durable" | "off";
   readonly keepEvents?: Duration;
   readonly keepAudit?: Duration;
+  /** What the engine leaves to others, as in `openEngine`. */
+  readonly role?: "producer" | "operator";
   /** Delivers webhooks through your own sender. */
   readonly webhooks?: WebhookSetup;
   /** Default: silent. */

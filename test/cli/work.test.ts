@@ -44,11 +44,13 @@ describe("curfew work", () => {
     expect(running.stdout).toContain("other (10 at once), default (10 at once)");
     const quick = await answer(["enqueue", "test.quick", "--queue", "other", "--store", store]);
     expect(await answer(["wait", String(quick.id), "--store", store])).toMatchObject({ result: "done" });
-    const slow = await answer(["enqueue", "test.slow", '{"takes":1500}', "--store", store]);
+    const payload = JSON.stringify({ takes: 20, until: join(folder, "drained") });
+    const slow = await answer(["enqueue", "test.slow", payload, "--store", store]);
     await untilActive(String(slow.id));
     running.kill("SIGTERM");
+    await running.said(/waiting for running jobs/);
+    write("drained", "");
     expect(await running.ended).toMatchObject({ code: 0 });
-    expect(running.stdout).toContain("waiting for running jobs");
     expect(await answer(["show", String(slow.id), "--store", store])).toMatchObject({
       state: "completed",
       result: "drained",

@@ -197,6 +197,12 @@ describe.skipIf(!hasChromium)("the other pages", () => {
     await page.keyboard.press("End");
     await page.getByText(/none of 150 successful runs would have been cut off/).waitFor();
     expect(await page.getByLabel("attempt", { exact: true }).inputValue()).not.toBe("1s");
+    // A limit that follows the runs is replayed on the same history. It needs more runs than there were.
+    await page.getByLabel("floor").fill("1s");
+    await page.getByLabel("ceiling").fill("2m");
+    await page.getByText(/It would still be at its ceiling of 2m: it needs 200 runs/).waitFor();
+    await page.getByLabel("floor").fill("3m");
+    await page.getByText("The floor must not be above the ceiling").waitFor();
   });
 
   it("timeouts stand in a calendar, and a day leads to what is due on it", async () => {

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -55,11 +55,15 @@ describe("curfew serve", () => {
     expect(statSync(join(folder, "curfew.db")).isFile()).toBe(true);
     const quick = await enqueue(url, { type: "test.quick", args: [], options: { queue: "other" } });
     expect(await untilState(url, quick, "completed")).toMatchObject({ result: "done" });
-    const slow = await enqueue(url, { type: "test.slow", args: [{ takes: 1_000 }] });
+    const slow = await enqueue(url, {
+      type: "test.slow",
+      args: [{ takes: 20, until: join(folder, "drained") }],
+    });
     await untilState(url, slow, "active");
     running.kill("SIGTERM");
     await running.said(/waiting for running jobs/);
     await expect(send(url, "/health")).rejects.toThrow();
+    writeFileSync(join(folder, "drained"), "");
     expect(await running.ended).toMatchObject({ code: 0 });
     await using engine = await openEngine({ store: `sqlite:${join(folder, "curfew.db")}` });
     expect(await rowOf(engine.store, slow)).toMatchObject({ state: "completed", attempt: 1 });

@@ -247,7 +247,7 @@ const earnedResult: Rule = ({ change, job, claim }) => {
   const run = claim?.run;
   if (!claim || !run?.hasReturned || run.endedAt === undefined)
     return "completed, but no handler had returned under this claim";
-  const { attempt, grace } = job.expected;
+  const { longestAttempt: attempt, grace } = job.expected;
   if (job.isExtended || attempt == null || grace == null || run.claim.by.mayLag(run.enteredAt))
     return undefined;
   const late = run.endedAt - run.enteredAt - attempt - grace;
@@ -280,6 +280,22 @@ const budgets: Rule = ({ change, job, now }) => {
   return undefined;
 };
 
+/** An adaptive limit is between its bounds, and the first start fixes it for all attempts (SEMANTICS 16.2, 16.5). */
+const frozenLimit: Rule = ({ change, job }) => {
+  const { before, after } = change;
+  const { adaptive, attempt } = after.policy ?? {};
+  if (adaptive) {
+    const { floor, ceiling } = adaptive.rule;
+    if (attempt == null || attempt < floor || attempt > ceiling)
+      return `the limit ${attempt} is not between ${floor} and ${ceiling}`;
+    if (attempt !== (adaptive.learned?.limit ?? ceiling))
+      return `the limit ${attempt} is not what was learned`;
+  }
+  const known = before?.policy;
+  if (!known?.adaptive || !after.policy || job.isExtended) return undefined;
+  return known.attempt === attempt ? undefined : `the limit went from ${known.attempt} to ${attempt}`;
+};
+
 /** Every write to a job is held against all of these. */
 export const CHANGE_RULES: readonly { readonly name: string; readonly check: Rule }[] = [
   { name: "only moves of the lifecycle; ended jobs stay as they are", check: moves },
@@ -293,4 +309,5 @@ export const CHANGE_RULES: readonly { readonly name: string; readonly check: Rul
   { name: "the retry policy decides", check: policy },
   { name: "no result without a handler, none after the hard deadline", check: earnedResult },
   { name: "budgets are fixed at enqueue", check: budgets },
+  { name: "an adaptive limit is frozen at the first start", check: frozenLimit },
 ];

@@ -179,7 +179,26 @@ function tellingTwice(store: Store): Store {
   });
 }
 
+/** Forgets the policy of a job that is claimed again, so that each attempt resolves its own, with another limit. */
+function thawingLimits(store: Store, dice: Dice): Store {
+  return withUnits(store, (unit) => {
+    const policy = unit.job?.documents?.policy;
+    if (!unit.job || !policy?.adaptive) return unit;
+    const { rule } = policy.adaptive;
+    const attempt = dice.between(rule.floor, rule.ceiling);
+    const learned = { limit: attempt, previous: attempt, target: attempt, quantile: 1, runs: 10, cut: 0 };
+    const adaptive = { rule, learned: { ...learned, since: 0, until: 0 } };
+    const documents = { ...unit.job.documents, policy: { ...policy, attempt, adaptive } };
+    return { ...unit, job: { ...unit.job, documents } };
+  });
+}
+
 export const MUTANTS: readonly Mutant[] = [
+  {
+    name: "a store whose adaptive limits change between attempts",
+    caughtBy: /frozen/,
+    mutation: { store: thawingLimits },
+  },
   {
     name: "a store that ignores fences",
     caughtBy: /verdict|moves|judged|fence|attempts|result/,

@@ -9,6 +9,8 @@ import type { SimJobType } from "./plan.ts";
 export interface Expected {
   /** Milliseconds; null for none. `undefined` where a queue's settings may have decided: then it is not checked. */
   readonly attempt: number | null | undefined;
+  /** The same, or the ceiling of an adaptive limit, whose floor `attempt` is. */
+  readonly longestAttempt: number | null | undefined;
   readonly grace: number | null | undefined;
   readonly wait: number | null;
   readonly total: number | null;
@@ -35,7 +37,10 @@ export function expectedOf(
     layers.map(read).find((value) => value !== undefined);
   const limit = (value: unknown): number | null | undefined =>
     value === undefined ? undefined : value === "none" || value === "unbounded" ? null : millis(value);
-  const attempt = limit(first((layer) => layer.timeouts?.attempt));
+  const named = first((layer) => layer.timeouts?.attempt);
+  const rule = typeof named === "object" && "adaptive" in named ? named.adaptive : undefined;
+  const attempt = limit(rule ? rule.floor : named);
+  const longest = limit(rule ? rule.ceiling : named);
   const grace = limit(first((layer) => layer.timeouts?.grace));
   // Asked for anew each time: a queue may be configured between the enqueue and the first start.
   const inherited = (value: number | null | undefined, builtIn: number) =>
@@ -43,6 +48,9 @@ export function expectedOf(
   return {
     get attempt() {
       return inherited(attempt, 1_800_000);
+    },
+    get longestAttempt() {
+      return inherited(longest, 1_800_000);
     },
     get grace() {
       return inherited(grace, 30_000);

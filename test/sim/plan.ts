@@ -5,6 +5,7 @@ import { constant, delays, exponential, linear, type RetryOptions } from "../../
 import type { LimitOptions } from "../../src/core/limit/limit.ts";
 import type { QueueOptions } from "../../src/core/limit/queue-settings.ts";
 import type { Json } from "../../src/core/schema.ts";
+import { adaptive } from "../../src/core/stats/adaptive-limit.ts";
 import type { Duration } from "../../src/core/time.ts";
 import { Dice, subSeed } from "./dice.ts";
 import type { FaultRates } from "./network.ts";
@@ -63,7 +64,11 @@ export const NO_FAULTS: FaultRates = { drop: 0, loseReply: 0, slow: 0, crash: 0,
 export function planOf(seed: number): Plan {
   const dice = new Dice(subSeed(seed, "plan"));
   const queues = ["alpha", "beta", "gamma"].slice(0, 1 + dice.int(3));
-  const types = Array.from({ length: 2 + dice.int(4) }, (_, index) => jobType(dice, index, queues));
+  // Not thrown for, as `records` below.
+  const isAdaptive = seed % 5 === 3;
+  const types = Array.from({ length: 2 + dice.int(4) }, (_, index) =>
+    jobType(dice, index, queues, isAdaptive),
+  );
   const processes = Array.from({ length: 1 + dice.int(4) }, (_, index) =>
     processPlan(dice, index, queues, types),
   );
@@ -146,10 +151,11 @@ function processPlan(
   };
 }
 
-function jobType(dice: Dice, index: number, queues: readonly string[]): SimJobType {
+function jobType(dice: Dice, index: number, queues: readonly string[], isAdaptive: boolean): SimJobType {
   const queue = dice.pick(queues);
+  const drawn = timeouts(dice, 0.5);
   const said: PolicyOptions = {
-    timeouts: timeouts(dice, 0.5),
+    timeouts: isAdaptive ? withAdaptive(drawn) : drawn,
     ...(dice.chance(0.8) && { retry: retry(dice) }),
     ...(dice.chance(0.5) && { retention: retention(dice) }),
   };
@@ -160,6 +166,15 @@ function jobType(dice: Dice, index: number, queues: readonly string[]): SimJobTy
     ...said,
   });
   return { definition: definition as AnyDefinition as SimDefinition, said, queue };
+}
+
+/** The limit may fall to a tenth, by large steps: a world lasts for a few minutes. */
+function withAdaptive({ attempt, ...rest }: TimeoutOptions): TimeoutOptions {
+  if (attempt === undefined || attempt === "none") return rest;
+  const ceiling = Number.parseInt(String(attempt), 10);
+  const floor = Math.ceil(ceiling / 10);
+  const rule = { floor: ms(floor), ceiling: ms(ceiling), samples: 10, step: 4, times: 2 } as const;
+  return { ...rest, attempt: adaptive({ ...rule, every: "1m", window: "10m", from: "p50" }) };
 }
 
 function ms(value: number): Duration {

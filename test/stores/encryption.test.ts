@@ -128,6 +128,9 @@ describe.each(Object.entries(BEDS))("14 encryption at rest, %s", (_name, open) =
       0,
       { "$curfew.sealed": "old" },
     ]);
+    const why = (await blind.why(job.id)).reasons.find(({ code }) => code === "given_back");
+    expect(why?.sentence).toContain('has no key "old" for its payload');
+    expect(why?.action.text).toContain('"old" in encryption.keys');
     const both = await openWith(url, { keys: { old, young }, current: "young" });
     both.work({ processors: [processor(charge, ({ payload }) => payload)] });
     await both.job(job.id).runNow();

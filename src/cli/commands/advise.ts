@@ -14,6 +14,11 @@ interface AdviseOptions {
   readonly queue?: string;
   readonly since?: string;
   readonly attempt?: string;
+  readonly floor?: string;
+  readonly ceiling?: string;
+  readonly from?: string;
+  readonly times?: string;
+  readonly samples?: string;
 }
 
 export function register(command: Command): void {
@@ -22,20 +27,37 @@ export function register(command: Command): void {
     .option("--type <type>", "only this type")
     .option("--queue <name>", "only jobs of this queue")
     .option("--since <time>", "only runs since then: 2h, 7d ago, or an instant")
-    .option("--attempt <duration>", "say how many runs this timeout would have cut off");
+    .option("--attempt <duration>", "say how many runs this timeout would have cut off")
+    .option(
+      "--floor <duration>",
+      "replay an adaptive timeout that is never shorter; needs --type and --ceiling",
+    )
+    .option("--ceiling <duration>", "and never longer")
+    .option("--from <quantile>", "of which run time: p50, p90, p95, p99 or max (default p99)")
+    .option("--times <number>", "how many times as long (default 3)")
+    .option("--samples <number>", "how many runs it needs (default 200)");
   withPage(command, {
     examples: [
       ["advise", "all types"],
       ["advise --type card.charge --attempt 10s", "what if its timeout were 10 seconds?"],
+      ["advise --type card.charge --floor 2s --ceiling 1m", "what if it followed the runs?"],
     ],
-    json: '{"items":[{"type","verdict","text","timeout_ms","suggested_timeout_ms","run","near_misses","timeouts","what_if"?,…}]}',
+    json: '{"items":[{"type","verdict","text","timeout_ms","suggested_timeout_ms","run","near_misses","timeouts","adaptive","what_if"?,"adaptive_what_if"?,…}]}',
   });
-  act<AdviseOptions>(command, async ({ target, output }, { type, queue, since, attempt }) => {
+  act<AdviseOptions>(command, async ({ target, output }, options) => {
+    const { type, queue, since, attempt, floor, ceiling, from, times, samples } = options;
+    const span = (text: string | undefined, flag: string) =>
+      text === undefined ? undefined : parseDuration(text, flag);
     const { items } = await target.get("/ojs/v1/admin/advise", {
       type,
       queue,
       since: since === undefined ? undefined : instantOption(since, target.now(), "--since"),
-      timeout_ms: attempt === undefined ? undefined : parseDuration(attempt, "--attempt"),
+      timeout_ms: span(attempt, "--attempt"),
+      adaptive_floor_ms: span(floor, "--floor"),
+      adaptive_ceiling_ms: span(ceiling, "--ceiling"),
+      adaptive_from: from,
+      adaptive_times: times,
+      adaptive_samples: samples,
     });
     const rows = items as readonly Fields[];
     output.answer({ items }, () => (rows.length === 0 ? "No runs were seen." : adviceText(rows)));
@@ -77,5 +99,33 @@ export function adviceText(rows: readonly Fields[]): string {
     const types = same.map(({ type }) => printable(String(type))).join(", ");
     return wrapText(`${types}: ${printable(text)}`, "", "  ");
   });
-  return [tableText(COLUMNS, rows), "", ...texts].join("\n");
+  const proposals = rows.flatMap(({ type, adaptive }) => {
+    const { code } = (adaptive ?? {}) as Fields;
+    return code === undefined
+      ? []
+      : [wrapText(`${printable(String(type))}: ${printable(String(code))}`, "  ", "    ")];
+  });
+  const adaptive =
+    proposals.length === 0 ? [] : ["", "Limits that follow the runs (see --floor):", ...proposals];
+  return [tableText(COLUMNS, rows), "", ...texts, ...rows.flatMap(whatIfText), ...adaptive].join("\n");
+}
+
+/** What a limit to try would have done. */
+function whatIfText({ what_if, adaptive_what_if }: Fields): string[] {
+  const fixed = what_if as Fields | undefined;
+  const learned = adaptive_what_if as Fields | undefined;
+  const texts: string[] = [];
+  if (fixed) texts.push(`With ${ms(fixed.timeout_ms)}: ${cutText(fixed)}.`);
+  if (learned) {
+    const { limit_ms, lowest_ms, highest_ms } = learned;
+    const way = `it would be ${ms(limit_ms)} now, and was between ${ms(lowest_ms)} and ${ms(highest_ms)}`;
+    texts.push(`Adaptive: ${cutText(learned)}; ${way}.`);
+  }
+  return texts.map((text) => wrapText(text, "", "  "));
+}
+
+function cutText({ runs, would_cut, already_cut }: Fields): string {
+  const { at_least, at_most } = would_cut as Fields;
+  const cut = at_least === at_most ? `${at_most}` : `${at_least} to ${at_most}`;
+  return `${cut} of ${runs} successful runs would have been cut off (${already_cut} were cut off by the limit they had)`;
 }

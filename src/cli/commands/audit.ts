@@ -31,7 +31,7 @@ function targetOf({ job_id, queue, details }: Fields): string {
 export function register(command: Command): void {
   command.description("List what operators did, the newest first.");
   withTarget(command)
-    .option("--actor <name>", "only by this key or person")
+    .option("--actor <name>", "only by this name, as in WHO: a key, or user@machine")
     .option("--action <name>", "only this action, such as job.cancel")
     .option("--job <id>", "only on this job")
     .option("--queue <name>", "only on this queue")
@@ -42,7 +42,7 @@ export function register(command: Command): void {
       ["audit --queue payments", "who paused or changed this queue"],
     ],
     json: '{"items":[{"at","actor","action","job_id"?,"queue"?,"reason"?,…}],"has_more"}',
-    more: "Actions through a server are entered under the name of the key. A store that a command opens itself has no keys.",
+    more: "WHO is the name of the key for actions through a server with keys, and user@machine for commands with --store.\nEntries are kept for 90 days (keepAudit of openEngine).",
   });
   act<AuditOptions>(command, async ({ target, output }, { actor, action, job, queue, limit }) => {
     const { items, pagination } = await target.get("/ojs/v1/admin/audit", {

@@ -198,7 +198,7 @@ function declareExplain(command: Command): void {
     .argument("<id>", "its id, or at least its first 8 characters");
   withPage(withTarget(command), {
     examples: [[`explain ${ID}`, "where its timeouts and retries come from"]],
-    json: '{"fields":[{"field","value","source","lost"}],"instants":{name: instant or null},"fixed","warnings"}',
+    json: '{"fields":[{"field","value","source","lost","note"?}],"instants":{name: instant or null},"fixed","warnings"}',
   });
   act(command, async ({ target, output }, _options, [id]) => {
     const { explanation } = await onMeantJob(target, id as string, (path) => target.get(`${path}/explain`));
@@ -241,7 +241,10 @@ function explanationText(explanation: Fields, now: number): string {
   const fixed = explanation.fixed
     ? "The first start of the job fixed these."
     : "The first start of the job fixes them.";
-  return [table, "", fieldsText(instants), "", dim(fixed), ...warnings].join("\n");
+  const notes = fields.flatMap(({ field, note }) =>
+    note === undefined ? [] : [wrapText(`${field}: ${printable(String(note))}`, "", "  ")],
+  );
+  return [table, "", fieldsText(instants), "", ...notes, dim(fixed), ...warnings].join("\n");
 }
 
 const ACTIONS = {

@@ -1,12 +1,20 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
 import type { Backoff, TimeoutMode } from "../job/job.ts";
 import { BUILT_IN_RETRY, parseRetry, type RetryOptions } from "../job/retry.ts";
+import {
+  type Adaptive,
+  type AdaptiveRule,
+  describeLearned,
+  isAdaptive,
+  type LearnedLimit,
+  parseAdaptive,
+} from "../stats/adaptive-limit.ts";
 import { type Duration, formatDuration, parseDuration } from "../time.ts";
 
 /** The limits of a call, as users write them (SEMANTICS 10.1). */
 export interface CallOptions {
-  /** From the start of each try to its signal. Default 30 s. */
-  readonly attempt?: Duration | "none";
+  /** From the start of each try to its signal. Default 30 s. `adaptive({ floor, ceiling })` follows the calls of its name. */
+  readonly attempt?: Duration | "none" | Adaptive;
   /** From the start of the call through all tries and the backoff between them. Default none. */
   readonly total?: Duration | "none";
   /** From the signal until the caller's promise rejects. Default `"0s"`. */
@@ -20,6 +28,8 @@ export interface CallOptions {
 /** The settings of one source, parsed. A field that is left out falls through to the next source. */
 export interface CallSettings {
   readonly attempt?: number | null;
+  /** `attempt` is adaptive, and is its ceiling here. */
+  readonly adaptive?: AdaptiveRule | undefined;
   readonly total?: number | null;
   readonly grace?: number;
   readonly mode?: TimeoutMode;
@@ -32,6 +42,8 @@ export interface CallSettings {
 /** The settings that apply. */
 export interface CallPolicy {
   readonly attempt: number | null;
+  /** The rule behind `attempt`. */
+  readonly adaptive?: AdaptiveRule | undefined;
   readonly total: number | null;
   readonly grace: number;
   readonly mode: TimeoutMode;
@@ -43,7 +55,7 @@ export interface CallPolicy {
   readonly retryNeeds: number;
 }
 
-const BUILT_IN_CALL: Omit<CallPolicy, "retryNeeds"> = {
+const BUILT_IN_CALL: Omit<CallPolicy, "retryNeeds" | "adaptive"> = {
   attempt: 30_000,
   total: null,
   grace: 0,
@@ -67,7 +79,10 @@ export function parseCall(options: CallOptions, field: string, more: readonly st
     if (value === undefined) return undefined;
     return value === "none" ? null : parseDuration(value, `${field}.${name}`);
   };
-  const attempt = limit("attempt");
+  const rule = isAdaptive(options.attempt)
+    ? parseAdaptive(options.attempt.adaptive, `${field}.attempt.adaptive`)
+    : undefined;
+  const attempt = rule ? rule.ceiling : limit("attempt");
   const total = limit("total");
   if (typeof attempt === "number" && typeof total === "number" && total < attempt) {
     const fix = `it is shorter than ${field}.attempt (${formatDuration(attempt)}): make total at least as long`;
@@ -77,7 +92,8 @@ export function parseCall(options: CallOptions, field: string, more: readonly st
   if (mode !== undefined && mode !== "fail" && mode !== "discard")
     throw refuse("invalid_timeout", `${field}.mode`, mode, 'write "fail" or "discard"');
   return {
-    ...(attempt !== undefined && { attempt }),
+    // Undefined hides the rule of a less specific source.
+    ...(attempt !== undefined && { attempt, adaptive: rule }),
     ...(total !== undefined && { total }),
     ...(grace !== undefined && { grace: parseDuration(grace, `${field}.grace`, { zero: true }) }),
     ...(mode !== undefined && { mode }),
@@ -117,11 +133,17 @@ export interface ExplainedField {
   readonly value: unknown;
   readonly source: CallSource;
   readonly lost: readonly { readonly source: CallSource; readonly value: unknown }[];
+  /** How an adaptive limit came about. */
+  readonly note?: string;
 }
 
 export type CallExplanation = { readonly [field in keyof typeof BUILT_IN_CALL]: ExplainedField };
 
-export function explainCall(settings: CallSettingsBySource): CallExplanation {
+/** `learnedOf` gives what is known about the calls under a rule. */
+export function explainCall(
+  settings: CallSettingsBySource,
+  learnedOf: (rule: AdaptiveRule) => LearnedLimit | undefined = () => undefined,
+): CallExplanation {
   const explained = Object.keys(BUILT_IN_CALL).map((name) => {
     const field = name as keyof typeof BUILT_IN_CALL;
     const said: { source: CallSource; value: unknown }[] = [];
@@ -131,7 +153,11 @@ export function explainCall(settings: CallSettingsBySource): CallExplanation {
     }
     said.push({ source: "built-in", value: BUILT_IN_CALL[field] });
     const [winner, ...lost] = said;
-    return [field, { ...winner, lost }];
+    const rule = field === "attempt" ? resolveCall(settings).adaptive : undefined;
+    if (!rule) return [field, { ...winner, lost }];
+    const learned = learnedOf(rule);
+    const note = describeLearned(rule, learned);
+    return [field, { ...winner, value: learned?.limit ?? rule.ceiling, lost, note }];
   });
   return Object.fromEntries(explained) as CallExplanation;
 }

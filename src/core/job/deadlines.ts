@@ -11,6 +11,13 @@ const STALL_MARGIN = 500;
 
 /** The lease of a claim: how long a worker may hold a job before it enters the handler. */
 export const CLAIM_LEASE = 10_000;
+/** Enter a job only if its claim was confirmed within this time, so that a job cancelled before it never starts. */
+export const CONFIRMED_WITHIN = 250;
+/**
+ * A machine that is slow for good confirms no claim within that time. There an answer counts if it was asked for within
+ * this time, for the jobs that start at once: otherwise it would claim and release jobs for ever, and run none.
+ */
+export const SLOWLY_CONFIRMED_WITHIN = CLAIM_LEASE / 4;
 
 export interface AttemptLimits {
   readonly softAt: Instant | null;

@@ -191,9 +191,15 @@ function succeed(job: JobRow, event: EventOf<"succeed">, now: Instant, random: R
   // A result at or after the hard deadline does not count: the verdict was due before it (SEMANTICS 3.4).
   if (job.hardAt !== null && now >= job.hardAt)
     return expire(job, { type: "expire", forced: true }, now, random);
+  // The settings say later what a plain limit was. What was learned then is nowhere else.
+  const isLearned = job.policy?.adaptive !== undefined;
+  const documents = {
+    ...(event.result !== undefined && { result: event.result }),
+    ...(isLearned && { policy: job.policy }),
+  };
   return finish(job, "completed", now, {
     events: event.signalled ? COMPLETED_LATE : COMPLETED,
-    ...(event.result !== undefined && { documents: { result: event.result } }),
+    ...((event.result !== undefined || isLearned) && { documents }),
   });
 }
 

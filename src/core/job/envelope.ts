@@ -2,7 +2,7 @@ import { refuse, refuseUnknownKeys } from "../errors.ts";
 import type { NewEvent } from "../event/new-event.ts";
 import { type FairKeySource, fairKeyFrom, fairSource } from "../fair/fair-options.ts";
 import { isInOneHome, placedId } from "../home/place-job.ts";
-import { type IdSource, UUID } from "../ids.ts";
+import type { IdSource } from "../ids.ts";
 import { type KeyedLimit, type LimitOptions, limitKeyFrom, parseLimit } from "../limit/limit.ts";
 import type { StoredQueue } from "../limit/queue-settings.ts";
 import { keysOf } from "../option-keys.ts";
@@ -13,6 +13,7 @@ import { checkInstant, type Duration, type Instant, type InstantInput } from "..
 import type { Transaction } from "../transaction.ts";
 import { fixBudgets, type StoredBudgets, startOf } from "./budgets.ts";
 import { waitingWake } from "./deadlines.ts";
+import { checkGivenId } from "./given-id.ts";
 import { refuseInternalQueue } from "./internal-queue.ts";
 import {
   type Fence,
@@ -141,6 +142,8 @@ export interface EnqueueContext {
   readonly wire?: JobOptions["wire"] | undefined;
   /** Whether the job is a step of a workflow. */
   readonly isStep?: boolean;
+  /** The caller waits for its result. */
+  readonly isRequested?: boolean;
   /** The fields that events of jobs of this type and queue share. Left out while recording is off. */
   readonly sharedFieldsOf?: ((name: string, type: string, queue: string) => Json) | undefined;
 }
@@ -218,6 +221,7 @@ export function prepareJob<Input>(
     wire,
     engineSettings,
     sharedFieldsOf,
+    tenant,
     anchor = context.now,
   } = context;
   if (options !== undefined || parent || isPending || visibility !== undefined || wire)
@@ -229,19 +233,12 @@ export function prepareJob<Input>(
     (last.anchor === anchor || !hasBudgets(last.template)) &&
     last.queueSettings === queueSettings &&
     last.engineSettings === engineSettings &&
-    last.tenant === context.tenant &&
+    last.tenant === tenant &&
     last.sharedFieldsOf === sharedFieldsOf &&
     last.template.sealing === context.sealing;
   if (isSame) return last.template;
   const template = newTemplate(definition, {}, context);
-  lastTemplates.set(definition, {
-    queueSettings: queueSettings,
-    engineSettings: engineSettings,
-    sharedFieldsOf: sharedFieldsOf,
-    anchor,
-    tenant: context.tenant,
-    template: template,
-  });
+  lastTemplates.set(definition, { queueSettings, engineSettings, sharedFieldsOf, anchor, tenant, template });
   return template;
 }
 
@@ -254,8 +251,7 @@ function newTemplate<Input>(
   said: EnqueueOptions,
   around: EnqueueContext,
 ): JobTemplate {
-  const wire = around.wire ?? versionWire(definition.version);
-  const context = wire === undefined ? around : { ...around, wire };
+  const context = contextOf(definition, around);
   refuseUnknownKeys(said, "options", ENQUEUE_KEYS);
   if (said.detach !== undefined && typeof said.detach !== "boolean") {
     throw refuse("invalid_option", "options.detach", said.detach, "write true or false");
@@ -292,7 +288,7 @@ function newTemplate<Input>(
   );
   const wake = waitingWake({ state, rank, waitAt, totalAt }, keyed?.limit);
   return {
-    id: said.id === undefined ? undefined : checkId(said.id),
+    id: said.id === undefined ? undefined : checkGivenId(said.id),
     queue,
     type: definition.type,
     priority,
@@ -323,6 +319,16 @@ function newTemplate<Input>(
     // Its limit must not admit it before it is activated.
     ...(keyed && context.isPending && { needs: 1 }),
   };
+}
+
+/** Adds what the definition says: its version on the wire, and whether callers ask for its results. */
+function contextOf(
+  { version, result }: Pick<JobDefinition<unknown>, "version" | "result">,
+  context: EnqueueContext,
+): EnqueueContext {
+  const wire = context.wire ?? versionWire(version);
+  if (wire === undefined && result === undefined) return context;
+  return { ...context, wire, isRequested: context.isRequested === true || result !== undefined };
 }
 
 function limitOf(defined: KeyedLimit | undefined, { limit }: EnqueueOptions): KeyedLimit | undefined {
@@ -363,13 +369,6 @@ function refusePaced(said: EnqueueOptions, { isPending }: EnqueueContext, kind: 
     throw refuse("invalid_option", "options.pending", true, `leave it out: ${kind} says when it starts`);
 }
 
-function checkId(id: string): JobId {
-  if (typeof id !== "string" || !UUID.test(id)) {
-    throw refuse("invalid_option", "options.id", id, "use a lower-case UUID, or leave it out");
-  }
-  return id;
-}
-
 /** Stores only what neither the row nor a worker's definition says. Most jobs store nothing. */
 function storedOptions(
   said: EnqueueOptions,
@@ -383,24 +382,25 @@ function storedOptions(
     return isEmpty(stored) ? null : stored;
   }
   const { onExhausted, retention } = resolveFields(settings);
-  const isRetained = [
-    retention.completed,
-    retention.discarded,
-    retention.cancelled,
-    retention.deadLetter,
-  ].some((field) => field.source !== "built-in");
+  const { completed, discarded, cancelled, deadLetter } = retention;
+  const isRetained = [completed, discarded, cancelled, deadLetter].some(
+    ({ source }) => source !== "built-in",
+  );
+  // A quick job with retention 0 would be gone before a caller could ask for its result.
+  const isKept = context.isRequested && [completed, discarded, cancelled].some(({ value }) => value === 0);
   const stored: JobOptions = {
     ...plainOptions(said, enqueue, context),
     ...budgets,
     ...(onExhausted.value !== "discard" && { onExhausted: onExhausted.value }),
     ...(isRetained && {
       retention: {
-        completed: retention.completed.value,
-        discarded: retention.discarded.value,
-        cancelled: retention.cancelled.value,
-        ...(retention.deadLetter.value !== null && { deadLetter: retention.deadLetter.value }),
+        completed: completed.value,
+        discarded: discarded.value,
+        cancelled: cancelled.value,
+        ...(deadLetter.value !== null && { deadLetter: deadLetter.value }),
       },
     }),
+    ...(isKept && { awaited: true }),
   };
   return isEmpty(stored) ? null : stored;
 }

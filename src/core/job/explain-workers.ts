@@ -1,8 +1,10 @@
+import { ruleKey } from "../stats/adaptive-limit.ts";
 import { formatDuration } from "../time.ts";
 import { takesQueue, type WorkerReport } from "../worker/worker-report.ts";
 import type { Backoff, JobRow, PolicySettings } from "./job.ts";
 import type { AnyDefinition } from "./job-definition.ts";
 import { isTerminal } from "./lifecycle.ts";
+import { ruleOf } from "./policy.ts";
 import { describeBackoff } from "./retry.ts";
 
 /**
@@ -50,6 +52,8 @@ function saidBy({ timeouts = {}, retry = {} }: PolicySettings, queue: string): M
   const said = new Map<string, string>([["queue", queue]]);
   for (const field of ["wait", "attempt", "total", "grace", "heartbeat", "mode"] as const)
     said.set(field, timeouts[field] === undefined ? "nothing" : shown(field, timeouts[field]));
+  const rule = ruleOf({ timeouts });
+  if (rule) said.set("attempt", `adaptive ${ruleKey(rule)}`);
   for (const field of ["attempts", "backoff", "except", "retryFit", "onStall", "onExhausted"] as const)
     said.set(field, retry[field] === undefined ? "nothing" : shown(field, retry[field]));
   return said;

@@ -1,13 +1,23 @@
+import { describeLearned, type LearnedLimit } from "../stats/adaptive-limit.ts";
 import { formatDuration, type Instant } from "../time.ts";
 import { attemptLimits } from "./deadlines.ts";
 import { isEndless, limitHoldWarning, queueHoldWarning } from "./endless.ts";
-import { type Backoff, dueAtOf, type JobRow, type PolicyField, type SettingSource } from "./job.ts";
 import {
+  type Backoff,
+  dueAtOf,
+  type JobRow,
+  type Policy,
+  type PolicyField,
+  type SettingSource,
+} from "./job.ts";
+import {
+  LOCAL_WORKER,
   type Resolved,
   type ResolvedFields,
   resolveBudgets,
   resolveFields,
   resolvePolicy,
+  ruleOf,
   type SettingsBySource,
 } from "./policy.ts";
 import { backoffDelay, describeBackoff } from "./retry.ts";
@@ -18,6 +28,8 @@ export interface ExplainedField {
   readonly value: string;
   readonly source: SettingSource;
   readonly lost: readonly { readonly source: SettingSource; readonly value: string }[];
+  /** How an adaptive limit came about. */
+  readonly note?: string;
 }
 
 /** Why a job has its limits (SEMANTICS 2). */
@@ -35,6 +47,8 @@ export interface Explanation {
   /** Whether a start has fixed the policy, so that a redeploy no longer changes it. */
   readonly fixed: boolean;
   readonly warnings: readonly string[];
+  /** The rule of an adaptive `attempt` and the runs behind its value; without `learned` it is the ceiling. */
+  readonly adaptive?: Policy["adaptive"];
   toString(): string;
 }
 
@@ -44,6 +58,8 @@ export interface ExplainInput {
   readonly queueConcurrency?: number | undefined;
   /** Warnings from elsewhere, such as workers whose definition differs. */
   readonly warnings?: readonly string[];
+  /** What a start now would fix for an adaptive limit. */
+  readonly learned?: LearnedLimit | undefined;
 }
 
 /** Explains a job from its row and the current settings of all sources. */
@@ -55,11 +71,17 @@ export function explainJob(
 ): Explanation {
   const said = row.options?.settings ? { ...settings, enqueue: row.options.settings } : settings;
   const resolved = resolveFields(said);
-  const policy = row.policy ?? resolvePolicy(said);
+  const policy = row.policy ?? resolvePolicy(said, LOCAL_WORKER, () => input.learned);
+  const { adaptive } = policy;
   const limits =
     row.startedAt === null ? attemptLimits(Math.max(now, dueAtOf(row.rank)), policy, row.totalAt) : row;
   const fixed = row.policy !== null;
-  const fields = [...budgetFields(row, said), ...policyFields(resolved, row)];
+  const fields = [
+    ...budgetFields(row, said),
+    ...policyFields(resolved, row).map((field) =>
+      field.field === "attempt" ? attemptField(field, policy, said) : field,
+    ),
+  ];
   const instants = {
     soft: limits.softAt,
     hard: limits.hardAt,
@@ -73,7 +95,19 @@ export function explainJob(
     ...endlessWarnings(row, policy, input.queueConcurrency),
     ...(input.warnings ?? []),
   ];
-  return printable({ fields, instants, fixed, warnings });
+  return printable({ fields, instants, fixed, warnings, ...(adaptive && { adaptive }) });
+}
+
+/** `attempt` with the data behind an adaptive limit. Sources that lost have no limit yet, only a rule. */
+function attemptField(field: ExplainedField, policy: Policy, said: SettingsBySource): ExplainedField {
+  const { adaptive, attempt } = policy;
+  const lost = field.lost.map(({ source, value }) => {
+    const isRule = source !== "built-in" && ruleOf(said[source]) !== undefined;
+    return { source, value: isRule ? `adaptive up to ${value}` : value };
+  });
+  if (!adaptive) return { ...field, lost };
+  const note = describeLearned(adaptive.rule, adaptive.learned ?? undefined);
+  return { ...field, lost, value: duration(attempt), note };
 }
 
 /** Adds the text, which JSON loses. */
@@ -213,9 +247,10 @@ function print(
   warnings: readonly string[],
 ): string {
   const width = Math.max(13, ...fields.map(({ value }) => value.length));
-  const rows = fields.map(({ field, value, source, lost }) => {
+  const rows = fields.map(({ field, value, source, lost, note }) => {
     const others = lost.map((other) => `${other.source} said ${other.value}`).join(", ");
-    return `${field.padEnd(12)}${value.padEnd(width)} by ${source}${others ? ` (${others})` : ""}`;
+    const row = `${field.padEnd(12)}${value.padEnd(width)} by ${source}${others ? ` (${others})` : ""}`;
+    return note === undefined ? row : `${row}\n${" ".repeat(12)}${note}`;
   });
   const isBeaten = fields.some(({ field, value }) => field === "heartbeat" && value !== "none");
   const never = (name: string) =>

@@ -1,5 +1,6 @@
 import type { JobLimit } from "../limit/limit.ts";
 import type { Json } from "../schema.ts";
+import type { AdaptiveRule, LearnedLimit } from "../stats/adaptive-limit.ts";
 import type { Instant } from "../time.ts";
 
 export const JOB_STATES = [
@@ -127,6 +128,8 @@ export type SettingSource = "enqueue" | "definition" | "queue" | "engine" | "bui
 /** What the first start resolves for all attempts (SEMANTICS 2). Durations in milliseconds, null for none. */
 export interface Policy {
   readonly attempt: number | null;
+  /** Where `attempt` comes from, if its source is adaptive. Without `learned` it is the ceiling. */
+  readonly adaptive?: { readonly rule: AdaptiveRule; readonly learned: LearnedLimit | null };
   /** null is unbounded: the signal fires, and no hard deadline follows. */
   readonly grace: number | null;
   readonly heartbeat: number | null;
@@ -171,6 +174,8 @@ export type PolicyField =
 export interface TimeoutSettings {
   readonly wait?: number | null;
   readonly attempt?: number | null;
+  /** `attempt` is adaptive. It has the ceiling, for code and processes that know no adaptive limits. */
+  readonly adaptive?: AdaptiveRule;
   readonly total?: number | null;
   readonly grace?: number | null;
   readonly heartbeat?: number | null;

@@ -118,8 +118,10 @@ function extendedClaim(job: JobRow, totalAt: Instant | null): JobImage {
 }
 
 function extendedPolicy(policy: Policy, event: Extension): Policy {
+  const { adaptive, ...rest } = policy;
   return {
-    ...policy,
+    ...rest,
+    ...(adaptive && event.attempt === undefined && { adaptive }),
     ...(event.attempt !== undefined && { attempt: event.attempt }),
     // A named heartbeat is the handler's to send (SEMANTICS 3.6), as in a definition.
     ...(event.heartbeat !== undefined && { heartbeat: event.heartbeat, beats: "handler" as const }),
@@ -135,9 +137,11 @@ function extendedPolicy(policy: Policy, event: Extension): Policy {
 function extendedOptions(job: JobRow, event: Extension): JobOptions {
   const { total: _total, totalFrom: _totalFrom, inheritedFrom, ...rest } = job.options ?? {};
   const { type: _type, ...limits } = event as EventOf<"extend">;
+  const { adaptive, ...said } = rest.settings?.timeouts ?? {};
+  const isKept = adaptive !== undefined && event.attempt === undefined;
   return {
     ...rest,
-    settings: { ...rest.settings, timeouts: { ...rest.settings?.timeouts, ...limits } },
+    settings: { ...rest.settings, timeouts: { ...said, ...(isKept && { adaptive }), ...limits } },
     ...(event.total === undefined
       ? {
           ...(_total !== undefined && { total: _total }),

@@ -1,4 +1,11 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
+import {
+  type Adaptive,
+  type AdaptiveRule,
+  isAdaptive,
+  type LearnedLimit,
+  parseAdaptive,
+} from "../stats/adaptive-limit.ts";
 import { type Duration, formatDuration, parseDuration } from "../time.ts";
 import type {
   Policy,
@@ -17,8 +24,11 @@ import { BUILT_IN_RETRY, parseRetry, type RetryOptions } from "./retry.ts";
 export interface TimeoutOptions {
   /** From creation until the first start. Default none. */
   readonly wait?: Duration | "none";
-  /** From the start of each attempt to its soft signal. Default 30 min. */
-  readonly attempt?: Duration | "none";
+  /**
+   * From the start of each attempt to its soft signal. Default 30 min. `adaptive({ floor, ceiling })` computes it from
+   * the recorded runs; a single enqueue cannot have that.
+   */
+  readonly attempt?: Duration | "none" | Adaptive;
   /** From creation through queue time, attempts and backoff. Default none. */
   readonly total?: Duration | "none";
   /** From the soft signal until the attempt is ended by force. Default 30 s. */
@@ -83,8 +93,12 @@ export function parseTimeouts(options: TimeoutOptions, field: string): TimeoutSe
   const source: { -readonly [name in keyof TimeoutSettings]: TimeoutSettings[name] } = {};
   for (const name of LIMITS) {
     const value = options[name];
-    if (value !== undefined)
-      source[name] = value === "none" ? null : parseDuration(value, `${field}.${name}`);
+    if (value === undefined) continue;
+    if (name === "attempt" && isAdaptive(value)) {
+      refuseUnknownKeys(value, `${field}.${name}`, ["adaptive"]);
+      source.adaptive = parseAdaptive(value.adaptive, `${field}.${name}.adaptive`);
+      source[name] = source.adaptive.ceiling;
+    } else source[name] = value === "none" ? null : parseDuration(value, `${field}.${name}`);
   }
   if (options.grace !== undefined) {
     source.grace =
@@ -105,7 +119,7 @@ export function parseTimeouts(options: TimeoutOptions, field: string): TimeoutSe
       "timeouts_contradict",
       `${field}.total`,
       options.total,
-      `it is shorter than ${field}.attempt (${formatDuration(source.attempt)}): make total at least as long`,
+      `it is shorter than ${field}.attempt (${source.adaptive ? "its ceiling is " : ""}${formatDuration(source.attempt)}): make total at least as long`,
     );
   }
   return source;
@@ -258,12 +272,37 @@ export function resolveFields(settings: SettingsBySource, kind: WorkerKind = LOC
   return resolveEach(settings, kind);
 }
 
-/** The policy that the first start fixes for all attempts of a job. */
-export function resolvePolicy(settings: SettingsBySource, kind: WorkerKind = LOCAL_WORKER): Policy {
+/** The rule of a source whose attempt timeout is adaptive. */
+export function ruleOf(
+  source: { readonly timeouts?: TimeoutSettings | undefined } | undefined,
+): AdaptiveRule | undefined {
+  const { attempt, adaptive } = source?.timeouts ?? {};
+  // A process that does not know adaptive limits keeps the rule when it changes the timeout.
+  return adaptive !== undefined && adaptive.ceiling === attempt ? adaptive : undefined;
+}
+
+/** The rule of the source that decides `attempt`; undefined if that one names a duration. */
+export function adaptiveRule(settings: SettingsBySource): AdaptiveRule | undefined {
+  const decides = SOURCES.find((name) => settings[name]?.timeouts?.attempt !== undefined);
+  return decides && ruleOf(settings[decides]);
+}
+
+/** What is known about the runs of a type under a rule; undefined if too few were recorded. */
+export type LearnedBy = (rule: AdaptiveRule) => LearnedLimit | undefined;
+
+/** The policy that the first start fixes for all attempts of a job. Without `learned`, an adaptive limit is its ceiling. */
+export function resolvePolicy(
+  settings: SettingsBySource,
+  kind: WorkerKind = LOCAL_WORKER,
+  learned?: LearnedBy,
+): Policy {
   const fields = resolveEach(settings, kind);
   const { retention, attempts, backoff, except, retryFit, onStall, onExhausted } = fields;
+  const rule = adaptiveRule(settings);
+  const found = rule && learned?.(rule);
   return {
-    attempt: fields.attempt.value,
+    attempt: found ? found.limit : fields.attempt.value,
+    ...(rule && { adaptive: { rule, learned: found ?? null } }),
     grace: fields.grace.value,
     heartbeat: fields.heartbeat.value,
     mode: fields.mode.value,

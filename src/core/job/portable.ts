@@ -1,11 +1,12 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
 import { checkLimitKey, type KeyedLimit, type LimitOptions, parseLimit } from "../limit/limit.ts";
 import { type Json, toJsonText } from "../schema.ts";
+import { adaptiveOptions } from "../stats/adaptive-limit.ts";
 import { type DurationText, parseDuration, parseInstant } from "../time.ts";
 import { ENQUEUE_KEYS, type EnqueueOptions } from "./envelope.ts";
 import type { PolicySettings } from "./job.ts";
 import type { AnyDefinition, DefinitionOptions } from "./job-definition.ts";
-import { type PolicyOptions, parseSettings } from "./policy.ts";
+import { type PolicyOptions, parseSettings, ruleOf } from "./policy.ts";
 import { parseRedact } from "./redaction.ts";
 import { parseUnique, portableUnique } from "./unique-key.ts";
 
@@ -81,8 +82,15 @@ export function portableOptions(options: EnqueueOptions = {}): PortableOptions {
 
 /** Settings as a user would have written them. */
 function policyOptions({ timeouts, retry, retention }: PolicySettings): PolicyOptions {
+  const { adaptive: _adaptive, ...limits } = timeouts ?? {};
+  const rule = ruleOf({ timeouts });
   return {
-    ...(timeouts && { timeouts: inTexts(timeouts, (name) => (name === "grace" ? "unbounded" : "none")) }),
+    ...(timeouts && {
+      timeouts: {
+        ...inTexts(limits, (name) => (name === "grace" ? "unbounded" : "none")),
+        ...(rule && { attempt: { adaptive: adaptiveOptions(rule) } }),
+      },
+    }),
     ...(retry && { retry }),
     ...(retention && { retention: inTexts(retention, () => "none") }),
   } as PolicyOptions;

@@ -30,6 +30,11 @@ export function isSealed(text: string | null): text is string {
   return text?.startsWith(MARK) ?? false;
 }
 
+/** The name of the key that a document is encrypted with; undefined if it is not encrypted. */
+export function sealedWith(text: string): string | undefined {
+  return isSealed(text) ? /^[^"]*"\$curfew\.sealed":"([^"\\]*)"/.exec(text)?.[1] : undefined;
+}
+
 /** This process has no key of that name. The job is left for one that does. */
 export class KeyMissingError extends CurfewError {
   override readonly name = "KeyMissingError";

@@ -66,7 +66,7 @@ describe("advise", () => {
 
   it("says how many runs another limit would have cut off", () => {
     const runs = [...repeat(900, 1_000), ...repeat(100, 25_000)];
-    const { whatIf } = advise("x", sumOf(runs, { execution: 3 }), 20_000);
+    const { whatIf } = advise("x", sumOf(runs, { execution: 3 }), { attempt: 20_000 });
     expect(whatIf).toEqual({
       attempt: 20_000,
       runs: 1_000,
@@ -74,7 +74,7 @@ describe("advise", () => {
       share: 0.1,
       alreadyCut: 3,
     });
-    expect(advise("x", sumOf([]), 1_000).whatIf).toMatchObject({ runs: 0, share: 0 });
+    expect(advise("x", sumOf([]), { attempt: 1_000 }).whatIf).toMatchObject({ runs: 0, share: 0 });
   });
 
   it("rounds up to what a person would write", () => {

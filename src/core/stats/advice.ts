@@ -1,8 +1,10 @@
 import { REMEDY } from "../job/endless.ts";
 import { NEAR_SHARE } from "../job/near-miss.ts";
-import { formatDuration } from "../time.ts";
+import { type DurationText, formatDuration } from "../time.ts";
+import type { AdaptiveOptions, AdaptiveRule } from "./adaptive-limit.ts";
 import { type Above, type LogHistogram, RESOLUTION } from "./histogram.ts";
 import { type Percentiles, percentilesOf } from "./job-stats.ts";
+import { type AdaptiveWhatIf, type RunSpan, replayLimit } from "./replay-limit.ts";
 import type { SeriesSum } from "./series.ts";
 
 /** What a proposed attempt timeout would have done to the runs that were seen. */
@@ -16,6 +18,13 @@ export interface WhatIf {
   readonly share: number;
   /** Attempts that were cut off anyway. They were at least as long as their limit. */
   readonly alreadyCut: number;
+}
+
+/** An adaptive limit to try. */
+export interface AdaptiveProposal {
+  readonly options: AdaptiveOptions;
+  /** As it stands in `timeouts` of a definition. */
+  readonly code: string;
 }
 
 /** A job that holds a slot of a limit or of a queue, and that neither a deadline nor a missing heartbeat will end. */
@@ -50,6 +59,9 @@ export interface Advice {
   /** The verdict in words, with the numbers behind it. */
   readonly text: string;
   readonly whatIf?: WhatIf;
+  /** An adaptive limit that fits what was seen, and the code for it; null if too little was seen. */
+  readonly adaptive: AdaptiveProposal | null;
+  readonly adaptiveWhatIf?: AdaptiveWhatIf;
   /** The largest relative error of durations. */
   readonly resolution: number;
 }
@@ -60,6 +72,8 @@ const TOO_OFTEN = 0.01;
 /** With a limit this many times above p99, a hung attempt wastes most of its time. */
 const FAR_ABOVE = 10;
 const HEADROOM = 2;
+const ADAPTIVE_TIMES = 3;
+const ADAPTIVE_SAMPLES = 200;
 
 const STEPS = [
   100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 20_000, 30_000, 45_000, 60_000, 90_000, 120_000,
@@ -72,13 +86,18 @@ export function rounded(duration: number): number {
   return STEPS.find((step) => step >= duration) ?? Math.ceil(duration / HOUR) * HOUR;
 }
 
+/** Further input of `advise`. */
+export interface AdviseInput {
+  /** A limit to try on the runs. */
+  readonly attempt?: number | undefined;
+  /** A rule to replay on the runs, which are needed by time for it. */
+  readonly adaptive?: { readonly rule: AdaptiveRule; readonly spans: readonly RunSpan[] } | undefined;
+  readonly holds?: readonly HeldSlot[];
+}
+
 /** What the runs of one type say about its attempt timeout. */
-export function advise(
-  type: string,
-  sum: SeriesSum,
-  proposed?: number,
-  holds: readonly HeldSlot[] = [],
-): Advice {
+export function advise(type: string, sum: SeriesSum, input: AdviseInput = {}): Advice {
+  const { attempt: proposed, adaptive, holds = [] } = input;
   const { counts, durations } = sum;
   const run = percentilesOf(durations.run);
   const seen = sum.limits.at(-1);
@@ -96,8 +115,25 @@ export function advise(
     ...assessment,
     text: [assessment.text, ...holds.filter(({ isWorkerGone }) => isWorkerGone).map(heldText)].join(" "),
     ...(proposed !== undefined && { whatIf: whatIf(durations.run, proposed, execution) }),
+    adaptive: assessment.verdict === "unknown" || !run ? null : proposalOf(run, attempt ?? null),
+    ...(adaptive && { adaptiveWhatIf: replayLimit(adaptive.rule, adaptive.spans) }),
     resolution: RESOLUTION,
   };
+}
+
+/** Not below the slowest one percent of today, and far enough above it for runs that become slower. */
+function proposalOf({ p99, max }: Percentiles, attempt: number | null): AdaptiveProposal {
+  const floor = rounded(Math.max(p99, 1));
+  const ceiling = Math.max(rounded(Math.max(FAR_ABOVE * p99, HEADROOM * max, 1)), attempt ?? 0);
+  const options = {
+    from: "p99",
+    times: ADAPTIVE_TIMES,
+    floor: formatDuration(floor) as DurationText,
+    ceiling: formatDuration(ceiling) as DurationText,
+    samples: ADAPTIVE_SAMPLES,
+  } as const;
+  const said = Object.entries(options).map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
+  return { options, code: `attempt: adaptive({ ${said.join(", ")} })` };
 }
 
 function heldText({ key, queue, job, since }: HeldSlot): string {

@@ -140,6 +140,21 @@ export class LogHistogram {
     return middleOf(this.#counts.length - 1);
   }
 
+  /**
+   * The largest value of the bucket of this share, so never less than the exact one. `above` further values are longer
+   * than all that were counted; null if the share ends among them, or if there are no values.
+   */
+  upperPercentile(share: number, above = 0): number | null {
+    const total = this.#total + above;
+    let rank = Math.min(total, Math.max(1, Math.ceil(share * total)));
+    if (rank > this.#total) return null;
+    for (let bucket = 0; bucket < this.#counts.length; bucket++) {
+      rank -= this.#counts[bucket] as number;
+      if (rank <= 0) return upperOf(bucket);
+    }
+    return null;
+  }
+
   /** How many values exceed a limit. */
   above(limit: number): Above {
     const own = bucketOf(limit);

@@ -2,6 +2,7 @@ import { api, part } from "./client.ts";
 import type { Cron, CronRun } from "./cron-wire.ts";
 import { findJobs } from "./jobs.ts";
 import type {
+  AdaptiveRule,
   Advice,
   AuditEntry,
   DeadLetterStats,
@@ -128,6 +129,19 @@ export const readAdvice = (
   { type, timeout }: { readonly type?: string | null; readonly timeout?: number | undefined },
   signal?: AbortSignal,
 ) => api.get<{ readonly items: readonly Advice[] }>("/admin/advise", { type, timeout_ms: timeout }, signal);
+
+/** Replays a limit that follows the runs on the history of a type. */
+export const replayAdvice = (
+  type: string,
+  rule: Pick<AdaptiveRule, "from" | "times" | "floor_ms" | "ceiling_ms">,
+) =>
+  api.get<{ readonly items: readonly Advice[] }>("/admin/advise", {
+    type,
+    adaptive_from: rule.from,
+    adaptive_times: rule.times,
+    adaptive_floor_ms: rule.floor_ms,
+    adaptive_ceiling_ms: rule.ceiling_ms,
+  });
 
 // The server
 export const readConfig = (signal?: AbortSignal) => api.get<ServerConfig>("/admin/system/config", {}, signal);

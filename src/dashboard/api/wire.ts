@@ -245,6 +245,8 @@ export interface ExplainedField {
   readonly value: string;
   readonly source: string;
   readonly lost: readonly { readonly source: string; readonly value: string }[];
+  /** How an adaptive limit came about. */
+  readonly note?: string;
 }
 
 export interface Explanation {
@@ -392,6 +394,29 @@ export interface Advice {
     readonly share: number;
     readonly already_cut: number;
   };
+  readonly adaptive: AdaptiveRule | null;
+  readonly adaptive_what_if?: AdaptiveWhatIf;
+}
+
+/** A limit that follows the runs. */
+export interface AdaptiveRule {
+  readonly from: string;
+  readonly times: number;
+  readonly floor_ms: number;
+  readonly ceiling_ms: number;
+  readonly samples: number;
+}
+
+export interface AdaptiveWhatIf {
+  readonly rule: AdaptiveRule;
+  readonly limit_ms: number;
+  readonly lowest_ms: number;
+  readonly highest_ms: number;
+  readonly runs: number;
+  readonly would_cut: { readonly at_least: number; readonly at_most: number };
+  readonly share: number;
+  readonly already_cut: number;
+  readonly changes: readonly { readonly at: string; readonly limit_ms: number }[];
 }
 
 export interface Maintenance {

@@ -3,19 +3,13 @@ import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { type Cell, cellOfId } from "../../core/home/cell.ts";
 import { cellOfTimeoutKey } from "../../core/home/cell-of-row.ts";
 import type { IdSource } from "../../core/ids.ts";
-import {
-  type EnqueueContext,
-  type EnqueueOptions,
-  prepareJob,
-  preparePayload,
-  stamp,
-} from "../../core/job/envelope.ts";
+import { type EnqueueOptions, prepareJob, preparePayload, stamp } from "../../core/job/envelope.ts";
 import type { JobDefinition } from "../../core/job/job-definition.ts";
 import type { TimeoutId, TimeoutRow } from "../../core/timeout/timeout.ts";
 import { parseWhen, type When, wallClockOf } from "../../core/timeout/when.ts";
 import type { TimeoutCounts } from "../../ports/timeouts.ts";
 import type { EngineContext } from "../context.ts";
-import { sha256 } from "../runtime/sha256.ts";
+import { enqueueContext } from "../enqueue/enqueuer.ts";
 import type { DispatchCounts } from "./dispatch-counters.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { JOB_DESTINATION } from "./job-destination.ts";
@@ -97,7 +91,11 @@ export class EngineTimeouts extends Timeouts {
     const now = clock.now();
     const when = parseWhen(dueAt, clock.anchor(), "options.dueAt", calendars);
     const wallClock = wallClockOf(when);
-    const template = prepareJob(definition, enqueueOptions, this.#enqueueContext(Math.max(now, when.dueAt)));
+    const template = prepareJob(
+      definition,
+      enqueueOptions,
+      enqueueContext(this.#context, Math.max(now, when.dueAt)),
+    );
     const text = await preparePayload(definition, payload, documentLimit);
     // A job that is prepared for an instant: its own instants count from there.
     const job = stamp(template, text, nextId);
@@ -135,20 +133,6 @@ export class EngineTimeouts extends Timeouts {
   async revive(id: TimeoutId, by?: By): Promise<Timeout> {
     if (by) parseBy(by);
     return timeoutOf(await requeueTimeout(this.#context, id, by));
-  }
-
-  #enqueueContext(now: number): EnqueueContext {
-    const { nextId, queues, settings, documentLimit } = this.#context;
-    return {
-      now,
-      nextId,
-      hash: sha256,
-      sealing: this.#context.sealing,
-      queueSettings: (queue) => queues.policyOf(queue),
-      engineSettings: settings,
-      tenant: this.#context.tenant ?? undefined,
-      documentLimit,
-    };
   }
 
   /** Counts of the store, and of this process's dispatcher. */

@@ -50,16 +50,17 @@ export class Enqueuer {
     payload: Input,
     options: EnqueueOptions | undefined,
     parent: JobRow | undefined,
+    isRequested = false,
   ): Promise<JobHandle<unknown>> {
     // A handler that finishes while the engine drains may still enqueue.
     if (!parent) this.#calls.assertOpen();
     const stale = this.#calls.fresh();
     if (stale) await stale;
     const { tracing } = this.#context;
-    if (!tracing) return this.#enqueueOne(definition, payload, options, parent);
+    if (!tracing) return this.#enqueueOne(definition, payload, options, parent, isRequested);
     assertDefinition(definition, "definition");
     return traced(tracing, definition, options, 1, (more) =>
-      this.#enqueueOne(definition, payload, more, parent),
+      this.#enqueueOne(definition, payload, more, parent, isRequested),
     );
   }
 
@@ -68,8 +69,10 @@ export class Enqueuer {
     payload: Input,
     options: EnqueueOptions | undefined,
     parent: JobRow | undefined,
+    isRequested: boolean,
   ): Promise<JobHandle<unknown>> {
-    const template = prepareJob(definition, options, this.context(parent));
+    const context = this.context(parent);
+    const template = prepareJob(definition, options, isRequested ? { ...context, isRequested } : context);
     const text = await preparePayload(definition, payload, this.#context.documentLimit);
     if (template.unique !== undefined) {
       const one = [{ text, given: payload }];
@@ -211,21 +214,29 @@ export class Enqueuer {
   }
 
   context(parent: JobRow | undefined): EnqueueContext {
-    const { clock, nextId, queues, settings, documentLimit, recorder } = this.#context;
+    const { clock, recorder } = this.#context;
     return {
-      now: clock.now(),
+      ...enqueueContext(this.#context, clock.now()),
       anchor: clock.anchor(),
-      nextId,
-      hash: sha256,
-      sealing: this.#context.sealing,
-      queueSettings: (queue) => queues.policyOf(queue),
-      engineSettings: settings,
-      tenant: this.#context.tenant ?? undefined,
-      documentLimit,
       sharedFieldsOf: recorder.sharedFieldsOf,
       ...(parent && { parent: { id: parent.id, totalAt: parent.totalAt } }),
     };
   }
+}
+
+/** What an enqueue at this instant needs to know of the engine. */
+export function enqueueContext(context: EngineContext, now: number): EnqueueContext {
+  const { nextId, queues, settings, documentLimit, sealing, tenant } = context;
+  return {
+    now,
+    nextId,
+    hash: sha256,
+    sealing,
+    queueSettings: (queue) => queues.policyOf(queue),
+    engineSettings: settings,
+    tenant: tenant ?? undefined,
+    documentLimit,
+  };
 }
 
 /** Refuses rules that must read other jobs first: a transaction cannot wait for their changes. */

@@ -205,23 +205,32 @@ async function countStep(
   return { count, cursor: page.cursor, rows: rowsThatFit(page.jobs) };
 }
 
-/** Counts the jobs that match a query, in a bounded number of store steps. */
-export async function countSome({ inspect }: Pick<Store, "inspect">, query: ParsedQuery): Promise<JobCount> {
+/** Counts the jobs that match a query, step by step: the count so far, and where the next step begins. */
+async function* countSteps(
+  { inspect }: Pick<Store, "inspect">,
+  query: ParsedQuery,
+): AsyncGenerator<{ readonly count: number; readonly cursor: string | null }> {
   let count = 0;
   let cursor: string | null = null;
   let rows = FIRST_ROWS;
-  for (let steps = 0; steps < MOST_STEPS; steps++) {
+  do {
     const scan: { filter: ParsedQuery["filter"]; after: string | null } = {
       filter: query.filter,
       after: cursor,
     };
     const step = await countStep({ inspect }, query, scan, rows);
     count += step.count;
-    cursor = step.cursor;
-    rows = step.rows;
-    if (cursor === null) break;
-  }
-  return { count, isComplete: cursor === null };
+    ({ cursor, rows } = step);
+    yield { count, cursor };
+  } while (cursor !== null);
+}
+
+/** Counts the jobs that match a query, in a bounded number of store steps. */
+export async function countSome(store: Pick<Store, "inspect">, query: ParsedQuery): Promise<JobCount> {
+  let steps = 0;
+  for await (const { count, cursor } of countSteps(store, query))
+    if (cursor === null || ++steps === MOST_STEPS) return { count, isComplete: cursor === null };
+  return { count: 0, isComplete: true };
 }
 
 /** Counts all jobs that match a query. */
@@ -230,6 +239,7 @@ export async function countJobs(
   query: ParsedQuery,
   signal?: AbortSignal,
 ): Promise<number> {
+  signal?.throwIfAborted();
   let count = 0;
   if (query.ids) {
     for await (const row of loadInParts({ jobs }, query.ids)) {
@@ -238,17 +248,9 @@ export async function countJobs(
     }
     return count;
   }
-  let rows = FIRST_ROWS;
-  for (let cursor: string | null = null; ; ) {
+  for await (const step of countSteps({ inspect }, query)) {
     signal?.throwIfAborted();
-    const scan: { filter: ParsedQuery["filter"]; after: string | null } = {
-      filter: query.filter,
-      after: cursor,
-    };
-    const step = await countStep({ inspect }, query, scan, rows);
-    count += step.count;
-    cursor = step.cursor;
-    rows = step.rows;
-    if (cursor === null) return count;
+    count = step.count;
   }
+  return count;
 }

@@ -3,6 +3,7 @@ import { refuseUnknownKeys } from "../../core/errors.ts";
 import { type Explanation, explainJob } from "../../core/job/explain.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { assertDefinition, checkPriority, type JobDefinition } from "../../core/job/job-definition.ts";
+import { adaptiveRule } from "../../core/job/policy.ts";
 import { commitUnits } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
@@ -89,7 +90,11 @@ export class JobRows {
     const { queues, settings, clock, store } = this.#context;
     const now = clock.now();
     const layers = { definition: definition?.settings, queue: queues.policyOf(row.queue), engine: settings };
+    const rule = adaptiveRule({ ...layers, enqueue: row.options?.settings });
+    const learned =
+      rule && row.policy === null ? await this.#context.learned.read(row.type, rule) : undefined;
     return explainJob(row, layers, now, {
+      learned,
       queueConcurrency: queues.concurrencyOf(row.queue),
       warnings: await workerWarningsOf(store, row, definition, now),
     });

@@ -13,9 +13,10 @@ import type { JobId, JobRow, Policy, PolicySettings } from "../../core/job/job.t
 import type { JobDefinition } from "../../core/job/job-definition.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import { newRow } from "../../core/job/new-row.ts";
-import { resolvePolicy, type WorkerKind } from "../../core/job/policy.ts";
+import { resolvePolicy, ruleOf, type WorkerKind } from "../../core/job/policy.ts";
 import type { UniqueRule } from "../../core/job/unique-key.ts";
 import { takesVersion } from "../../core/registry/job-version.ts";
+import type { AdaptiveRule } from "../../core/stats/adaptive-limit.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Enqueued } from "../../ports/store.ts";
 import type { System } from "../../ports/system.ts";
@@ -336,10 +337,13 @@ export class Service {
 
   /** Most jobs of a queue share their policy, so it is cached until a queue setting changes. */
   #policyOf(row: JobRow, kind: WorkerKind, definition: PolicySettings | undefined): Policy {
-    const { queues, settings: engine } = this.#context;
+    const { queues, settings: engine, learned } = this.#context;
     const queue = queues.policyOf(row.queue);
     const enqueue = row.options?.settings;
-    if (enqueue || definition) return resolvePolicy({ enqueue, definition, queue, engine }, kind);
+    const learnedBy = (rule: AdaptiveRule) => learned.of(row.type, rule);
+    // A limit of the queue or the engine that follows runs differs by type.
+    if (enqueue || definition || ruleOf(queue) || ruleOf(engine))
+      return resolvePolicy({ enqueue, definition, queue, engine }, kind, learnedBy);
     if (this.#policyEpoch !== queues.epoch || this.#policies.size >= MOST_POLICIES) {
       this.#policies.clear();
       this.#policyEpoch = queues.epoch;

@@ -4,6 +4,7 @@ import { jittered } from "../../core/pace.ts";
 import { type Advice, advise } from "../../core/stats/advice.ts";
 import { startOf } from "../../core/stats/grains.ts";
 import { type JobStats, statsOf } from "../../core/stats/job-stats.ts";
+import type { RunSpan } from "../../core/stats/replay-limit.ts";
 import { OTHER, type SeriesData, SeriesSum, SeriesTable } from "../../core/stats/series.ts";
 import { mergeWaits, peakOf, type WaitPeak } from "../../core/stats/waits.ts";
 import type { Instant } from "../../core/time.ts";
@@ -145,18 +146,23 @@ export class Statistics {
   }
 
   async advise(query: AdviseQuery): Promise<Advice[]> {
-    const { attempt, ...range } = parseAdvise(query, this.#context.clock.now());
+    const { attempt, rule, ...range } = parseAdvise(query, this.#context.clock.now());
     const types = new SeriesTable(MOST_SERIES);
-    for await (const { series } of this.#read(range))
-      for (const data of series) types.sumOf(ALL, data.type).add(data);
+    const spans = new RunSpans();
+    for await (const { series, start, span } of this.#read(range))
+      for (const data of series) {
+        types.sumOf(ALL, data.type).add(data);
+        if (rule) spans.add(start, span, data);
+      }
     const slots = (await heldSlots(this.#context.store)).filter(({ type }) => (range.type ?? type) === type);
     const holds = Map.groupBy(slots, ({ type }) => type);
     for (const type of holds.keys()) types.sumOf(ALL, type);
+    const adaptive = rule && { rule, spans: spans.all() };
     const holdsOf = (type: string) => (holds.get(type) ?? []).map(({ type: _type, ...hold }) => hold);
     return types
       .entries()
       .filter(({ queue, type }) => queue !== OTHER && type !== OTHER)
-      .map(({ type, sum }) => advise(type, sum, attempt, holdsOf(type)))
+      .map(({ type, sum }) => advise(type, sum, { attempt, adaptive, holds: holdsOf(type) }))
       .sort((a, b) => (a.type < b.type ? -1 : 1));
   }
 
@@ -191,6 +197,30 @@ export class Statistics {
     if (reuse > DEPTH_AT_LEAST)
       this.#live = { counts, freshUntil: endedAt + reuse, until: endedAt + 2 * reuse };
     return counts;
+  }
+}
+
+/** The runs of a type by time: engines and queues that counted the same span are added up. */
+class RunSpans {
+  readonly #sums = new Map<
+    string,
+    { readonly start: Instant; readonly span: number; readonly sum: SeriesSum }
+  >();
+
+  add(start: Instant, span: number, data: SeriesData): void {
+    const key = `${start} ${span}`;
+    const known = this.#sums.get(key) ?? { start, span, sum: new SeriesSum() };
+    known.sum.add(data);
+    this.#sums.set(key, known);
+  }
+
+  all(): RunSpan[] {
+    return Array.from(this.#sums.values(), ({ start, span, sum }) => ({
+      start,
+      span,
+      run: sum.durations.run.data(),
+      cut: sum.counts.execution,
+    }));
   }
 }
 

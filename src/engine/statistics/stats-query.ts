@@ -1,4 +1,5 @@
 import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { type AdaptiveOptions, parseAdaptive } from "../../core/stats/adaptive-limit.ts";
 import {
   type Duration,
   type Instant,
@@ -27,6 +28,8 @@ export interface AdviseQuery {
   readonly queue?: string;
   /** An attempt timeout to check against the recorded runs. */
   readonly attempt?: Duration;
+  /** An adaptive attempt timeout to replay on the recorded runs of `type`. */
+  readonly adaptive?: AdaptiveOptions;
   /** Runs from this instant on; a duration counts back from now. Default: the last 7 days. */
   readonly since?: InstantInput | Duration;
 }
@@ -75,9 +78,12 @@ export function parseStats(query: StatsQuery, now: Instant) {
 }
 
 export function parseAdvise(query: AdviseQuery, now: Instant) {
-  refuseUnknownKeys(query, "advise", ["type", "queue", "attempt", "since"]);
+  refuseUnknownKeys(query, "advise", ["type", "queue", "attempt", "adaptive", "since"]);
+  const rule = query.adaptive && parseAdaptive(query.adaptive, "advise.adaptive");
+  if (rule && query.type === undefined)
+    throw refuse("invalid_option", "advise.type", query.type, "name the type whose runs are replayed");
   const attempt = query.attempt === undefined ? undefined : parseDuration(query.attempt, "advise.attempt");
-  return { ...parseRange(query, "advise", now + 1, WEEK), attempt };
+  return { ...parseRange(query, "advise", now + 1, WEEK), attempt, rule };
 }
 
 function parseRange(

@@ -12,6 +12,7 @@ import { QueueSettings } from "../queues/queue-settings-cache.ts";
 import { Waiters } from "../runtime/waiters.ts";
 import { SchemaCache } from "../schemas/schema-cache.ts";
 import { Counters } from "../statistics/counters.ts";
+import { LearnedLimits } from "../statistics/learned-limits.ts";
 import { scopedStore } from "./scoped-store.ts";
 import { TenantUse } from "./tenant-gate.ts";
 import type { TenantScope } from "./tenant-scope.ts";
@@ -30,7 +31,8 @@ export async function tenantContext(
   const queues = new QueueSettings(store, all.queues);
   const calendars = new CalendarCache(store);
   const schemas = new SchemaCache(store);
-  await Promise.all([queues.refresh(), calendars.refresh(), schemas.refresh()]);
+  const learned = new LearnedLimits(store);
+  await Promise.all([queues.refresh(), calendars.refresh(), schemas.refresh(), learned.refresh()]);
   const commit = (units: readonly Unit[]) => commitUnits({ store, clock }, units);
   const storeFailed = (error: unknown, during: string) => all.storeFailed(error, `${during} of ${tenant}`);
   return {
@@ -42,6 +44,7 @@ export async function tenantContext(
     queues,
     calendars,
     schemas,
+    learned,
     settings: all.settings,
     tenant,
     admit: (jobs) => gate.enqueue(jobs),

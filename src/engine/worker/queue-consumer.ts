@@ -1,5 +1,5 @@
 import type { Turns } from "../../core/fair/turns.ts";
-import { CLAIM_LEASE } from "../../core/job/deadlines.ts";
+import { CLAIM_LEASE, CONFIRMED_WITHIN, SLOWLY_CONFIRMED_WITHIN } from "../../core/job/deadlines.ts";
 import { fenceSalt, type JobRow, type Rank } from "../../core/job/job.ts";
 import { jittered } from "../../core/pace.ts";
 import { CHARACTERS_PER_TURN } from "../../ports/system.ts";
@@ -47,8 +47,6 @@ const CLAIM_BATCH = 200;
 /** Claim ahead only jobs that will start within this time. */
 const AHEAD = 100;
 const MOST_AHEAD = 2 * CLAIM_BATCH;
-/** Enter a job only if its claim was confirmed within this time, so that a job cancelled before it never starts. */
-const CONFIRMED_WITHIN = 250;
 /** Release a job that waited for a slot for longer than this. */
 const LONGEST_PREFETCH = 1_000;
 const POLL = 1_000;
@@ -78,6 +76,8 @@ export class QueueConsumer {
   /** How long claims of a fair queue take. */
   #averageClaim = 0;
   #isPumping = false;
+  /** The jobs whose claims were just confirmed, while they are entered. */
+  #justConfirmed: ReadonlySet<Prefetched> | undefined;
   /** Characters of the payloads that were parsed since the last pause. */
   #entered = 0;
   #isPausing = false;
@@ -235,7 +235,7 @@ export class QueueConsumer {
     ) {
       const prefetched = this.#prefetched[this.#next] as Prefetched;
       const now = clock.elapsed();
-      if (now - prefetched.claimedAt > LONGEST_PREFETCH || now - prefetched.confirmedAt > CONFIRMED_WITHIN) {
+      if (!this.#mayEnter(prefetched, now)) {
         this.#reconsider(now);
         break;
       }
@@ -258,6 +258,12 @@ export class QueueConsumer {
       this.#prefetched = [];
       this.#next = 0;
     }
+  }
+
+  #mayEnter(prefetched: Prefetched, now: number): boolean {
+    const age = now - prefetched.confirmedAt;
+    if (this.#justConfirmed?.has(prefetched)) return age <= SLOWLY_CONFIRMED_WITHIN;
+    return now - prefetched.claimedAt <= LONGEST_PREFETCH && age <= CONFIRMED_WITHIN;
   }
 
   /** Lets the event loop run before more payloads are parsed. Handlers that end at once would otherwise block it. */
@@ -319,7 +325,9 @@ export class QueueConsumer {
     this.#confirming -= count;
     this.#prefetched = [...valid, ...this.#prefetched.slice(this.#next)];
     this.#next = 0;
+    this.#justConfirmed = new Set(valid);
     this.pump();
+    this.#justConfirmed = undefined;
   }
 
   /** Releases jobs that waited too long for a slot or a sandbox. Called on every tick of the worker. */

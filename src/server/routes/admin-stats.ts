@@ -7,6 +7,7 @@ import { instantText } from "../../ojs/wire-fields.ts";
 import { json, type Route, route } from "../route.ts";
 import { adviseReply, auditReply, historyReply, statsReply } from "../wire/admin-replies.ts";
 import { adviseQuery, auditQuery, historyQuery, statsQuery } from "../wire/admin-schemas.ts";
+import { adviceFields, readRule } from "../wire/advice.ts";
 import {
   countsOf,
   LATELY,
@@ -144,30 +145,15 @@ const advise = route({
   replies: { 200: "A piece of advice per job type" },
   async run({ query }, { engine }) {
     const { type, queue, since, timeout_ms } = query;
+    const rule = readRule(query);
     const items = await engine.advise({
       ...(type && { type }),
       ...(queue && { queue }),
       ...(since && { since: { epochMilliseconds: readInstant(since, engine.now(), "since") } }),
       ...(timeout_ms !== undefined && { attempt: { milliseconds: timeout_ms } }),
+      ...(rule && { adaptive: rule }),
     });
-    return json(200, {
-      items: items.map(({ attempt, others, nearMisses, suggested, whatIf, ...rest }) => ({
-        ...rest,
-        timeout_ms: attempt ?? null,
-        other_timeouts_ms: others,
-        near_misses: nearMisses,
-        suggested_timeout_ms: suggested,
-        ...(whatIf && {
-          what_if: {
-            timeout_ms: whatIf.attempt,
-            runs: whatIf.runs,
-            would_cut: { at_least: whatIf.wouldCut.atLeast, at_most: whatIf.wouldCut.atMost },
-            share: whatIf.share,
-            already_cut: whatIf.alreadyCut,
-          },
-        }),
-      })),
-    });
+    return json(200, { items: items.map(adviceFields) });
   },
 });
 

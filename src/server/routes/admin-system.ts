@@ -1,4 +1,5 @@
 import type { Instant } from "../../core/time.ts";
+import type { Engine } from "../../engine/engine.ts";
 import type { MaintenanceView } from "../../engine/queues/maintenance-record.ts";
 import { durationOf } from "../../ojs/wire-durations.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
@@ -98,6 +99,12 @@ const getConfig = (path: string) =>
     },
   });
 
+/** Names of the middleware of the workers, outer to inner, each once. */
+function workerMiddleware({ ownWorkers }: Pick<Engine, "ownWorkers">): readonly string[] {
+  const all = new Set(ownWorkers.flatMap(({ middleware }) => middleware));
+  return [...all].map(({ name }) => name || "anonymous");
+}
+
 const middleware = route({
   method: "GET",
   path: "/ojs/v1/middleware",
@@ -112,7 +119,7 @@ const middleware = route({
     const fields = (phase: string) => (name: string, index: number) => ({ name, phase, order: index + 1 });
     return json(200, {
       enqueue: enqueue.map(fields("enqueue")),
-      execution: engine.middleware.map(fields("execution")),
+      execution: workerMiddleware(engine).map(fields("execution")),
     });
   },
 });

@@ -53,13 +53,17 @@ const ready = route({
   right: "open",
   scope: "anyone",
   tag: TAG,
-  summary: "Whether the server takes requests",
-  replies: { 200: "It does", 503: "It is closing, or its store does not answer" },
+  summary: "Whether the server takes requests, and its own workers take jobs",
+  replies: {
+    200: "They do",
+    503: "It is closing, its store does not answer, or a worker in it takes no jobs",
+  },
   async run(_call, context) {
     if (!context.isReady()) return json(503, { status: "closing" });
-    return (await storeAnswers(context))
+    if (!(await storeAnswers(context))) return json(503, { status: "store_unavailable" });
+    return context.engine.ownWorkers.every((worker) => worker.status().ready)
       ? json(200, { status: "ready" })
-      : json(503, { status: "store_unavailable" });
+      : json(503, { status: "worker_unready" });
   },
 });
 

@@ -213,6 +213,10 @@ export const adviseReply = z.looseObject({
         timeout_ms: z.int().nullable(),
         suggested_timeout_ms: z.int().nullable(),
         text: z.string(),
+        adaptive: z.looseObject({ code: z.string() }).nullable(),
+        adaptive_what_if: z
+          .looseObject({ limit_ms: z.int(), runs: z.int(), share: z.number(), already_cut: z.int() })
+          .optional(),
       })
       .meta({ id: "Advice" }),
   ),

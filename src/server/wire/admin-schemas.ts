@@ -256,6 +256,11 @@ export const adviseQuery = z.looseObject({
   type: jobType.optional(),
   since: instant.optional(),
   timeout_ms: z.coerce.number().int().min(1).max(315_360_000_000).optional(),
+  adaptive_floor_ms: z.coerce.number().int().min(1).max(315_360_000_000).optional(),
+  adaptive_ceiling_ms: z.coerce.number().int().min(1).max(315_360_000_000).optional(),
+  adaptive_from: z.enum(["p50", "p90", "p95", "p99", "max"]).optional(),
+  adaptive_times: z.coerce.number().optional(),
+  adaptive_samples: z.coerce.number().int().optional(),
 });
 
 export const auditQuery = z.looseObject({

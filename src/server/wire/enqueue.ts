@@ -7,9 +7,11 @@ import { pathsWithin, payloadPaths, type RedactPath } from "../../core/job/redac
 import type { RetryOptions } from "../../core/job/retry.ts";
 import { restoreValue } from "../../core/redact.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
+import type { Adaptive } from "../../core/stats/adaptive-limit.ts";
 import type { Duration, Instant } from "../../core/time.ts";
 import type { RemoteJob } from "../../engine/remote/service.ts";
 import { readInstant, readIsoDuration } from "../../ojs/wire-durations.ts";
+import type { WireAdaptive } from "../../ojs/wire-types.ts";
 import { HttpError } from "../http-error.ts";
 import { readLimit } from "./limit.ts";
 import type { DefinitionBody, EnqueueBody, RetryBody } from "./schemas.ts";
@@ -68,6 +70,7 @@ const READ = new Set([
   "visibility_timeout",
   "visibility_timeout_ms",
   "timeout_mode",
+  "timeout_adaptive",
   "retry_fit",
   "scheduled_at",
   "delay_until",
@@ -204,8 +207,26 @@ function readTimeouts(body: EnqueueBody): EnqueueOptions["timeouts"] {
   }
   const mode = field(body, "timeout_mode");
   if (mode !== undefined) timeouts.mode = mode;
+  const rule = field(body, "timeout_adaptive");
+  if (rule) timeouts.attempt = readAdaptive(rule as WireAdaptive, oneSpelling(body, "timeout"));
   for (const name in timeouts) if (name) return timeouts as EnqueueOptions["timeouts"];
   return undefined;
+}
+
+/** Clients send the ceiling as `timeout_ms` too, for servers that do not know adaptive limits. */
+function readAdaptive(rule: WireAdaptive, attempt: number | string | undefined): Adaptive {
+  if (attempt !== undefined && attempt !== rule.ceiling_ms)
+    throw contradiction("timeout", attempt, `timeout_adaptive.ceiling_ms: ${rule.ceiling_ms}`);
+  const { floor_ms, ceiling_ms, every_ms, window_ms, ...rest } = rule;
+  return {
+    adaptive: {
+      ...rest,
+      floor: durationOf(floor_ms),
+      ceiling: durationOf(ceiling_ms),
+      ...(every_ms !== undefined && { every: durationOf(every_ms) }),
+      ...(window_ms !== undefined && { window: durationOf(window_ms) }),
+    },
+  };
 }
 
 /** A timeout in seconds or milliseconds. Both may be sent if they are equal. */

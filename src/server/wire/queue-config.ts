@@ -1,9 +1,11 @@
 import { z } from "zod";
 import type { FairOptions } from "../../core/fair/fair-options.ts";
 import type { Backoff } from "../../core/job/job.ts";
-import type { PolicyOptions } from "../../core/job/policy.ts";
+import { type PolicyOptions, ruleOf } from "../../core/job/policy.ts";
 import type { DepthOptions, QueueOptions, StoredQueue } from "../../core/limit/queue-settings.ts";
+import { adaptiveOptions } from "../../core/stats/adaptive-limit.ts";
 import { durationOf, readIsoDuration } from "../../ojs/wire-durations.ts";
+import { adaptiveFields } from "../../ojs/write-enqueue.ts";
 import { HttpError } from "../http-error.ts";
 import { someTime } from "./admin-schemas.ts";
 import { readPolicy } from "./enqueue.ts";
@@ -196,6 +198,8 @@ function optionsOf({ timeouts, retention, ...rest }: StoredQueue): QueueOptions 
   const grace = timeouts?.grace;
   if (grace !== undefined) limits.grace = grace === null ? "unbounded" : { milliseconds: grace };
   if (timeouts?.mode !== undefined) limits.mode = timeouts.mode;
+  const rule = ruleOf({ timeouts });
+  if (rule) limits.attempt = { adaptive: adaptiveOptions(rule) };
   const keptBy =
     retention &&
     Object.fromEntries(
@@ -229,6 +233,7 @@ export function configFields(settings: unknown, waiting: number) {
         ...(timeouts.grace !== undefined && { grace_period_ms: limitOf(timeouts.grace, "unbounded") }),
         ...(timeouts.heartbeat !== undefined && { heartbeat_timeout_ms: limitOf(timeouts.heartbeat) }),
         ...(timeouts.mode !== undefined && { timeout_mode: timeouts.mode }),
+        ...(timeouts.adaptive && { timeout_adaptive: adaptiveFields(timeouts.adaptive) }),
       },
     }),
     ...(retry && { retry: retryFields(retry) }),

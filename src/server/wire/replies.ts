@@ -70,6 +70,7 @@ const jobFields = {
   heartbeat_timeout_ms: z.int().optional(),
   visibility_timeout_ms: z.int().optional(),
   timeout_mode: z.enum(["fail", "discard"]).optional(),
+  timeout_adaptive: z.looseObject({ floor_ms: z.int(), ceiling_ms: z.int() }).optional(),
   retry_fit: z.enum(["full", "any"]).optional(),
   error: errorSchema.optional(),
   errors: z.array(errorSchema).optional(),

@@ -51,6 +51,23 @@ export const jobType = z
 
 export const optional = <Schema extends z.ZodType>(schema: Schema) => schema.nullish();
 
+/** The engine checks the ranges, so that its errors are the same everywhere. */
+const adaptiveSchema = z
+  .strictObject({
+    from: z.enum(["p50", "p90", "p95", "p99", "max"]).optional(),
+    times: z.number().optional(),
+    floor_ms: ms,
+    ceiling_ms: ms,
+    samples: z.int().optional(),
+    step: z.number().optional(),
+    every_ms: ms.optional(),
+    window_ms: ms.optional(),
+  })
+  .meta({
+    id: "AdaptiveTimeout",
+    description: "An attempt timeout that follows the recorded runs of the type. It stands for timeout_ms.",
+  });
+
 /** The five timeouts in both spellings, and their options (SEMANTICS 1). */
 export const timeoutFields = {
   timeout: optional(z.union([seconds, none])).meta({
@@ -76,6 +93,7 @@ export const timeoutFields = {
   visibility_timeout: optional(z.union([seconds, someTime])),
   visibility_timeout_ms: optional(ms),
   timeout_mode: optional(z.enum(["fail", "discard"])),
+  timeout_adaptive: optional(adaptiveSchema),
   retry_fit: optional(z.enum(["full", "any"])),
 };
 

@@ -19,8 +19,10 @@ export interface CrashOptions {
   readonly hurtStore?: () => Promise<void>;
   /** How many times slower jobs come and processes are killed. A run of hours needs a slower pace. Default 1. */
   readonly pace?: number;
-  /** How long jobs may take to end after the faults, in milliseconds. */
+  /** How many milliseconds may pass after the faults without any job that ends. Default 90 s. */
   readonly settleWithin?: number;
+  /** Is told every ten seconds after the faults how many jobs are alive, and their states. */
+  readonly onSettling?: (live: number, states: string) => void;
 }
 
 /** What a run of crashes came to. */
@@ -43,6 +45,7 @@ export interface CrashReport {
 }
 
 const SETTLE_WITHIN = 90_000;
+const SAY_EVERY = 10_000;
 
 /**
  * Real processes on a real store: jobs are enqueued while workers are killed with SIGKILL at random moments, one is
@@ -179,35 +182,56 @@ class CrashRun {
     };
   }
 
-  /** Waits until every acknowledged job has ended; what has not by then is stuck. */
+  /**
+   * Waits until every acknowledged job has ended. On a starved machine that takes as long as it takes; a job is stuck when
+   * none has ended for `settleWithin`.
+   */
   async #settled(violations: string[]): Promise<{ rows: JobRow[]; lost: number }> {
     const { settleWithin = SETTLE_WITHIN } = this.#options;
-    const givesUpAt = performance.now() + settleWithin;
-    for (;;) {
-      const rows: (JobRow | null)[] = [];
-      for (let from = 0; from < this.#acknowledged.length; from += 500) {
-        rows.push(
-          ...(await this.#engine.store.jobs.load(this.#acknowledged.slice(from, from + 500)).catch(() => [])),
-        );
+    let live: readonly string[] = this.#acknowledged;
+    let progressAt = performance.now();
+    let saidAt = progressAt;
+    while (live.length > 0 && performance.now() - progressAt < settleWithin) {
+      // Only the jobs that were alive before: to load all of them again and again would starve the workers.
+      const rows = await this.#load(live).catch(() => null);
+      const left = rows?.filter((row) => row !== null && row.finishedAt === null) ?? [];
+      if (rows && left.length < live.length) {
+        live = left.map((row) => (row as JobRow).id);
+        progressAt = performance.now();
       }
-      const live = rows.filter((row) => row !== null && row.finishedAt === null).length;
-      const isComplete = rows.length === this.#acknowledged.length && live === 0;
-      if (isComplete || performance.now() > givesUpAt) {
-        if (live > 0)
-          violations.push(
-            `${live} jobs did not end within ${settleWithin / 1_000} s after the faults stopped`,
-          );
-        const lost = rows.filter((row) => row === null).length;
-        if (lost > 0) violations.push(`${lost} acknowledged jobs are gone`);
-        return { rows: rows.filter((row) => row !== null), lost };
+      if (this.#options.onSettling && performance.now() - saidAt > SAY_EVERY) {
+        saidAt = performance.now();
+        this.#options.onSettling(live.length, countStates(left));
       }
       await wait(250);
     }
+    const rows = await this.#load(this.#acknowledged);
+    const left = rows.filter((row) => row !== null && row.finishedAt === null);
+    if (left.length > 0)
+      violations.push(
+        `${left.length} jobs did not end; none has ended for ${settleWithin / 1_000} s: ${countStates(left)}`,
+      );
+    const lost = rows.filter((row) => row === null).length;
+    if (lost > 0) violations.push(`${lost} acknowledged jobs are gone`);
+    return { rows: rows.filter((row) => row !== null), lost };
+  }
+
+  async #load(ids: readonly string[]): Promise<(JobRow | null)[]> {
+    const rows: (JobRow | null)[] = [];
+    for (let from = 0; from < ids.length; from += 500)
+      rows.push(...(await this.#engine.store.jobs.load(ids.slice(from, from + 500))));
+    return rows;
   }
 
   async end(): Promise<void> {
     await Promise.all(this.#children.map(killChild));
   }
+}
+
+/** Such as "12 active, 3 retryable". */
+function countStates(rows: readonly (JobRow | null)[]): string {
+  const states = Map.groupBy(rows, (row) => row?.state ?? "gone");
+  return [...states].map(([state, { length }]) => `${length} ${state}`).join(", ");
 }
 
 function judge(row: JobRow, entries: readonly { attempt: number; entry: string }[]): string[] {

@@ -1,3 +1,4 @@
+import { describeLearned } from "../../stats/adaptive-limit.ts";
 import { formatDuration } from "../../time.ts";
 import type { ErrorRecord, JobRow, PolicyField, SettingSource } from "../job.ts";
 import { isExcepted } from "../retry.ts";
@@ -105,7 +106,7 @@ function sentenceOf(code: WhyCode, row: JobRow, error: ErrorRecord): string {
       return `${failed} further attempt would have fitted into what was left of its total of ${limit}${by(row.options?.totalFrom)}.`;
     }
     case "attempt_timed_out":
-      return `${attempt} ran longer than ${limit} (attempt${byField(row, "attempt")})${error.forced ? " and was ended by force" : ""}.`;
+      return `${attempt} ran longer than ${limit} (attempt${byField(row, "attempt")})${error.forced ? " and was ended by force" : ""}.${learnedText(row)}`;
     case "stalled":
       return `${attempt} gave no sign of life for ${limit} (heartbeat${byField(row, "heartbeat")}): its process died, its event loop was blocked, or its handler did not beat.`;
     case "visibility_expired":
@@ -115,6 +116,12 @@ function sentenceOf(code: WhyCode, row: JobRow, error: ErrorRecord): string {
     default:
       return `${error.message.replace(/\.$/, "")}.`;
   }
+}
+
+/** A limit that nobody wrote down must say where it comes from. */
+function learnedText({ policy }: JobRow): string {
+  if (!policy?.adaptive) return "";
+  return ` The limit is ${describeLearned(policy.adaptive.rule, policy.adaptive.learned ?? undefined)}.`;
 }
 
 function by(settings: SettingSource | undefined): string {

@@ -2,6 +2,7 @@ import { changedByText } from "../../audit/audit-entry.ts";
 import { formatDuration } from "../../time.ts";
 import { isStepReady } from "../decision.ts";
 import { dueAtOf, type JobRow } from "../job.ts";
+import { sealedWith } from "../sealed.ts";
 import { isBookkeeping } from "../step-rules.ts";
 import type { WhyFacts } from "./facts.ts";
 import { isLimitFull, limitReasons } from "./limits.ts";
@@ -138,6 +139,13 @@ function laterReasons(facts: WhyFacts, isBlocked: boolean): WhyReason[] {
   if (row.claimedAt === null) {
     const action = act("wait", "Nothing needs to be done; to run it now, enqueue it again without a delay.");
     return [reason("due_later", `It is set to start in ${left}.`, { until, since: row.createdAt, action })];
+  }
+  const key = row.attempt === 0 ? sealedWith(row.payload) : undefined;
+  if (key !== undefined) {
+    const sentence = `Its worker has no key "${key}" for its payload and gave it back, or its handler put it off; it comes again in ${left}.`;
+    const text = `Make sure that its workers have the key "${key}" in encryption.keys: their log names it if they do not.`;
+    const action = act("change-code", text, row.type);
+    return [reason("given_back", sentence, { since: row.claimedAt, until, action })];
   }
   const isGivenBack = row.returns === 0 || (isBlocked && until - row.claimedAt <= LONGEST_GIVEN_BACK);
   if (isGivenBack && until - now <= LONGEST_GIVEN_BACK) {

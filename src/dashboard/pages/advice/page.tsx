@@ -8,6 +8,7 @@ import { PageHead } from "../../ui/card.tsx";
 import { countText, durationText, limitText, plural, shortId } from "../../ui/format.ts";
 import { Shown } from "../../ui/shown.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
+import { Adaptive } from "./adaptive.tsx";
 import { Scale } from "./scale.tsx";
 import { WhatIf } from "./what-if.tsx";
 
@@ -36,6 +37,7 @@ export function Page() {
           return (
             <>
               {chosen && <WhatIf key={chosen.type} advice={chosen} />}
+              {chosen && <Adaptive key={`${chosen.type} adaptive`} advice={chosen} />}
               <Holds items={items} />
               <List items={items} />
             </>

@@ -70,7 +70,8 @@ export function limitsOf(job: Job, explanation: Explanation): Limits {
 function ruleOf({ fields }: Explanation, name: LimitName): Rule {
   const field = fields.find((one) => one.field === name);
   if (!field) return { value: "none", by: "built-in", others: "" };
-  const others = field.lost.map(({ source, value }) => `${source} said ${value}`).join(", ");
+  const lost = field.lost.map(({ source, value }) => `${source} said ${value}`).join(", ");
+  const others = [field.note ?? "", lost].filter((text) => text !== "").join("; ");
   return { value: field.value, by: field.source, others };
 }
 
