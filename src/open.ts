@@ -56,6 +56,11 @@ export interface OpenOptions extends PolicyOptions {
    */
   readonly role?: "producer" | "operator";
   /**
+   * Only for a PostgreSQL address that leads to a pooler of transactions: the address of the server itself. Hints, and what a
+   * process looks for at rest, go there over one connection; all others go to the pooler. Default: `store`.
+   */
+  readonly hints?: string;
+  /**
    * Delivers webhooks in this process: `true`, or what may be called beside public addresses. Default: it manages
    * subscriptions, and leaves deliveries to processes that have this option, such as `curfew serve`.
    */
@@ -98,6 +103,7 @@ const KEYS = keysOf<OpenOptions>({
   keepAudit: true,
   timeoutLease: true,
   role: true,
+  hints: true,
   webhooks: true,
   timeouts: true,
   retry: true,
@@ -117,12 +123,14 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
     store: address,
     openWithin,
     webhooks: serving,
+    hints,
     system = onThisMachine(),
     logger = consoleLogger(),
     ...given
   } = options;
   const webhooks =
     serving === undefined || serving === false ? undefined : await webhookSetup(serving, system);
+  checkHints(hints, address);
   const rest = { ...given, ...(webhooks && { webhooks }) };
   if (typeof address !== "string") {
     if (typeof address !== "object" || address === null) throw unknownStore(address);
@@ -132,7 +140,8 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
   const within =
     openWithin === undefined ? OPEN_WITHIN : parseDuration(openWithin, "openWithin", { zero: true });
   const open = async () => {
-    const store = await openStore(address, system, rest.role === "producer" ? rest.role : undefined);
+    const role = rest.role === "producer" ? rest.role : undefined;
+    const store = await openStore(address, system, { role, hints });
     try {
       const { Engine } = await engineModule();
       return await Engine.open({ ...rest, ...own, store, system, logger });
@@ -165,12 +174,16 @@ export function onThisMachine(): System {
 }
 
 /** Loads a driver only if the address names it. */
-export async function openStore(address: string, system: System, role?: "producer"): Promise<Store> {
+export async function openStore(
+  address: string,
+  system: System,
+  { role, hints }: { readonly role?: "producer" | undefined; readonly hints?: string | undefined } = {},
+): Promise<Store> {
   if (address === "memory:") return createMemoryStore({ clock: monotonicWall(system) });
   if (address.startsWith("sqlite:")) {
     return openSqliteStore({ path: address.slice("sqlite:".length), system });
   }
-  if (/^postgres(ql)?:\/\//.test(address)) return openPostgresStore({ connection: address, system, role });
+  if (isPostgresAddress(address)) return openPostgresStore({ connection: address, system, role, hints });
   if (/^rediss?:\/\//.test(address)) {
     const fix = "Redis is not supported yet: use sqlite: or postgres://";
     throw refuse("unknown_store", "store", hidePassword(address), fix);
@@ -181,6 +194,21 @@ export async function openStore(address: string, system: System, role?: "produce
     throw refuse("unknown_store", "store", hidePassword(address), fix);
   }
   throw unknownStore(address);
+}
+
+function isPostgresAddress(address: unknown): boolean {
+  return typeof address === "string" && /^postgres(ql)?:\/\//.test(address);
+}
+
+/** Without this, an address that nothing uses would seem to work. */
+function checkHints(hints: unknown, store: unknown): void {
+  if (hints === undefined) return;
+  if (!isPostgresAddress(hints)) {
+    const shown = typeof hints === "string" ? hidePassword(hints) : hints;
+    throw refuse("invalid_option", "hints", shown, "write the address of the server, postgres://…");
+  }
+  if (!isPostgresAddress(store))
+    throw refuse("invalid_option", "hints", "given", "it goes with a store of the form postgres://… only");
 }
 
 export type { MongoTimeoutsOptions };
@@ -240,7 +268,7 @@ export async function planMigrations(
     const { planSqliteMigrations } = await import("./stores/sqlite/plan-migrations.ts");
     return planSqliteMigrations(address.slice("sqlite:".length), onThisMachine());
   }
-  if (!/^postgres(ql)?:\/\//.test(address)) throw unknownStore(address);
+  if (!isPostgresAddress(address)) throw unknownStore(address);
   const { planPostgresMigrations } = await import("./stores/postgres/plan-migrations.ts");
   return planPostgresMigrations(address, onThisMachine(), schema);
 }

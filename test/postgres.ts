@@ -51,13 +51,16 @@ export async function startPostgres(): Promise<TestPostgres> {
 
 /**
  * Starts a server whatever the environment names, for tests that kill it. `binaries` is the package that has its
- * programs: that of the installed version, unless another is named.
+ * programs: that of the installed version, unless another is named. `settings` are written as `name=value`.
  */
-export async function startOwnPostgres(binaries?: string): Promise<OwnPostgres> {
+export async function startOwnPostgres(
+  binaries?: string,
+  settings: readonly string[] = [],
+): Promise<OwnPostgres> {
   const folder = await mkdtemp(join(tmpdir(), "curfew-postgres-"));
   const stop = guard(folder);
   try {
-    const { url, start } = await startIn(folder, binaries ?? installedBinaries());
+    const { url, start } = await startIn(folder, binaries ?? installedBinaries(), settings);
     const kill = () => killServer(join(folder, "data", "postmaster.pid"));
     const crash = async () => {
       await kill();
@@ -107,6 +110,7 @@ async function administer(url: string, statement: string): Promise<void> {
 async function startIn(
   folder: string,
   binaries: string,
+  more: readonly string[],
 ): Promise<{ url: string; start: () => Promise<void> }> {
   const account = await unprivileged();
   if (account) await chown(folder, account.uid, account.gid);
@@ -129,6 +133,7 @@ async function startIn(
     "fsync=on",
     "full_page_writes=on",
     "synchronous_commit=on",
+    ...more,
   ];
   const flags = settings.map((setting) => `-c ${setting}`).join(" ");
   const start = async () => {

@@ -62,6 +62,8 @@ export interface EngineContext extends AttemptParts {
   readonly committer: { commit(unit: Unit): Promise<Outcome> };
   /** Factor for the rests of idle loops. Above 1 only where no hint can be lost, as in tests with virtual time. */
   readonly idlePollFactor: number;
+  /** Loops that rest are woken by the lookout. */
+  readonly isWatched: true;
   readonly random: Random;
   readonly nextId: IdSource;
   /** The tenant whose names the store shows; null for the engine of all that belongs to none. */

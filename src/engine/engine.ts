@@ -138,8 +138,7 @@ export class Engine extends JobCalls implements CurfewApi {
         for (const worker of this.#workers) worker.suspect(id);
       },
     };
-    const { system, logger } = this.#context;
-    this.#warnings = new QueueWarnings(system, logger, () => this.#workers);
+    this.#warnings = new QueueWarnings(shared.system, shared.logger, () => this.#workers);
     this.journal = new EventJournal(this.#context, events);
     this.audit = new AuditLog(this.#context);
     recordBusEvents(this.#context);
@@ -190,12 +189,14 @@ export class Engine extends JobCalls implements CurfewApi {
     this.bulk = new Bulk(this.#context);
     this.deadLetters = new DeadLetters(this.#context, this.bulk);
     this.#statistics = new Statistics(this.#context);
-    this.#upkeep = new Upkeep(this.#context, this.journal, this.#statistics, role);
+    const lookedFor = { workers: this.#workers, sweep: this.#sweep, dispatcher: this.#dispatcher };
+    const parts = { journal: this.journal, statistics: this.#statistics, service: () => this.#service };
+    this.#upkeep = new Upkeep(this.#context, { ...parts, ...lookedFor }, role);
   }
 
   static async open(options: EngineOptions): Promise<Engine> {
-    const { timeoutLease } = options;
-    const lease = timeoutLease === undefined ? LEASE : parseDuration(timeoutLease, "timeoutLease");
+    const { timeoutLease: given } = options;
+    const lease = given === undefined ? LEASE : parseDuration(given, "timeoutLease");
     checkEvents(options.events);
     checkRole(options.role);
     const shared = await openSharedContext(options);
@@ -341,8 +342,7 @@ export class Engine extends JobCalls implements CurfewApi {
 
   /** Runs due jobs until there are none or the time is used, for functions that are called by a schedule (SEMANTICS 5.6). */
   async workFor(options: WorkForOptions): Promise<WorkForSummary> {
-    const [context, sweep] = [this.#context, (this.#all ?? this).#sweep];
-    const dispatcher = this.#dispatcher;
+    const [context, sweep, dispatcher] = [this.#context, (this.#all ?? this).#sweep, this.#dispatcher];
     return workFor(options, { context, sweep, dispatcher, start: (make) => this.#start(make) });
   }
 

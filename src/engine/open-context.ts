@@ -71,6 +71,7 @@ export async function openSharedContext(options: EngineOptions): Promise<SharedC
     eventsKept,
     auditKept,
     idlePollFactor: options.idlePollFactor ?? 1,
+    isWatched: true,
     recorder: new EventRecorder({ commit, system, storeFailed }),
     storeFailed,
   };

@@ -2,18 +2,29 @@ import type { Timer } from "../ports/system.ts";
 import type { EngineContext } from "./context.ts";
 import type { EngineRole } from "./engine-options.ts";
 import type { EventJournal } from "./events/event-journal.ts";
+import { type LookedFor, Lookout } from "./lookout.ts";
 import { UnattendedCounter } from "./operations/unattended.ts";
 import { Loop } from "./runtime/loop.ts";
+import { SETTINGS } from "./settings-records.ts";
 import { Learner } from "./statistics/learner.ts";
 import type { Statistics } from "./statistics/statistics.ts";
 import { PruneLoop } from "./sweep/prune-loop.ts";
 
-/** How old the settings of queues may be, in milliseconds. */
+/** How old the settings of queues may be in a producer, in milliseconds. */
 const SETTINGS_EVERY = 5_000;
+/** How often it is asked whether enqueued jobs have a worker. That is a statement only after an enqueue. */
+const UNATTENDED_EVERY = 5_000;
+/** Settings are read when the lookout sees that they changed, and this often in case somebody changed them by hand. */
+const READ_AGAIN = 900_000;
+
+interface UpkeepParts extends LookedFor {
+  readonly journal: EventJournal;
+  readonly statistics: Statistics;
+}
 
 /**
- * Reads the settings of queues and the calendars again, writes counts and prunes, in loops. An operator does not prune. In a producer the first two are
- * done when it is called, so that one that nobody calls makes no statements.
+ * Looks for work and for changed settings, writes counts and prunes, in loops. An operator does not prune. In a producer settings are
+ * read when it is called, so that one that nobody calls makes no statements.
  */
 export class Upkeep {
   readonly #context: EngineContext;
@@ -22,6 +33,7 @@ export class Upkeep {
   readonly #unattended: UnattendedCounter;
   readonly #learner: Learner;
   readonly #loop: Loop;
+  readonly #lookout: Lookout;
   readonly #prune: PruneLoop;
   readonly role: EngineRole | undefined;
   #readAt: number;
@@ -32,8 +44,7 @@ export class Upkeep {
 
   constructor(
     context: EngineContext,
-    journal: EventJournal,
-    statistics: Statistics,
+    { journal, statistics, ...lookedFor }: UpkeepParts,
     role: EngineRole | undefined,
   ) {
     this.#context = context;
@@ -44,6 +55,8 @@ export class Upkeep {
     this.#unattended = new UnattendedCounter(context);
     this.#learner = new Learner(context, () => statistics.flush());
     this.#readAt = context.system.monotonic();
+    const recordsChanged = () => this.#read();
+    this.#lookout = new Lookout(context, lookedFor, { records: SETTINGS, recordsChanged });
     const { system, logger, storeFailed } = context;
     this.#loop = new Loop({
       name: "settings",
@@ -58,6 +71,7 @@ export class Upkeep {
   start(): void {
     if (!this.role) this.#prune.loop.start();
     this.#loop.start();
+    this.#lookout.loop.start();
     this.#statistics.loop.start();
   }
 
@@ -74,9 +88,7 @@ export class Upkeep {
     });
     if (this.#context.system.monotonic() - this.#readAt < SETTINGS_EVERY) return undefined;
     this.#reading ??= Promise.all([this.#read(), this.#context.clock.sample()])
-      .then(() => {
-        this.#readAt = this.#context.system.monotonic();
-      })
+      .then(() => {})
       // The call itself says whether the store works.
       .catch((error: unknown) => this.#context.storeFailed(error, "settings"))
       .finally(() => {
@@ -87,7 +99,8 @@ export class Upkeep {
 
   async stop(): Promise<void> {
     this.#later?.cancel();
-    await Promise.all([this.#writing, this.#loop.stop(), this.#prune.loop.stop(), this.#statistics.stop()]);
+    const loops = [this.#loop, this.#lookout.loop, this.#prune.loop].map((loop) => loop.stop());
+    await Promise.all([this.#writing, ...loops, this.#statistics.stop()]);
   }
 
   async #write(): Promise<void> {
@@ -106,12 +119,15 @@ export class Upkeep {
     await this.#context.calendars.refresh();
     await this.#context.learned.refresh();
     await this.#journal.refresh();
+    this.#readAt = this.#context.system.monotonic();
   }
 
   async #round(): Promise<number> {
-    await this.#read();
+    if (this.#context.system.monotonic() - this.#readAt >= READ_AGAIN) await this.#read();
     await this.#unattended.round();
+    // Both make no statement where no job has an adaptive limit.
+    await this.#context.learned.refresh();
     await this.#learner.round();
-    return SETTINGS_EVERY * this.#context.idlePollFactor;
+    return UNATTENDED_EVERY * this.#context.idlePollFactor;
   }
 }

@@ -12,6 +12,7 @@ import type { Instant } from "../core/time.ts";
 import type { NewTimeout, Owner, TimeoutId } from "../core/timeout/timeout.ts";
 import type { Capabilities } from "./capabilities.ts";
 import type { FairLine, Line, ShareRow } from "./lines.ts";
+import type { Looked, LookRequest } from "./look.ts";
 import type { SearchIndex } from "./search.ts";
 import type { RecordKey } from "./stored-names.ts";
 import type { Revoked, TimeoutStore, Which } from "./timeouts.ts";
@@ -35,6 +36,8 @@ export interface Store {
    * reads a clock.
    */
   clock(): Promise<Instant>;
+  /** What a process at rest wants to know, in one call. */
+  look(request: LookRequest): Promise<Looked>;
   /**
    * Applies guarded units in order. Each unit is all or nothing and sees what the units before it wrote. A refused
    * unit does not stop the others. Writes of other calls may come in between. When the call resolves, all units are
@@ -46,10 +49,7 @@ export interface Store {
    * commit that caused it. A listener that is registered twice is called twice.
    */
   listen(onHint: (hint: Hint) => void): Promise<AsyncDisposable>;
-  /**
-   * Says how the store is set up, for people who look for a problem. It writes no row. A store that has nothing to say
-   * leaves it out.
-   */
+  /** Says how the store is set up, for people who look for a problem. It writes no row, and may be left out. */
   diagnose?(): Promise<StoreDiagnosis>;
   /** A store without one leaves it out: a search then reads the newest jobs. */
   readonly search?: SearchIndex;

@@ -2,6 +2,7 @@ import { refuse } from "../core/errors.ts";
 import { checkImage } from "../core/job/check-image.ts";
 import type { NewJob } from "../core/job/envelope.ts";
 import { checkInstant, type Instant } from "../core/time.ts";
+import type { LookRequest } from "../ports/look.ts";
 import { BATCH_LIMIT, NAME_LIMIT, type RecordKey, type Unit } from "../ports/store.ts";
 import { checkEffectInstants, checkJobInstants } from "./check-instants.ts";
 
@@ -10,6 +11,12 @@ export function checkBatch(items: readonly unknown[], field: string): void {
   if (items.length > BATCH_LIMIT) {
     throw refuse("invalid_limit", field, `${items.length} items`, `pass at most ${BATCH_LIMIT} in one call`);
   }
+}
+
+export function checkLook({ queues, destinations, records }: LookRequest): void {
+  checkBatch(queues, "queues");
+  checkBatch(destinations, "destinations");
+  checkBatch(records, "records");
 }
 
 export function checkLimit(limit: number, most = Number.MAX_SAFE_INTEGER): void {

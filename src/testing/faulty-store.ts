@@ -6,6 +6,7 @@ import { relayTimeouts, type TimeoutCall } from "./relay-timeouts.ts";
 /** The calls of a store that can be made to fail. */
 export type StoreCall =
   | "clock"
+  | "look"
   | "commit"
   | "listen"
   | "jobs.enqueue"
@@ -80,6 +81,7 @@ export function faultyStore(store: Store, plan: FaultPlan): Store {
   return {
     capabilities: store.capabilities,
     clock: () => through("clock", () => store.clock()),
+    look: (request) => through("look", () => store.look(request)),
     commit: (units, options) => through("commit", () => store.commit(units, options)),
     listen: (onHint) => through("listen", () => store.listen(onHint)),
     close: () => store.close(),

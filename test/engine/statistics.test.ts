@@ -205,7 +205,7 @@ describe("old stats", () => {
     const { store } = stage.engine;
     const completed = async () => (await stage.engine.stats({ since: "400d" })).total.completed;
     expect(await completed()).toBe(8);
-    await stage.advance("4h");
+    await stage.advance("12h");
     expect(await recordsOf(store, "stats.hour")).toHaveLength(4);
     expect(await recordsOf(store, "stats.minute")).toHaveLength(0);
     expect(await completed()).toBe(8);

@@ -1,5 +1,6 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { chmod, chown, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
@@ -17,14 +18,17 @@ export interface PgBouncer extends AsyncDisposable {
 /** What pgbouncer needs beside the C library, by the names of Debian 12. */
 const PACKAGES = ["pgbouncer", "libevent-2.1-7", "libc-ares2"];
 
+const INSTALLED = "/usr/sbin/pgbouncer";
+
 /**
- * Fetches pgbouncer from Debian without installing it. Undefined where Debian cannot be reached: the caller then says
+ * A folder for pgbouncer, which is fetched from Debian unless it is installed. Undefined where Debian cannot be reached: the caller then says
  * which tests did not run.
  */
 export async function fetchPgBouncer(): Promise<string | undefined> {
   const folder = await mkdtemp(join(tmpdir(), "curfew-pgbouncer-"));
   try {
     await chmod(folder, 0o755);
+    if (existsSync(INSTALLED)) return folder;
     await run("apt-get", ["download", ...PACKAGES], { cwd: folder, timeout: 60_000 });
     for (const name of await readdir(folder))
       if (name.endsWith(".deb")) await run("dpkg-deb", ["-x", name, "root"], { cwd: folder });
@@ -68,7 +72,8 @@ ignore_startup_parameters = extra_float_digits
   const log = `${config}.log`;
   await writeFile(log, "");
   if (account) await chown(log, account.uid, account.gid);
-  const server = spawn(join(folder, "root", "usr", "sbin", "pgbouncer"), ["-q", config], {
+  const program = existsSync(INSTALLED) ? INSTALLED : join(folder, "root", "usr", "sbin", "pgbouncer");
+  const server = spawn(program, ["-q", config], {
     env: { ...process.env, LD_LIBRARY_PATH: libraries },
     stdio: ["ignore", "ignore", "pipe"],
     ...account,

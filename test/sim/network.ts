@@ -72,6 +72,7 @@ export class Network {
     return {
       capabilities: store.capabilities,
       clock: () => send("clock", null, () => store.clock()),
+      look: (request) => send("look", request, () => store.look(request)),
       commit: (units, options) => send("commit", units, () => store.commit(units, options)),
       listen: (onHint) =>
         send("listen", null, () => store.listen((hint) => this.#hint(machine, hint, onHint))),

@@ -298,6 +298,25 @@ export const BROKEN_STORES = {
       ["crash points", "after the hold"],
     ],
   },
+  "finds nothing when it looks": {
+    change: (store) => ({
+      look: async (request) => ({ ...(await store.look({ ...request, queues: [] })), nextDueAt: null }),
+    }),
+    foundBy: [
+      ["looking", "an available job"],
+      ["looking", "first timeout"],
+      ["looking", "1,000 queues"],
+    ],
+  },
+  "looks at old versions and wake-ups": {
+    change: (store) => ({
+      look: async (request) => ({ ...(await store.look(request)), nextWakeAt: null, versions: [] }),
+    }),
+    foundBy: [
+      ["looking", "when a sweep is due"],
+      ["looking", "versions of records"],
+    ],
+  },
   "goes by its own clock": {
     change: (store) => ({
       jobs: {

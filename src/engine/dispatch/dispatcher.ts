@@ -26,6 +26,8 @@ export interface DispatchDeps {
   readonly nextId: () => string;
   /** Factor for the pause of an idle loop. */
   readonly idlePollFactor?: number;
+  /** Whether a lookout calls `wakeAt` with what is due. Then polls are only a net below it. */
+  readonly isWatched?: boolean;
   storeFailed(error: unknown, during: string): void;
 }
 
@@ -39,6 +41,7 @@ const MOST_SETTLING = 500;
 const REDELIVERY = { first: 1_000, factor: 2, most: 300_000 };
 const ERROR_LIMIT = 2_000;
 const POLL = 1_000;
+const POLL_WATCHED = 300_000;
 /** For local files: a poll costs microseconds, and other processes cannot send hints. */
 const POLL_FILE = 100;
 /** The shortest pause, so that timeouts 2 ms apart share a claim. */
@@ -84,7 +87,8 @@ export class Dispatcher {
     this.#lease = lease;
     const { system, logger, store, clock, storeFailed } = deps;
     const { name, hints } = store.capabilities;
-    this.#poll = name === "sqlite" || hints === "poll" ? POLL_FILE : POLL * (deps.idlePollFactor ?? 1);
+    const poll = name === "sqlite" || hints === "poll" ? POLL_FILE : POLL * (deps.idlePollFactor ?? 1);
+    this.#poll = deps.isWatched ? POLL_WATCHED * (deps.idlePollFactor ?? 1) : poll;
     const { timeouts } = store;
     this.#leases = new Leases({ system, timeouts, clock, storeFailed }, lease);
     this.#settler = new Settler({ system, timeouts, clock, storeFailed });
@@ -140,6 +144,11 @@ export class Dispatcher {
     if (dueAt >= this.#nextPollAt) return;
     this.#nextPollAt = dueAt;
     this.loop.wake();
+  }
+
+  /** Destinations that have room for a timeout. */
+  get destinations(): string[] {
+    return [...this.#slots.values()].filter((slots) => roomOf(slots) > 0).map(({ name }) => name);
   }
 
   counts(): DispatchCounts {

@@ -55,7 +55,7 @@ const HIDDEN_WAIT = 1_000;
 /** The pause between two such reads; the store itself polls during each. */
 const HIDDEN_PAUSE = 50;
 /** While this record exists, engines without an `events` option record. */
-const SETTING: RecordKey = ["setting", "events"];
+export const EVENTS_SETTING: RecordKey = ["setting", "events"];
 
 /**
  * The stored stream of everything that happened to jobs, read by cursor. An event is written in the commit of its
@@ -91,15 +91,16 @@ export class EventJournal {
     }
     this.#option = "durable";
     this.#context.recorder.setRecording(true);
-    const [setting] = await this.#context.store.records.load([SETTING]);
-    if (!setting) await this.#commit({ put: SETTING, body: { at: this.#context.clock.now() }, wakeAt: null });
+    const [setting] = await this.#context.store.records.load([EVENTS_SETTING]);
+    if (!setting)
+      await this.#commit({ put: EVENTS_SETTING, body: { at: this.#context.clock.now() }, wakeAt: null });
   }
 
   /** Turns recording off: here at once, and within five seconds in all engines without an `events` option. */
   async turnOff(): Promise<void> {
     this.#option = "off";
     this.#context.recorder.setRecording(false);
-    await this.#commit({ delete: SETTING });
+    await this.#commit({ delete: EVENTS_SETTING });
   }
 
   /** Whether this engine has `events: "off"`, so that `turnOn` is refused. */
@@ -116,7 +117,7 @@ export class EventJournal {
   /** Reads the setting in the store, unless this engine has its own option. */
   async refresh(): Promise<void> {
     if (this.#option !== undefined) return;
-    const [setting] = await this.#context.store.records.load([SETTING]);
+    const [setting] = await this.#context.store.records.load([EVENTS_SETTING]);
     // turnOn or turnOff may have run during the read.
     if (this.#option === undefined)
       this.#context.recorder.setRecording(setting !== null && setting !== undefined);

@@ -8,6 +8,9 @@ import { recordKind, type StoredRecord } from "../commit/records.ts";
 import { MAINTENANCE, MAINTENANCE_NAME, type MaintenanceView, maintenanceIn } from "./maintenance-record.ts";
 
 export const QUEUES = recordKind<StoredQueue>("queue");
+/** Every change of settings writes this record too, so that one small read finds out whether any queue's have changed. */
+export const QUEUE_REVISION = recordKind<Record<string, never>>("queues");
+export const QUEUE_REVISION_NAME = "revision";
 
 /** Caches the queue settings, which are records in the store, so that all processes resolve the same (SEMANTICS 2). */
 export class QueueSettings {

@@ -441,6 +441,11 @@ export class Service {
     return this.#context.system;
   }
 
+  /** Queues that a fetch waits for. */
+  get awaited(): Iterable<string> {
+    return this.#waitingFetches.queues;
+  }
+
   /** The queue may have jobs to claim. */
   notify(queue: string): void {
     this.#waitingFetches.notify(queue);

@@ -1,8 +1,6 @@
 import type { EngineContext } from "../context.ts";
 
-const POLL = 1_000;
-
-/** Fetches that wait for a job. A hint wakes the fetches of its queue. Without one, each looks again after `POLL`. */
+/** Fetches that wait for a job. A hint wakes the fetches of its queue, and so does the lookout where a hint was lost. */
 export class WaitingFetches {
   readonly #context: EngineContext;
   readonly #waiting = new Map<string, Set<() => void>>();
@@ -10,6 +8,11 @@ export class WaitingFetches {
 
   constructor(context: EngineContext) {
     this.#context = context;
+  }
+
+  /** Queues that a fetch waits for. */
+  get queues(): Iterable<string> {
+    return this.#waiting.keys();
   }
 
   notify(queue: string): void {
@@ -30,7 +33,7 @@ export class WaitingFetches {
         }
         resolve();
       };
-      const timer = this.#context.system.after(Math.min(delay, POLL), wake, { keepAlive: true });
+      const timer = this.#context.system.after(delay, wake, { keepAlive: true });
       for (const queue of queues) {
         const set = this.#waiting.get(queue) ?? new Set();
         this.#waiting.set(queue, set.add(wake));

@@ -53,7 +53,7 @@ export interface Stats {
 
 /** A crash loses the counts since the last write. */
 const FLUSH_EVERY = 5_000;
-const ROLL_UP_EVERY = 60_000;
+const ROLL_UP_EVERY = 300_000;
 /**
  * A count of live jobs is reused for this many times as long as it took. For as long again it is still returned while the
  * next one runs, so that nobody who asks often waits for a count of millions.
@@ -82,7 +82,7 @@ export class Statistics {
     this.loop = storeLoop(context, "statistics", () => this.round());
   }
 
-  /** Writes the counts and, once a minute, adds up old ones. Returns the pause until the next round. */
+  /** Writes the counts and, every five minutes, adds up old ones. Returns the pause until the next round. */
   async round(): Promise<number> {
     const { clock, random, idlePollFactor } = this.#context;
     await this.#writer.flush();

@@ -10,6 +10,8 @@ import { statsKind } from "./roll-up.ts";
 
 const MINUTES = statsKind(FINEST);
 const MOST_QUEUES = 200;
+/** Minutes between two looks while nothing waits and nothing runs. */
+const AT_REST = 5;
 /** Counting may take this share of the time: where it takes longer, fewer minutes have a figure. */
 const COUNTING_SHARE = 0.005;
 
@@ -53,7 +55,11 @@ export class WaitSampler {
     const isBusy = peaks.some(({ waiting }) => waiting > 0);
     const isTold = isBusy || this.#wasBusy || isActive;
     this.#wasBusy = isBusy;
-    if (!isTold) return;
+    if (!isTold) {
+      // Nothing waits and nothing runs. Of many processes at rest each would look every minute, because none writes a row.
+      this.#nextAt = start + AT_REST * FINEST.span + this.#offset;
+      return;
+    }
     const unit = {
       when: [MINUTES.guard(name, 0)],
       effects: [MINUTES.put(name, { series: [], waits: peaks }, null)],

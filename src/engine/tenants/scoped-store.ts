@@ -32,6 +32,15 @@ export function scopedStore(store: Store, scope: TenantScope, gate: TenantGate):
     timeouts: scopedTimeouts(store.timeouts, scope),
     inspect: scopedInspector(store.inspect, scope),
     clock: () => store.clock(),
+    async look({ queues, destinations, records }) {
+      const looked = await store.look({
+        queues: queues.map((name) => scope.name(name)),
+        destinations: destinations.map((name) => scope.name(name)),
+        records: records.map((key) => scope.recordKey(key)),
+      });
+      // The engine of all tenants sweeps.
+      return { ...looked, ready: looked.ready.map((name) => scope.unname(name)), nextWakeAt: null };
+    },
     commit: (units, options) =>
       store.commit(
         units.map((unit) => scopedUnit(unit, scope)),

@@ -59,6 +59,7 @@ export async function tenantContext(
     eventsKept: all.eventsKept,
     auditKept: all.auditKept,
     idlePollFactor: all.idlePollFactor,
+    isWatched: true,
     recorder: new EventRecorder({ commit, system, storeFailed }),
     storeFailed,
   };

@@ -6,7 +6,7 @@ import type { EngineContext } from "../context.ts";
 import { announceHeartbeat } from "../events/heartbeat.ts";
 import { workerEvent } from "../events/recording-rules.ts";
 import { Loop } from "../runtime/loop.ts";
-import { BeatPace, BUSY_EVERY, IDLE_EVERY } from "./beat-pace.ts";
+import { BeatPace, BUSY_EVERY } from "./beat-pace.ts";
 import type { Prefetched } from "./queue-consumer.ts";
 import { WORKERS } from "./worker-record.ts";
 
@@ -20,6 +20,8 @@ interface BeatHost {
   heard(attempt: Attempt, answer: BeatAnswer): void;
 }
 
+/** Others count a worker as dead after 15 s of silence. */
+const IDLE_EVERY = 10_000;
 /** The sweep deletes the record of a worker after this long without a beat. */
 const FORGOTTEN_AFTER = 60_000;
 

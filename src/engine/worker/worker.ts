@@ -88,6 +88,11 @@ export class Worker
   dried(): void {}
 
   /** The queue has jobs to claim. */
+  /** Queues whose last claim found too few jobs. */
+  get dryQueues(): string[] {
+    return [...this.consumers.values()].filter(({ isDry }) => isDry).map(({ queue }) => queue);
+  }
+
   notify(queue: string): void {
     this.consumers.get(queue)?.notify();
   }

@@ -11,6 +11,7 @@ import { createHomedInspector } from "./homed-inspector.ts";
 import { createHomedJobs } from "./homed-jobs.ts";
 import { createHomedTimeouts } from "./homed-timeouts.ts";
 import { Journal } from "./journal.ts";
+import { lookAtHomes } from "./look.ts";
 import { Outbox } from "./outbox.ts";
 import { Visits } from "./visits.ts";
 
@@ -40,6 +41,7 @@ export function createHomedStore(homes: readonly HomeStore[], options: HomedStor
     timeouts: createHomedTimeouts(homes, onFailed),
     inspect: createHomedInspector(homes, journal),
     clock: () => first.clock(),
+    look: (request) => lookAtHomes(homes, request, visits),
     commit: (units, commitOptions) => outbox.commit(units, commitOptions),
     listen: (onHint) => listen(homes, visits, onHint),
     async close() {

@@ -347,6 +347,10 @@ export class JobTable {
     return [...this.#queues.values()].filter(({ name }) => name >= from && name < to);
   }
 
+  hasReady(queue: string): boolean {
+    return this.#queues.get(queue)?.ready.isEmpty === false;
+  }
+
   /** Names of queues with available jobs. */
   readyQueues(after: string | null, limit: number): string[] {
     const from = after ?? namesOf(undefined).from;

@@ -4,6 +4,7 @@ import { type JobRow, sumDepths } from "../../core/job/job.ts";
 import { namesOf } from "../../core/tenant/tenant-name.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import { reachOf } from "../../ports/capabilities.ts";
+import type { Looked, LookRequest } from "../../ports/look.ts";
 import {
   BATCH_LIMIT,
   type BeatAnswer,
@@ -23,7 +24,7 @@ import {
   type TenantUse,
 } from "../../ports/store.ts";
 import { boundedQueues } from "../admissions.ts";
-import { checkBatch, checkJobs, checkLimit, checkUnits } from "../check-batch.ts";
+import { checkBatch, checkJobs, checkLimit, checkLook, checkUnits } from "../check-batch.ts";
 import { checkBeatInstants, checkClaimInstants, checkSweepInstants } from "../check-instants.ts";
 import type { HomeJobStore, HomeStore } from "../homes/home-store.ts";
 import { createHomedStore } from "../homes/homed-store.ts";
@@ -75,6 +76,11 @@ export function createMemoryHome({ clock }: { readonly clock: () => Instant }): 
     async clock() {
       assertOpen();
       return clock();
+    },
+    async look(request) {
+      assertOpen();
+      checkLook(request);
+      return look(tables, request);
     },
     async commit(units, { now }) {
       assertOpen();
@@ -313,6 +319,16 @@ function beatJob({ jobs, events }: Tables, beat: BeatRequest["jobs"][number], no
 }
 
 /** `limit` applies to each of the three kinds, so that many of one kind do not delay the others. */
+function look({ jobs, records, timeouts }: Tables, request: LookRequest): Looked {
+  const { queues, destinations } = request;
+  return {
+    nextWakeAt: earlier(jobs.nextWakeAt, records.nextWakeAt),
+    ready: queues.filter((queue) => jobs.hasReady(queue) && !records.get(pauseKey(queue))),
+    nextDueAt: destinations.length === 0 ? null : timeouts.nextDueAt(destinations),
+    versions: request.records.map((key) => records.get(key)?.version ?? 0),
+  };
+}
+
 function sweep({ jobs, records }: Tables, request: SweepRequest, listeners: Listeners): Swept {
   const { now, limit, holdUntil } = request;
   const hints = new HintBatch();

@@ -39,6 +39,8 @@ export interface ConnectionOptions extends ConnectionContext {
   readonly limit: number;
   /** Runs on each new connection before anything else. */
   readonly prepare: (session: Session, client: PooledClient) => Promise<void>;
+  /** Behind a pooler of transactions: settings that each transaction makes for itself. */
+  readonly local?: string;
   readonly onLost?: () => void;
 }
 
@@ -90,6 +92,9 @@ export class Connection implements Runner {
    */
   #outages = 0;
   #outage: unknown;
+  #isOpen = false;
+  /** Whether there was work since the last `rest`. */
+  #isUsed = false;
   /** How much work runs or waits. */
   load = 0;
 
@@ -99,13 +104,14 @@ export class Connection implements Runner {
   }
 
   run(statement: Statement, values?: unknown[]): Promise<SqlRow[]> {
-    return this.use((session) => session.run(statement, values));
+    const work = (session: Session) => session.run(statement, values);
+    return this.#options.local === undefined ? this.use(work) : this.transaction(work);
   }
 
   /** All or nothing: if `work` throws, its writes are rolled back. */
   transaction<Result>(work: (session: Session) => Promise<Result>): Promise<Result> {
     return this.use(async (session) => {
-      await session.execute(this.#options.isPooled ? "begin isolation level read committed" : "begin");
+      await session.execute(beginText(this.#options));
       try {
         const result = await work(session);
         await session.execute("commit");
@@ -119,6 +125,7 @@ export class Connection implements Runner {
 
   use<Result>(work: (session: Session) => Promise<Result>): Promise<Result> {
     this.load += 1;
+    this.#isUsed = true;
     const outages = this.#outages;
     const run = this.#lastRun
       .then(() => {
@@ -130,6 +137,27 @@ export class Connection implements Runner {
       });
     this.#lastRun = run.then(ignore, ignore);
     return run;
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  /** Connects, if it is not connected, without waiting for it. Work that comes meanwhile may go elsewhere. */
+  open(): void {
+    this.#isUsed = true;
+    this.#current().catch(ignore);
+  }
+
+  /** Closes the connection if nothing used it since the last call. The next work opens another. */
+  rest(): void {
+    if (this.load > 0) return;
+    const connected = this.#isUsed ? null : this.#connected;
+    this.#isUsed = false;
+    if (!connected) return;
+    this.#connected = null;
+    this.#isOpen = false;
+    void connected.then(({ client }) => endInOrder(client, this.#options.system), ignore);
   }
 
   /** The server may be gone: an idle connection is given up, and a busy one soon. */
@@ -155,7 +183,7 @@ export class Connection implements Runner {
       if (this.#isClosed) throw new CurfewError("closed", "The PostgreSQL store is closed");
       const { session } = await this.#current();
       // A pooler may lead to another cluster without closing this connection.
-      if (this.#options.isPooled) await enterCluster(session);
+      if (this.#options.isPooled && this.#options.local === undefined) await enterCluster(session);
       return await work(session);
     } catch (error) {
       if (isConnectionLost(error)) this.#drop();
@@ -177,7 +205,9 @@ export class Connection implements Runner {
     const connected = this.#connected ?? this.#connect();
     this.#connected = connected;
     try {
-      return await connected;
+      const current = await connected;
+      this.#isOpen = this.#connected === connected;
+      return current;
     } catch (error) {
       if (this.#connected === connected) this.#connected = null;
       this.#failWaiting(error);
@@ -232,12 +262,20 @@ export class Connection implements Runner {
     const connected = this.#connected;
     if (!connected) return;
     this.#connected = null;
+    this.#isOpen = false;
     void connected.then(({ client, backend }) => {
       this.#abandoned = backend;
       giveUp(client);
       if (!this.#isClosed) this.#options.onLost?.();
     }, ignore);
   }
+}
+
+/** One text, so that the settings of a transaction cost no round trip. A pooler may lead to another cluster each time. */
+function beginText({ isPooled, local, bind }: ConnectionOptions): string {
+  if (!isPooled) return "begin";
+  const begin = "begin isolation level read committed";
+  return local === undefined ? begin : `${begin}; ${local}; ${bind(ENTER_CLUSTER.text)}`;
 }
 
 /** SQLSTATEs of a schema or function that is missing: the store migrates first. */
@@ -270,12 +308,20 @@ function endInOrder(client: PooledClient, system: Pick<System, "after">): Promis
   });
 }
 
+/** A stand-in takes this many pieces of work between two rests. More are worth a connection of their own. */
+const MOST_STOOD_IN = 3;
+
 /** Connections for the same kind of work. Each piece of work goes to the one with the least load. */
 export class ConnectionGroup implements Runner {
   readonly #connections: readonly Connection[];
+  readonly #standIn: ConnectionGroup | undefined;
+  /** How often the stand-in took work since the last `rest`. */
+  #stoodIn = 0;
 
-  constructor(size: number, options: ConnectionOptions) {
+  /** `standIn` takes work that comes seldom, and work that comes while a connection of this group is being opened. */
+  constructor(size: number, options: ConnectionOptions, standIn?: ConnectionGroup) {
     this.#connections = Array.from({ length: size }, () => new Connection(options));
+    this.#standIn = standIn;
   }
 
   run(statement: Statement, values?: unknown[]): Promise<SqlRow[]> {
@@ -295,8 +341,25 @@ export class ConnectionGroup implements Runner {
     await Promise.all(this.#connections.map((connection) => connection.close()));
   }
 
+  /** Closes connections that nothing used since the last call. */
+  rest(): void {
+    this.#stoodIn = 0;
+    for (const connection of this.#connections) connection.rest();
+  }
+
   #next(): Connection {
-    return this.#connections.reduce((best, next) => (next.load < best.load ? next : best));
+    const best = this.#connections.reduce((best, next) => (next.load < best.load ? next : best));
+    if (best.isOpen || !this.#standIn) return best;
+    const other = this.#standIn.#free();
+    if (!other) return best;
+    this.#stoodIn += 1;
+    if (this.#stoodIn > MOST_STOOD_IN) best.open();
+    return other;
+  }
+
+  /** A connection that is open and has nothing to do. */
+  #free(): Connection | undefined {
+    return this.#connections.find(({ isOpen, load }) => isOpen && load === 0);
   }
 }
 

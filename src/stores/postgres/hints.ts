@@ -2,11 +2,14 @@ import { createHash } from "node:crypto";
 import { CurfewError, refuse } from "../../core/errors.ts";
 import type { JobId } from "../../core/job/job.ts";
 import { earlier, type Instant } from "../../core/time.ts";
+import type { Looked, LookRequest } from "../../ports/look.ts";
 import type { Hint } from "../../ports/store.ts";
 import type { System, Timer } from "../../ports/system.ts";
 import { HINTED_WITHIN } from "../../ports/timeouts.ts";
 import { textArray } from "./array-literal.ts";
 import { Connection, type ConnectionContext } from "./connection.ts";
+import { LISTENER_SETTINGS } from "./connections.ts";
+import { look } from "./look.ts";
 import type { NotificationLike, Runner } from "./session.ts";
 import { NOTIFY, type Statement } from "./statements.ts";
 
@@ -146,12 +149,16 @@ export class HintChannel {
   readonly #channel: string;
   readonly #mayListen: boolean;
   readonly #connection: Connection;
+  /** Where hints are sent and looks are made. */
+  readonly #runner: Runner;
   readonly #system: Pick<System, "after">;
   readonly #listeners = new Set<(hint: Hint) => void>();
   readonly #urgent: Outbox;
   readonly #settled: Outbox;
   #isClosed = false;
   #backend = 0;
+  /** Whether the connection was used since the last check, so that it needs none. */
+  #isUsed = false;
   #next: Timer | undefined;
 
   /** With a `sender`, hints are sent on it, and none are received: this needs no connection of its own. */
@@ -160,7 +167,7 @@ export class HintChannel {
     this.#channel = channelOf(schema);
     this.#mayListen = !sender;
     this.#system = system;
-    const send = (hints: readonly Hint[]) => this.#send(sender ?? this.#connection, hints);
+    const send = (hints: readonly Hint[]) => this.#send(this.#runner, hints);
     this.#urgent = new Outbox(system, { ...URGENT, send });
     this.#settled = new Outbox(system, { ...SETTLED, send });
     this.#connection = new Connection({
@@ -168,14 +175,22 @@ export class HintChannel {
       limit: ANSWER_LIMIT,
       prepare: async (session, client) => {
         client.on("notification", (message) => this.#receive(message));
-        // Hints may be lost, so their commits do not wait for the disk.
-        await session.execute("set synchronous_commit = off");
+        await session.execute(LISTENER_SETTINGS);
         const [row] = await session.run({ text: "select pg_backend_pid()" });
         this.#backend = Number(row?.[0]);
         if (this.#listeners.size > 0) await session.execute(`listen ${this.#channel}`);
       },
       onLost: () => this.#reconnect(),
     });
+    this.#runner = sender ?? this.#connection;
+  }
+
+  /** Looks on the connection that listens: at rest a process needs no other one for it, and each look proves that it works. */
+  async look(request: LookRequest): Promise<Looked> {
+    this.assertOpen();
+    const looked = await look(this.#runner, request);
+    this.#isUsed = true;
+    return looked;
   }
 
   async listen(onHint: (hint: Hint) => void): Promise<AsyncDisposable> {
@@ -250,6 +265,11 @@ export class HintChannel {
     if (this.#isClosed || this.#listeners.size === 0) return;
     this.#next?.cancel();
     this.#next = this.#system.after(CHECK_EVERY, () => {
+      if (this.#isUsed) {
+        this.#isUsed = false;
+        this.#checkLater();
+        return;
+      }
       // A failure loses the connection, which is opened again then.
       void this.#connection.run(CHECK).then(
         () => this.#checkLater(),

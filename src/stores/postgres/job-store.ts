@@ -23,18 +23,16 @@ import type { Connections } from "./connections.ts";
 import { enqueueOn, enqueueRecorded, enqueueWithin } from "./enqueue.ts";
 import { HintBatch, type HintChannel } from "./hints.ts";
 import { type Bounded, claimLimited } from "./key-limits.ts";
+import { prune } from "./prune.ts";
 import {
   BEAT,
   BEAT_RECORDED,
   CLAIM,
-  FORGET_LOGS,
   HOLD_DUE_JOBS,
   HOLD_DUE_RECORDS,
   LOAD,
   NEXT_WAKE,
   PROMOTE,
-  PRUNE,
-  PRUNE_EVENTS,
 } from "./statements.ts";
 import type { Transactions } from "./transactions.ts";
 import { type LocatedJob, locatedJob } from "./write-jobs.ts";
@@ -86,12 +84,7 @@ export function createJobStore(
     },
     async prune({ now, eventsBefore, limit }) {
       checkLimit(limit);
-      const jobs = await connections.write.transaction(async (session) => {
-        const pruned = await session.run(PRUNE, [now, limit]);
-        if (pruned.length > 0) await session.run(FORGET_LOGS, [idArray(pruned.map(([id]) => id as string))]);
-        return pruned.length;
-      });
-      return jobs + (await connections.write.run(PRUNE_EVENTS, [eventsBefore, limit])).length;
+      return prune(connections.write, now, eventsBefore, limit);
     },
   };
 }

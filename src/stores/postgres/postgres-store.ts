@@ -17,7 +17,7 @@ import { HintChannel } from "./hints.ts";
 import { createInspector } from "./inspector.ts";
 import { createJobStore } from "./job-store.ts";
 import { checkDurability, migrate } from "./migrate.ts";
-import { isTransactionPooler, refusedPooler } from "./pooler.ts";
+import { checkDirect, isTransactionPooler, refusedPooler } from "./pooler.ts";
 import { createRecordStore } from "./record-store.ts";
 import { checkSchemaName } from "./schema-name.ts";
 import { createSearchIndex } from "./search-index.ts";
@@ -31,11 +31,16 @@ export interface PostgresStoreOptions {
    * A connection string, which may name several hosts, or a pool of the `pg` package. The store keeps up to 8
    * connections with their own settings and prepared statements until it is closed. A pool must be that large; the
    * store does not end it. A pooler in between must pool sessions: one of transactions is refused, unless the store is
-   * for a producer.
+   * for a producer or has an address for `hints`.
    */
   readonly connection: string | PoolLike;
   /** The schema of the tables. It is created if it is missing. */
   readonly schema?: string;
+  /**
+   * The address of the server itself, for a worker behind a pooler of transactions: one connection goes there, for hints and
+   * for what a process looks for at rest. It must lead to the same database. Default: `connection`.
+   */
+  readonly hints?: string | undefined;
   /** `"producer"`: for an engine with this role. The store keeps up to 2 connections, and gives no hints. */
   readonly role?: "producer" | undefined;
   readonly system: Pick<System, "after">;
@@ -43,7 +48,7 @@ export interface PostgresStoreOptions {
 
 /** Opens a store in a PostgreSQL database (15 or newer), and applies pending migrations. */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
-  const { connection, schema = "curfew", system, role } = options;
+  const { connection, schema = "curfew", system, role, hints } = options;
   checkSchemaName(schema);
   checkPool(connection, role ? PRODUCER_CONNECTIONS : MOST_CONNECTIONS);
   const own = typeof connection === "string" ? await OwnPool.load(connection) : undefined;
@@ -55,16 +60,23 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   });
   const context = { ...shared, isPooled };
   const connections = role ? createProducerConnections(context) : createConnections(context);
+  const direct = hints !== undefined && !role ? await OwnPool.load(hints) : undefined;
+  const straight = direct ? { ...context, pool: direct, isPooled: false } : context;
+  const end = () => {
+    own?.close();
+    direct?.close();
+  };
   try {
-    if (isPooled && !role) throw refusedPooler();
+    if (isPooled && !role && !direct) throw refusedPooler();
     await checkDurability(role ? connections.write : connections.inspect);
     await migrate(connections.inspect, schema);
+    if (direct) await checkDirect(straight, connections.inspect);
   } catch (error) {
     await connections.close();
-    own?.close();
+    end();
     throw error;
   }
-  const channel = new HintChannel(schema, context, role && connections.inspect);
+  const channel = new HintChannel(schema, straight, role && connections.inspect);
   const transactions = createTransactions(context.bind, channel);
   const scope = groupScope(connections.write);
   // The connections of claims do not wait for the disk. A crash may undo a relaxed write together with its claim.
@@ -79,6 +91,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     async clock() {
       return (await connections.write.run(CLOCK))[0]?.[0] as number;
     },
+    look: (request) => channel.look(request),
     async commit(units, { now, tx, relaxed }) {
       checkUnits(units, now);
       return transactions.run(
@@ -96,7 +109,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       }),
     async close() {
       await Promise.all([channel.close(), connections.close()]);
-      own?.close();
+      end();
     },
   };
 }

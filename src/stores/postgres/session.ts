@@ -23,6 +23,8 @@ export interface PooledClient extends ClientLike {
   on(event: "notification", listener: (message: NotificationLike) => void): unknown;
   on(event: "notice", listener: (notice: NoticeLike) => void): unknown;
   release(destroy: boolean): void;
+  /** The process of the server as the handshake named it. A pooler names another one. */
+  readonly processID?: number | null;
   /** The socket, so that one whose server is gone can be closed at once. */
   readonly connection?: { readonly stream?: { destroy(): unknown } };
 }

@@ -10,6 +10,7 @@ import { FileClock } from "./file-clock.ts";
 import { HintChannel } from "./hints.ts";
 import { createInspector } from "./inspector.ts";
 import { createJobStore } from "./job-store.ts";
+import { look } from "./look.ts";
 import { type FileOptions, openFile } from "./open-file.ts";
 import { createRecordStore } from "./record-store.ts";
 import { createSearchIndex } from "./search-index.ts";
@@ -52,6 +53,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     inspect: createInspector(connection),
     search: createSearchIndex(connection),
     clock: () => clock.now(),
+    look: async (request) => look(connection, request),
     async commit(units, options) {
       checkUnits(units, options.now);
       return transactions.run(units, textOfUnit, options, (session, batch, hints) =>

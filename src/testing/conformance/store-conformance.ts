@@ -13,6 +13,7 @@ import { type ConformanceSection, type Runner, registerSections } from "./kit.ts
 import { leases } from "./leases.ts";
 import { limits } from "./limits.ts";
 import { lines } from "./lines.ts";
+import { looking } from "./looking.ts";
 import { oddData } from "./odd-data.ts";
 import { recordedEvents } from "./recorded-events.ts";
 import { recording } from "./recording.ts";
@@ -31,6 +32,7 @@ export const CONFORMANCE: readonly ConformanceSection[] = [
   crashPoints,
   leases,
   sweeping,
+  looking,
   recording,
   recordedEvents,
   workflows,

@@ -15,9 +15,9 @@ const dueOf = async (stage: Stage, id: string) =>
   new Date((await stage.engine.timeouts.get(id))?.dueAt as number).toISOString();
 
 /** A second process on the same store. */
-async function secondEngine(stage: Stage): Promise<Engine> {
+async function secondEngine(stage: Stage, idlePollFactor = 1): Promise<Engine> {
   const store = { ...stage.engine.store, close: async () => {} };
-  return Engine.open({ store, system: stage.system, logger: silentLogger });
+  return Engine.open({ store, system: stage.system, logger: silentLogger, idlePollFactor });
 }
 
 // The stage begins on Tuesday, 2030-01-01T00:00Z.
@@ -85,6 +85,7 @@ describe("business calendars (SEMANTICS 12)", () => {
     await stage.engine.calendars.put("frankfurt", FRANKFURT);
     await stage.advance("1m");
     const second = await secondEngine(stage);
+    await stage.settle();
     await stage.engine.calendars.put("frankfurt", { ...FRANKFURT, days: CLOSED });
     const id = await second.timeouts.insert({
       destination: "mail",
@@ -108,7 +109,7 @@ describe("business calendars (SEMANTICS 12)", () => {
     const { calendars, crons } = stage.engine;
     await calendars.put("frankfurt", FRANKFURT);
     await crons.put("daily", { cron: "0 9 * * *", calendar: "frankfurt", job: plain });
-    const second = await secondEngine(stage);
+    const second = await secondEngine(stage, 60);
     await stage.advance("31h"); // 08:00 in Berlin on 2 January
     await second.calendars.put("frankfurt", { ...FRANKFURT, days: [{ date: "2030-01-02" }, ...CLOSED] });
     await stage.advance("4d");

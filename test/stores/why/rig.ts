@@ -138,6 +138,7 @@ export class Rig {
       inspect: part("inspect", inspect),
       commit: through("commit", commit as never) as Store["commit"],
       clock: async () => this.now(),
+      look: (request) => this.#store.look(request),
       listen: async () => ({ [Symbol.asyncDispose]: async () => {} }),
       close: async () => {},
     };
