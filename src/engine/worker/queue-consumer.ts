@@ -161,7 +161,10 @@ export class QueueConsumer {
     if (parts.queues.isClosed(parts.clock.now())) return this.#dried();
     this.#host.busy();
     const sentAt = parts.clock.elapsed();
-    const start = this.#claimFrom && sentAt < this.#claimFrom.until ? this.#claimFrom : undefined;
+    // A rank that one home has reached says nothing about the others.
+    const isOneHome = parts.store.capabilities.homes === 1;
+    const start =
+      isOneHome && this.#claimFrom && sentAt < this.#claimFrom.until ? this.#claimFrom : undefined;
     const most = this.#queueLimit;
     const turns = parts.queues.turnsOf(this.queue);
     this.#isClaiming = true;

@@ -77,7 +77,7 @@ async function claim(
 ): Promise<JobRow[]> {
   checkLimit(request.limit, BATCH_LIMIT);
   checkClaimInstants(request);
-  const { queue, limit, most, homes: named, from: _from, ...rest } = request;
+  const { queue, limit, most, homes: named, ...rest } = request;
   const order = visits.order(queue, named);
   const queueHome = homeOf(cellOfName(queueMark(queue)), homes.length);
   const rows = await fill(
@@ -90,8 +90,6 @@ async function claim(
         ...bound,
         queue,
         limit: share,
-        // A rank that one home has reached says nothing about the others.
-        from: 0,
       });
       visits.claimed(queue, home, found.length === share);
       return found;
