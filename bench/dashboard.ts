@@ -2,10 +2,12 @@
  * `npm run bench:dashboard`: what the dashboard costs. First the time of the routes behind its lists, filters and search,
  * beside 1,000,000 jobs. Then the CPU of the server at 2,000 jobs/s, with no tab, with one and with ten open. Arguments:
  * stores to measure (sqlite, postgres), `--jobs N`, `--seconds N`. PostgreSQL is the one of the tests, with fsync on.
+ * `--at <folder>` keeps the SQLite store there and uses it again, and `--fill` does nothing else: filling takes minutes, in
+ * which the machine need not be quiet.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -18,6 +20,8 @@ const { values, positionals } = parseArgs({
     jobs: { type: "string", default: "1000000" },
     seconds: { type: "string", default: "20" },
     repeats: { type: "string", default: "40" },
+    at: { type: "string" },
+    fill: { type: "boolean", default: false },
   },
 });
 const JOBS = Number(values.jobs);
@@ -226,12 +230,14 @@ async function timeIndex(store: string, url: string): Promise<void> {
 async function measure(name: string, store: string): Promise<void> {
   const startedAt = performance.now();
   const engine = await openEngine({ store, logger: silentLogger });
-  await fill(engine);
+  const { jobs } = await engine.find({}, { limit: 1 });
+  if (jobs.length === 0) await fill(engine);
   await engine.close();
   const seconds = ((performance.now() - startedAt) / 1_000).toFixed(0);
   console.log(
     `${name}: ${JOBS.toLocaleString("en")} jobs after ${seconds} s; load of the machine ${loadavg()[0]}`,
   );
+  if (values.fill) return;
   const server = fork(join(import.meta.dirname, "dashboard-server.ts"), [store]);
   const [{ url }] = (await once(server, "message")) as [{ url: string }];
   console.table(await timeRoutes(url));
@@ -250,7 +256,8 @@ async function measure(name: string, store: string): Promise<void> {
   await once(server, "exit");
 }
 
-const folder = mkdtempSync(join(tmpdir(), "curfew-bench-dashboard-"));
+const folder = values.at ?? mkdtempSync(join(tmpdir(), "curfew-bench-dashboard-"));
+if (values.at !== undefined) mkdirSync(folder, { recursive: true });
 try {
   if (STORES.includes("sqlite")) await measure("sqlite", `sqlite:${join(folder, "dashboard.db")}`);
   if (STORES.includes("postgres")) {
@@ -259,5 +266,5 @@ try {
     await measure("postgres", database.url);
   }
 } finally {
-  rmSync(folder, { recursive: true });
+  if (values.at === undefined) rmSync(folder, { recursive: true });
 }

@@ -104,6 +104,7 @@ const TEXTS: { readonly [Name in Lane]: LaneText } = {
     repeat: "npm run fuzz -- --requests 1000000 --seed 1",
     on: "store",
     counts: { requests: "requests" },
+    worst: { growth: "most growth of the live heap, MB" },
   },
   postgres: {
     title: "Versions of PostgreSQL",

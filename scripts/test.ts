@@ -36,6 +36,7 @@ const stages: Stage[] = [
   { name: "Nest types", command: ["tsc", "-p", "test/frameworks/nest"] },
   { name: "lint", command: ["biome", "check", "--error-on-warnings"] },
   { name: "docs", command: ["node", "scripts/generate-docs.ts", "--check"] },
+  { name: "OpenAPI", command: ["node", "scripts/lint-openapi.ts"] },
   { name: "unused", command: ["knip"] },
   // On two cores each of its files takes a fifth of one: two of them hardly slow down the files that compute.
   tests("waiting tests", "--project=e2e", "--maxWorkers=2"),

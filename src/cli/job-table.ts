@@ -31,7 +31,7 @@ const columns = (now: number): Column<Fields>[] => [
     drop: 4,
   },
   { title: "CREATED", show: ({ created_at }) => relativeText(created_at, now), drop: 5 },
-  { title: "", show: (job) => whenText(job, now), shrinkTo: 10, drop: 1 },
+  { title: "", show: (job) => whenText(job, now), shrinkTo: 16, drop: 1 },
   { title: "ERROR", show: ({ error }) => printable(errorText(error)), shrinkTo: 10, drop: 2 },
 ];
 

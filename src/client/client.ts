@@ -15,6 +15,7 @@ import type { AttemptParts } from "../engine/context.ts";
 import type {
   AuditApi,
   BulkApi,
+  CalendarsApi,
   CronsApi,
   CurfewApi,
   DeadLettersApi,
@@ -25,6 +26,7 @@ import type {
   ResultOf,
   SagaRecordsApi,
   TimeoutsApi,
+  WebhooksApi,
   WorkflowsApi,
 } from "../engine/curfew-api.ts";
 import {
@@ -65,6 +67,7 @@ import {
   sendMessage,
 } from "./remote-sagas.ts";
 import { refuseTx, remoteTimeouts } from "./remote-timeouts.ts";
+import { remoteCalendars, remoteWebhooks } from "./remote-webhooks.ts";
 import { RemoteWorker } from "./remote-worker.ts";
 import { remoteWorkflows } from "./remote-workflows.ts";
 import { Transport } from "./transport.ts";
@@ -85,6 +88,10 @@ export class Client implements CurfewApi {
   readonly limits: LimitsApi;
   /** Jobs that are enqueued at the instants of a cron expression. */
   readonly crons: CronsApi;
+  /** Subscriptions of endpoints to events, and their deliveries. */
+  readonly webhooks: WebhooksApi;
+  /** Business calendars: working days, holidays and hours, for timeouts and crons. */
+  readonly calendars: CalendarsApi;
   /** Jobs that depend on each other, started and cancelled as one. */
   readonly workflows: WorkflowsApi;
   /** Actions on many jobs at once: cancel, retry, delete, prioritise. */
@@ -139,6 +146,8 @@ export class Client implements CurfewApi {
     this.maintenance = remoteMaintenance(this.#caller);
     this.limits = remoteLimits(this.#caller);
     this.crons = remoteCrons(this.#caller);
+    this.webhooks = remoteWebhooks(this.#caller);
+    this.calendars = remoteCalendars(this.#caller);
     this.workflows = remoteWorkflows(this.#caller);
     this.bulk = remoteBulk(this.#caller);
     this.deadLetters = remoteDeadLetters(this.#caller);

@@ -12,6 +12,7 @@ import "./ui/data.css";
 import "./ui/timeline.css";
 import "./ui/narrow.css";
 import "./ui/pages.css";
+import "./ui/settings.css";
 
 const root = document.getElementById("app");
 if (!root) throw new Error("the page has no element with the id app");

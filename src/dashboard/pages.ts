@@ -18,6 +18,8 @@ export interface PageEntry {
   };
   /** The right without which the page is not offered. Default `read`. */
   readonly right?: Right;
+  /** About the whole server: not offered while the pages show one tenant. */
+  readonly isAcrossTenants?: boolean;
 }
 
 /** Every page. A new one is a line here and a folder below `pages/`; README.md says how. */
@@ -76,6 +78,19 @@ export const PAGES: readonly PageEntry[] = [
   },
   { path: "sagas/:type/:id", title: "Saga", load: () => import("./pages/saga/page.tsx") },
   {
+    path: "webhooks",
+    title: "Webhooks",
+    load: () => import("./pages/webhooks/page.tsx"),
+    nav: { group: "Work", icon: "webhooks", key: "h" },
+    right: "operate",
+  },
+  {
+    path: "webhooks/:id",
+    title: "Webhook",
+    load: () => import("./pages/webhook/page.tsx"),
+    right: "operate",
+  },
+  {
     path: "dead-letters",
     title: "Dead letters",
     load: () => import("./pages/dead-letters/page.tsx"),
@@ -110,6 +125,28 @@ export const PAGES: readonly PageEntry[] = [
     title: "Unique keys",
     load: () => import("./pages/unique-keys/page.tsx"),
     nav: { group: "Rules", icon: "unique", key: "u" },
+  },
+  {
+    path: "schemas",
+    title: "Schemas",
+    load: () => import("./pages/schemas/page.tsx"),
+    nav: { group: "Rules", icon: "schemas", key: "m" },
+  },
+  { path: "schemas/:type", title: "Schema", load: () => import("./pages/schema/page.tsx") },
+  {
+    path: "calendars",
+    title: "Calendars",
+    load: () => import("./pages/calendars/page.tsx"),
+    nav: { group: "Rules", icon: "calendars", key: "b" },
+  },
+  { path: "calendars/:name", title: "Calendar", load: () => import("./pages/calendar/page.tsx") },
+  {
+    path: "tenants",
+    title: "Tenants",
+    load: () => import("./pages/tenants/page.tsx"),
+    nav: { group: "Rules", icon: "tenants", key: "n" },
+    right: "operate",
+    isAcrossTenants: true,
   },
   {
     path: "system",

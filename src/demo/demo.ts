@@ -7,6 +7,7 @@ import { mail, newsletter, rates } from "./jobs.ts";
 import { orderSaga } from "./order-saga.ts";
 import { FAX, MARK, refuseOtherJobs, TRIALS } from "./own-store.ts";
 import { producers } from "./producers.ts";
+import { setRules } from "./rules.ts";
 
 export interface Demo {
   /** Ends what keeps the shop busy. What runs has a second. */
@@ -35,7 +36,10 @@ export async function startDemo(engine: Engine, store: string, logger: Logger): 
   const was = await refuseOtherJobs(engine, store);
   // First of all, because it marks the store as the demo's.
   await engine.crons.put(MARK, { cron: "* * * * *", job: rates });
-  if (was === "empty") await furnish(engine);
+  if (was === "empty") {
+    await furnish(engine);
+    await setRules(engine, logger);
+  }
   engine.host([orderSaga]);
   engine.timeouts.serve(TRIALS, ({ payload }) =>
     engine.enqueue(mail, { to: String((payload as { to: unknown }).to), template: "trial-ends" }),

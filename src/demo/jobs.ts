@@ -91,6 +91,7 @@ export const offer = defineJob({
   type: "offer.send",
   queue: "offers",
   payload: unchecked<{ to: string }>(),
+  fair: ({ to }) => to.replace(/-.*/, ""),
   timeouts: { wait: "10s", attempt: "10s" },
   retention,
 });

@@ -142,7 +142,7 @@ function troubles({ engine, pick }: Shop): Producer[] {
       act: () =>
         engine.enqueueMany(
           offer,
-          [1, 2, 3, 4].map((nth) => ({ to: `vip-${nth}@example.org` })),
+          ["vip-1", "regular-2", "vip-3", "regular-4"].map((name) => ({ to: `${name}@example.org` })),
         ),
     },
   ];

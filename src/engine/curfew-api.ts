@@ -15,9 +15,11 @@ import type { InputOf, Json, Schema } from "../core/schema.ts";
 import type { Advice } from "../core/stats/advice.ts";
 import type { Duration, Instant, InstantInput } from "../core/time.ts";
 import type { Owner, TimeoutId, TimeoutRow } from "../core/timeout/timeout.ts";
-import type { When } from "../core/timeout/when.ts";
+import type { When, WhenExplanation } from "../core/timeout/when.ts";
+import type { WebhookOptions } from "../core/webhook/subscription.ts";
 import type { WorkflowNode } from "../core/workflow/node.ts";
 import type { Revoked, TimeoutCounts, TimeoutFilter, Which } from "../ports/timeouts.ts";
+import type { CalendarView, StoredCalendarInput } from "./calendars/calendars.ts";
 import type { CronInput, CronView } from "./crons/crons.ts";
 import type { EnqueueLaterOptions } from "./dispatch/engine-timeouts.ts";
 import type { RevokedState } from "./dispatch/operate-timeout.ts";
@@ -48,6 +50,14 @@ import type { MessageOptions } from "./sagas/sagas.ts";
 import type { CounterSnapshot } from "./statistics/counters.ts";
 import type { Stats } from "./statistics/statistics.ts";
 import type { AdviseQuery, StatsQuery } from "./statistics/stats-query.ts";
+import type { DeliveriesOptions, DeliveryPage, DeliveryView } from "./webhooks/delivery-log.ts";
+import type {
+  CreatedWebhook,
+  NewWebhook,
+  RotateOptions,
+  WebhookTest,
+  WebhookView,
+} from "./webhooks/webhooks.ts";
 import type { WorkerStatus, WorkOptions } from "./worker/work-options.ts";
 import type { WorkflowOptions } from "./workflows/start-options.ts";
 import type { WorkflowSummary, WorkflowView } from "./workflows/workflow-view.ts";
@@ -165,6 +175,29 @@ export interface CronsApi {
   ): Promise<CronInstant[]>;
 }
 
+/** See `Webhooks`. */
+export interface WebhooksApi {
+  create(options: NewWebhook): Promise<CreatedWebhook>;
+  update(id: string, options: WebhookOptions): Promise<WebhookView>;
+  delete(id: string): Promise<boolean>;
+  get(id: string): Promise<WebhookView | null>;
+  list(page?: ListPage): Promise<WebhookView[]>;
+  rotate(id: string, options?: RotateOptions): Promise<{ readonly secret: string | null }>;
+  test(id: string): Promise<WebhookTest>;
+  deliveries(options?: DeliveriesOptions): Promise<DeliveryPage>;
+  delivery(id: string): Promise<DeliveryView | null>;
+  redeliver(id: string): Promise<DeliveryView>;
+}
+
+/** See `Calendars`. Over HTTP, `days` is a list and not a provider. */
+export interface CalendarsApi {
+  put(name: string, input: StoredCalendarInput): Promise<CalendarView & { readonly moved: number }>;
+  delete(name: string): Promise<boolean>;
+  get(name: string): Promise<CalendarView | null>;
+  list(page?: ListPage): Promise<CalendarView[]>;
+  explain(when: When, options?: { readonly now?: InstantInput }): Promise<WhenExplanation>;
+}
+
 export interface WorkflowsApi {
   start<Result>(node: WorkflowNode<Result>, options?: WorkflowOptions): Promise<WorkflowHandleApi<Result>>;
   get<Result = unknown>(id: string): WorkflowHandleApi<Result>;
@@ -264,6 +297,8 @@ export interface CurfewApi extends AsyncDisposable {
   readonly maintenance: MaintenanceApi;
   readonly limits: LimitsApi;
   readonly crons: CronsApi;
+  readonly webhooks: WebhooksApi;
+  readonly calendars: CalendarsApi;
   readonly workflows: WorkflowsApi;
   readonly bulk: BulkApi;
   readonly deadLetters: DeadLettersApi;

@@ -35,11 +35,11 @@ export const EXAMPLES: Readonly<Record<string, object>> = {
       { id: "remind", type: "email.send", args: ["remind"], depends_on: ["welcome"] },
     ],
   },
-  SchemaRegistration: { type: "email.send", version: 1, schema: { type: "array", minItems: 1 } },
+  SchemaRegistration: { type: "email.send", version: 1, schema: { type: "array", items: {}, minItems: 1 } },
   SchemaRules: { validation: "always" },
   SchemaCheckRequest: { args: [{ to: "user@example.com" }] },
   SchemaRequest: {
-    schema: { type: "array", prefixItems: [{ type: "object", required: ["to"] }] },
+    schema: { type: "array", prefixItems: [{ type: "object", required: ["to"] }], items: {} },
     compatibility: "backward",
     validation: "always",
   },

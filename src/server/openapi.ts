@@ -60,8 +60,19 @@ function schemaOf(schema: z.ZodType, io: "input" | "output"): Fields {
     io,
     unrepresentable: "any",
     reused: "inline",
+    override: ({ jsonSchema }) => closeTuple(jsonSchema),
   }) as Fields;
   return rest;
+}
+
+/** Spectral and some generators refuse `items: false`, which ends a tuple. `maxItems` says the same. */
+function closeTuple(schema: Fields): void {
+  const { prefixItems, items } = schema as { prefixItems?: readonly unknown[]; items?: unknown };
+  if (!prefixItems || items !== false) return;
+  schema.items = {};
+  schema.maxItems = prefixItems.length;
+  // JSON Schema wants one item at least here.
+  if (prefixItems.length === 0) delete schema.prefixItems;
 }
 
 function parametersOf(route: Route): Fields[] {
@@ -113,11 +124,19 @@ export function operationId({ method, path }: Pick<Route, "method" | "path">): s
   return method.toLowerCase() + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join("");
 }
 
+/** Who may call it, what it sees, and whether the audit has it. */
+function describe(route: Route): string {
+  const right = route.right === "open" ? "Needs no key." : `Needs the right \`${route.right}\`.`;
+  const scope = { tenant: " Stays within the tenant.", server: " Sees the whole server.", anyone: "" };
+  return right + scope[route.scope] + (isAudited(route) ? " Is audited." : "");
+}
+
 function operationOf(route: Route, schemas: Record<string, unknown>): Fields {
   const parameters = parametersOf(route);
   return {
     operationId: operationId(route),
     summary: route.summary,
+    description: describe(route),
     tags: [route.tag],
     ...(route.right === "open" ? { security: [] } : { "x-curfew-right": route.right }),
     ...(parameters.length > 0 && { parameters }),

@@ -56,6 +56,41 @@ const saga = defineSaga({
   onTimeout: { later: (state) => state },
 });
 
+const fair = defineJob({ type: "hostile.fair", queue: "fair", payload: z.object({ text: z.string() }) });
+
+/** Rules that take free text: names of holidays, descriptions of fields, metadata, keys of fair turns. */
+async function fillRules({ engine }: TestEngine): Promise<string[]> {
+  const properties = Object.fromEntries(
+    HOSTILE.map((text, index) => [`${index}${text.slice(0, 40)}`, { type: "string", description: text }]),
+  );
+  await engine.schemas.put("hostile.schema", 1, {
+    type: "array",
+    prefixItems: [{ type: "object", properties }],
+  });
+  const dateOf = (index: number) => new Date(Date.UTC(2027, 0, 1 + index)).toISOString().slice(0, 10);
+  const days = HOSTILE.map((text, index) => ({
+    date: dateOf(index),
+    name: text.slice(0, 100).replace(/\p{Cc}/gu, "") || "x",
+  }));
+  await engine.calendars.put("hostile", { zone: "UTC", week: { mon: "09:00-17:00" }, days });
+  const metadata = Object.fromEntries(
+    HOSTILE.slice(0, 20).map((text, index) => [`${index}${text.slice(0, 60)}`, text]),
+  );
+  const { webhook } = await engine.webhooks.create({
+    url: `https://hooks.example.com/${encodeURIComponent("<img src=x>'\"")}`,
+    events: ["job.dead"],
+    metadata,
+  });
+  await engine.queues.configure("fair", { fair: {} });
+  for (const text of HOSTILE) await engine.enqueue(fair, { text }, { fairKey: text.slice(0, 255) });
+  return [
+    "/schemas/hostile.schema",
+    "/calendars/hostile?month=2027-03",
+    `/webhooks/${webhook.id}`,
+    "/queues/fair",
+  ];
+}
+
 async function failWith(
   text: string,
   { progress, checkpoint }: Pick<AttemptContext<unknown>, "progress" | "checkpoint">,
@@ -140,6 +175,11 @@ const LISTS = [
   "/workers",
   "/advice",
   "/system",
+  "/webhooks",
+  "/webhooks?tab=deliveries",
+  "/schemas",
+  "/calendars",
+  "/tenants",
   "/",
 ];
 
@@ -180,6 +220,7 @@ describe.skipIf(!hasChromium)("200 hostile strings", () => {
     await using stage = await openDashboard(browser, { isEmpty: true });
     stage.clock.stop();
     const { jobs } = await fill(stage.test);
+    const rules = await fillRules(stage.test);
     stage.clock.go();
     await using opened = await stage.open("/");
     const { page, problems } = opened;
@@ -206,6 +247,12 @@ describe.skipIf(!hasChromium)("200 hostile strings", () => {
       }
     }
     // Lists shorten what they show; what a page never showed at all would be no test.
+    expect(seen.size).toBeGreaterThan(150);
+    seen.clear();
+    for (const path of rules) {
+      await page.goto(stage.url + path);
+      await look(path);
+    }
     expect(seen.size).toBeGreaterThan(150);
     seen.clear();
     for (const id of jobs) {

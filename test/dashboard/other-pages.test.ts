@@ -23,6 +23,11 @@ const LISTS = [
   ["/limits", "Limits"],
   ["/unique-keys", "Unique keys"],
   ["/system", "System"],
+  ["/webhooks", "Webhooks"],
+  ["/webhooks?tab=deliveries", "Webhooks"],
+  ["/schemas", "Schemas"],
+  ["/calendars", "Calendars"],
+  ["/tenants", "Tenants"],
 ] as const;
 
 const single = ({ pages }: FullStage): readonly (readonly [string, string])[] => [
@@ -31,6 +36,12 @@ const single = ({ pages }: FullStage): readonly (readonly [string, string])[] =>
   [`/workflows/${pages.workflow}`, "order 7"],
   [`/workflows/${pages.failedWorkflow}`, pages.hostile],
   ["/sagas/order/o-77310", "o-77310"],
+  [`/webhooks/${pages.webhook}`, "good.example.com/hooks"],
+  [`/webhooks/${pages.brokenWebhook}`, "broken.example.com/hooks"],
+  ["/schemas/card.charge", "card.charge"],
+  ["/schemas/card.charge?version=1", "card.charge"],
+  ["/calendars/frankfurt?month=2026-12", "frankfurt"],
+  ["/queues/offers", "offers"],
 ];
 
 const parcel = defineSaga({
@@ -104,6 +115,10 @@ describe.skipIf(!hasChromium)("the other pages", () => {
       l: "Limits",
       u: "Unique keys",
       y: "System",
+      h: "Webhooks",
+      m: "Schemas",
+      b: "Calendars",
+      n: "Tenants",
     };
     for (const [key, title] of Object.entries(keys)) {
       await page.keyboard.press("g");
@@ -281,6 +296,11 @@ describe.skipIf(!hasChromium)("hostile names and payloads on the other pages", (
       `/audit?actor=${name}`,
       `/timeouts?destination=${name}&day=${name}&month=${name}`,
       `/advice?type=${name}&timeout=${name}`,
+      `/webhooks/${name}?status=${name}`,
+      `/schemas/${name}?version=${name}`,
+      `/schemas/card.charge?version=${name}`,
+      `/calendars/${name}`,
+      `/calendars/frankfurt?month=${name}`,
     ];
     for (const path of paths) {
       await page.goto(stage.url + path);

@@ -4,9 +4,10 @@ import { defineSaga } from "../../src/core/saga/saga-definition.ts";
 import { chain, group, step } from "../../src/core/workflow/node.ts";
 import { processor } from "../../src/engine/attempt/processor.ts";
 import type { TestEngine } from "../../src/testing/test-engine.ts";
+import { type SeededSettings, seedSettings } from "./seed-settings.ts";
 
 /** What the pages beside the jobs are opened with. */
-export interface SeededPages {
+export interface SeededPages extends SeededSettings {
   readonly workflow: string;
   readonly failedWorkflow: string;
   readonly hostile: string;
@@ -142,7 +143,8 @@ export async function seedPages(test: TestEngine, hostile = "<b>bold</b>"): Prom
   await engine.queues.pause("reports", { actor: "ana", reason: "provider incident" });
   await engine.enqueue(render, { customer: hostile });
   await seedCrons(test, { hostile });
+  const settings = await seedSettings(test, hostile);
   const workflows = await seedWorkflows(test, { hostile });
   await test.advance("30s");
-  return { ...workflows, hostile };
+  return { ...workflows, ...settings, hostile };
 }

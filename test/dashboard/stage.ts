@@ -5,6 +5,7 @@ import { listen } from "../../src/server/listen.ts";
 import { openTestEngine, type TestEngine } from "../../src/testing/test-engine.ts";
 import { CHROMIUM } from "./chromium.ts";
 import { type Seeded, seed } from "./seed.ts";
+import { senderOf } from "./seed-settings.ts";
 
 const FLAGS = [
   "--no-sandbox",
@@ -67,7 +68,8 @@ const NOTHING: Seeded = {
 
 export async function openDashboard(browser: Browser, options: StageOptions = {}): Promise<DashboardStage> {
   const { hostile, isEmpty = false, ...serverOptions } = options;
-  const test = await openTestEngine({ startAt: START });
+  const sender = senderOf(hostile ?? "ok");
+  const test = await openTestEngine({ startAt: START, events: "durable", webhooks: { sender } });
   const server = createServer(test.engine, serverOptions);
   const seeded = isEmpty ? NOTHING : await seed(test, hostile);
   const listening = await listen(server, { port: 0 });

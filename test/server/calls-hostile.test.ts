@@ -153,8 +153,15 @@ describe("timeouts of jobs and sagas in calls", () => {
     expect(await stage.engine.timeouts.get(row?.id as string)).toMatchObject({ id: row?.id });
     expect(message.id).toBeTruthy();
     const own = await stage.engine.timeouts.enqueue(charge, { card: "4111" }, { dueAt: { hours: 1 } });
-    expect(await send("timeouts.cancel", { id: own })).toMatchObject({ status: 200 });
+    expect(await send("timeouts.cancel", { id: own })).toMatchObject({
+      status: 200,
+      result: { pending: 1, leased: 0 },
+    });
     expect(await stage.engine.timeouts.get(own)).toBeNull();
+    const { entries } = await stage.engine.audit.read();
+    expect(entries.map(({ action, details }) => [action, details])).toEqual([
+      ["timeout.cancel", { id: own }],
+    ]);
   });
 });
 
@@ -201,12 +208,22 @@ describe("replies of calls", () => {
   it("of claims hand out what fits, and give the rest back at once", async () => {
     const { stage, send } = await withLargeTimeouts();
     await stage.advance("2s");
-    const first = await send("timeouts.claimDue", { limit: 100 });
+    const first = await send("timeouts.claimDue", { limit: 100, destinations: ["mail"] });
     expect([first.status, first.result.length]).toEqual([200, 8]);
-    const second = await send("timeouts.claimDue", { limit: 100 });
+    const second = await send("timeouts.claimDue", { limit: 100, destinations: ["mail"] });
     expect([second.status, second.result.length]).toEqual([200, 8]);
     const ids = [...first.result, ...second.result].map(({ id }: { id: string }) => id);
     expect(new Set(ids).size).toBe(16);
+  });
+
+  it("never lease timeouts of jobs and sagas", async () => {
+    const { stage, send } = await openAs("worker");
+    await using _ = stage;
+    await stage.engine.timeouts.insert({ destination: "mail", dueAt: { seconds: 1 } });
+    for (const destinations of [undefined, [], ["job"], ["mail", "saga:order"]]) {
+      const { status, error } = await send("timeouts.claimDue", { limit: 5, destinations });
+      expect([status, error?.details?.field], String(destinations)).toEqual([400, "options.destinations"]);
+    }
   });
 
   it("name destinations and limits that are none", async () => {

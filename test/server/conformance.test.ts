@@ -42,6 +42,7 @@ const SUITES = [
   "ext-job-versioning",
   "ext-multi-tenancy",
   "ext-webhooks",
+  "ext-fair-scheduling",
   "level-4-advanced",
 ];
 

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, inject, it, onTestFinished } from "vitest";
+import { openEngine, silentLogger } from "../../src/index.ts";
 import { createServer } from "../../src/server/app.ts";
 import { openTestEngine } from "../../src/testing/index.ts";
 import { createDatabase } from "../postgres.ts";
@@ -74,7 +75,8 @@ describe("what the fuzzer found once", () => {
 describe("strange requests on a database", () => {
   // What PostgreSQL cannot store (a zero byte, half a character) must be refused before it gets there.
   const check = async (store: string) => {
-    const { sent, statuses, findings } = await fuzzStore({ seed: 8, requests: ON_A_DATABASE, store });
+    const options = { seed: 8, requests: ON_A_DATABASE, store, hasTenants: true };
+    const { sent, statuses, findings } = await fuzzStore(options);
     expect(findings).toEqual([]);
     expect(sent).toBe(ON_A_DATABASE);
     for (const status of [200, 201, 400, 404, 409])
@@ -91,6 +93,18 @@ describe("strange requests on a database", () => {
     await using database = await createDatabase(inject("postgresUrl"));
     await check(database.url);
   }, 300_000);
+
+  it.each(["rotate-secret", "test"])(
+    "an id that PostgreSQL cannot look for is unknown: %s",
+    async (action) => {
+      await using database = await createDatabase(inject("postgresUrl"));
+      await using engine = await openEngine({ store: database.url, logger: silentLogger });
+      const url = `http://localhost/ojs/v1/webhooks/subscriptions/%00/${action}`;
+      const headers = { "Content-Type": "application/json" };
+      const request = new Request(url, { method: "POST", headers, body: "{}" });
+      expect((await createServer(engine).fetch(request)).status).toBe(404);
+    },
+  );
 });
 
 describe("the fuzzer finds what is wrong", () => {

@@ -54,9 +54,11 @@ function declareList(command: Command): void {
   });
   act(command, async ({ target, output }) => {
     const items = await all(target);
-    output.answer({ items }, () => (items.length === 0 ? "No calendars." : tableText(columns, items)));
+    output.answer({ items }, () => (items.length === 0 ? NO_CALENDARS : tableText(columns, items)));
   });
 }
+
+const NO_CALENDARS = "No calendars. Store one with: curfew calendars put <name> <file>";
 
 function declareShow(command: Command): void {
   command.description("Show a business calendar with its special days.").argument("<name>", "its name");

@@ -60,7 +60,9 @@ function declareList(command: Command): void {
       if (cursor === null) break;
     }
     output.answer({ items }, () =>
-      items.length === 0 ? "No crons." : tableText(columns(target.now()), items),
+      items.length === 0
+        ? "No crons. Code makes them: engine.crons.put(name, { cron, job })"
+        : tableText(columns(target.now()), items),
     );
   });
 }

@@ -44,7 +44,9 @@ function declareList(command: Command): void {
     const { items } = await target.get(PATH, { per_page: 200 });
     const rows = items as readonly Fields[];
     output.answer({ items }, () =>
-      rows.length === 0 ? "No limits." : tableText(columns(target.now()), rows),
+      rows.length === 0
+        ? "No limits.\nA job brings its limit along, or: curfew limits set <key> --concurrency 2"
+        : tableText(columns(target.now()), rows),
     );
   });
 }

@@ -71,7 +71,11 @@ async function list({ target, output }: TargetContext): Promise<void> {
     ...queue,
     unattended: unattended.has(queue.name),
   }));
-  output.answer({ items }, () => (items.length === 0 ? "No queues." : queueTable(items)));
+  output.answer({ items }, () =>
+    items.length === 0
+      ? "No queues.\nA queue is here as soon as a job is enqueued: curfew enqueue <type>"
+      : queueTable(items),
+  );
 }
 
 const PAUSES = {

@@ -45,7 +45,9 @@ function declareList(command: Command): void {
     );
     const rows = items as readonly Fields[];
     output.answer({ items, has_more: (pagination as Fields).has_more }, () =>
-      rows.length === 0 ? "No sagas." : tableText(columns(target.now()), rows),
+      rows.length === 0
+        ? "No sagas. A message starts one: engine.send(saga, name, message)"
+        : tableText(columns(target.now()), rows),
     );
   });
 }

@@ -40,9 +40,11 @@ function declareList(command: Command): void {
   });
   act(command, async ({ target, output }) => {
     const schemas = await allTypes(target);
-    output.answer({ schemas }, () => (schemas.length === 0 ? "No schemas." : tableText(COLUMNS, schemas)));
+    output.answer({ schemas }, () => (schemas.length === 0 ? NO_SCHEMAS : tableText(COLUMNS, schemas)));
   });
 }
+
+const NO_SCHEMAS = "No schemas.\nRegister those of your definitions with: curfew schemas publish <file>";
 
 async function allTypes(target: Target): Promise<readonly Fields[]> {
   const all: Fields[] = [];

@@ -51,6 +51,9 @@ async function all(target: Target): Promise<Fields[]> {
   }
 }
 
+const NO_WEBHOOKS = "No webhooks.\nSubscribe an endpoint with: curfew webhooks add <url> --event job.failed";
+const NO_DELIVERIES = "No deliveries. Call an endpoint once with: curfew webhooks test <id>";
+
 function declareList(command: Command): void {
   command.description("List subscriptions, what was sent, and whether their endpoint answers.");
   withPage(withTarget(command), {
@@ -60,7 +63,7 @@ function declareList(command: Command): void {
   act(command, async ({ target, output }) => {
     const items = await all(target);
     output.answer({ items }, () =>
-      items.length === 0 ? "No webhooks." : tableText(columns(target.now()), items),
+      items.length === 0 ? NO_WEBHOOKS : tableText(columns(target.now()), items),
     );
   });
 }
@@ -185,7 +188,7 @@ function declareDeliveries(command: Command): void {
         cursor = String(next);
       }
       output.answer({ items }, () =>
-        items.length === 0 ? "No deliveries." : tableText(deliveryColumns(target.now()), items),
+        items.length === 0 ? NO_DELIVERIES : tableText(deliveryColumns(target.now()), items),
       );
     },
   );

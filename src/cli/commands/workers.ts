@@ -52,7 +52,9 @@ async function list({ target, output }: TargetContext): Promise<void> {
   const { items, summary } = await target.get(PATH, { per_page: 200 });
   const rows = items as readonly Fields[];
   output.answer({ items, summary }, () =>
-    rows.length === 0 ? "No workers sent a beat lately." : tableText(columns(target.now()), rows),
+    rows.length === 0
+      ? "No workers sent a beat lately. Start one with: curfew work <file>"
+      : tableText(columns(target.now()), rows),
   );
 }
 

@@ -51,7 +51,9 @@ function declareList(command: Command): void {
     });
     const rows = items as readonly Fields[];
     output.answer({ items, has_more: (pagination as Fields).has_more }, () =>
-      rows.length === 0 ? "No workflows." : tableText(columns(target.now()), rows),
+      rows.length === 0
+        ? "No workflows. Code starts them: engine.workflows.start(chain([…]))"
+        : tableText(columns(target.now()), rows),
     );
   });
 }

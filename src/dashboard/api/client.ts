@@ -64,7 +64,7 @@ async function call<Value>(
   let response: Response;
   let text: string;
   try {
-    response = await fetch(apiUrl(path, query), {
+    response = await fetch(apiUrl(path, { ...query, ...reasonInQuery(method, reason) }), {
       method,
       credentials: "same-origin",
       headers: {
@@ -72,8 +72,8 @@ async function call<Value>(
         "X-Curfew-Dashboard": "1",
         ...(age !== null && method === "GET" && { "Cache-Control": `max-age=${age}` }),
         ...(body !== undefined && { "Content-Type": "application/json" }),
-        // Some deletions read no body. A header takes only ASCII, so what else is in it becomes a question mark there.
-        ...(method === "DELETE" && reason && { "X-Audit-Reason": reason.replace(/[^\x20-\x7e]/gu, "?") }),
+        // Some deletions read no body.
+        ...(method === "DELETE" && reason && isAscii(reason) && { "X-Audit-Reason": reason }),
       },
       ...(body !== undefined && { body: JSON.stringify(withReason(body, reason)) }),
       ...(signal && { signal }),
@@ -88,6 +88,12 @@ async function call<Value>(
     ? { ok: true, data: parsed as Value }
     : { ok: false, error: errorOf(response, parsed as ErrorBody | null) };
 }
+
+const isAscii = (text: string) => /^[\x20-\x7e]*$/.test(text);
+
+/** A header takes only ASCII, so the reason of a deletion stands in the query where it has more than that. */
+const reasonInQuery = (method: string, reason: string | undefined): Query =>
+  method === "DELETE" && reason && !isAscii(reason) ? { reason } : {};
 
 function withReason(body: unknown, reason: string | undefined): unknown {
   return reason ? { ...(body as object), reason } : body;

@@ -74,6 +74,27 @@ export function useResource<Value>(
   return { ...shown, reload };
 }
 
+/**
+ * Whether all of them were read, or could not be. A page that shows them one by one as they come pushes what the viewer is
+ * about to press.
+ */
+export const areRead = (...all: readonly Resource<unknown>[]): boolean =>
+  all.every(({ data, error, isLoading }) => data !== undefined || error !== undefined || !isLoading);
+
+/** True from the first time on that it was: what is on the screen is not taken away again. */
+export function useOnce(isTrue: boolean): boolean {
+  const was = useRef(false);
+  was.current ||= isTrue;
+  return was.current;
+}
+
+/** The last value that there was. */
+export function useLast<Value>(value: Value | undefined): Value | undefined {
+  const last = useRef(value);
+  if (value !== undefined) last.current = value;
+  return last.current;
+}
+
 function emptyOf<Value>(key: string | null) {
   const nothing: Omit<Resource<Value>, "reload"> = {
     data: undefined,

@@ -134,7 +134,6 @@ export interface Stats {
   readonly oldest_waits: readonly { readonly queue: string; readonly wait_ms: number }[];
 }
 
-/** What the live line says every three seconds. */
 /** What `GET /admin/doctor` says. */
 export interface Doctor {
   readonly checked_at: string;
@@ -147,6 +146,7 @@ export interface Doctor {
   readonly passed: readonly { readonly code: string; readonly text: string }[];
 }
 
+/** What the live line says every three seconds. */
 export interface Pulse {
   readonly timestamp: string;
   /** How long the oldest available job of any queue has waited; null if none waits. */
@@ -281,8 +281,16 @@ export interface DeadLetterStats {
   readonly newest_at: string | null;
 }
 
+export interface FairRules {
+  readonly by?: string;
+  readonly strategy: "round-robin" | "weighted";
+  readonly weights?: Readonly<Record<string, number>>;
+  readonly default_weight?: number;
+}
+
 export interface QueueConfiguration {
   readonly concurrency?: number;
+  readonly fair?: FairRules;
   readonly backpressure?: {
     readonly max_depth: number;
     readonly strategy: "reject" | "drop_oldest";

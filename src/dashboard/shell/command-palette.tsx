@@ -3,10 +3,11 @@ import { PAGES } from "../pages.ts";
 import { areSingleKeysOn, keyActions } from "../state/keys.ts";
 import { figures } from "../state/live.ts";
 import { go, href } from "../state/router.ts";
-import { logOut, may, visit } from "../state/session.ts";
+import { logOut, visit } from "../state/session.ts";
 import { nextTheme, theme } from "../state/theme.ts";
 import type { IconName } from "../ui/drawings.ts";
 import { Icon } from "../ui/icon.tsx";
+import { isOffered } from "./offered.ts";
 import { close, openedLayer } from "./shell-keys.tsx";
 
 interface Command {
@@ -23,8 +24,8 @@ const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 const JOB_TYPE = /^[A-Za-z][\w.:-]*$/;
 
 function commands(): Command[] {
-  const pages = PAGES.flatMap(({ path, title, nav, right = "read" }): Command[] =>
-    nav && may(right)
+  const pages = PAGES.filter(isOffered).flatMap(({ path, title, nav }): Command[] =>
+    nav
       ? [{ id: `page ${path}`, title, icon: nav.icon, keys: `g ${nav.key}`, run: () => go(href(path)) }]
       : [],
   );

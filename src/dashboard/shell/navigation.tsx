@@ -1,15 +1,16 @@
 import { findPage, PAGES, type PageEntry } from "../pages.ts";
 import { clockOffset } from "../state/clock.ts";
 import { href, place } from "../state/router.ts";
-import { may, visit } from "../state/session.ts";
+import { visit } from "../state/session.ts";
 import { durationText } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
+import { isOffered } from "./offered.ts";
 import { openedLayer } from "./shell-keys.tsx";
 
 type NavEntry = PageEntry & { readonly nav: NonNullable<PageEntry["nav"]> };
 
 const entries = (): NavEntry[] =>
-  PAGES.filter((page): page is NavEntry => page.nav !== undefined && may(page.right ?? "read"));
+  PAGES.filter((page): page is NavEntry => page.nav !== undefined && isOffered(page));
 
 /** The page in the navigation that the present one belongs to: a job belongs to the jobs. */
 function currentPath(): string {

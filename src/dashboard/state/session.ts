@@ -67,6 +67,13 @@ export function may(right: Right): boolean {
   return visit.value.state === "known" && visit.value.session.rights.includes(right);
 }
 
+/** Whether the viewer may see what is about all tenants: it is bound to none, and looks at none now. */
+export function isAcrossTenants(): boolean {
+  if (visit.value.state !== "known") return false;
+  const { tenant = null, tenants = "*" } = visit.value.session;
+  return tenant === null && tenants === "*";
+}
+
 /** Why something is not offered; undefined where it is. */
 export function whyNot(right: Right): string | undefined {
   if (may(right)) return undefined;

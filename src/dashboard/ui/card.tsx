@@ -1,6 +1,9 @@
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 
+/** Stands below a title until what is said there was read: a line that appears late pushes the page down. */
+export const SAME_HEIGHT = "\u00a0";
+
 /** The head of every page: its name, what it is about, what can be done. Sets the title of the tab. */
 export function PageHead({
   title,

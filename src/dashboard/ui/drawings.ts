@@ -22,6 +22,14 @@ export const ICONS = {
   limits:
     '<path d="M2 13.5V6M6 13.5V3.5M10 13.5V8M14 13.5V5"/><path d="M1.5 2h13" stroke-dasharray="1.5 2"/>',
   unique: '<circle cx="5" cy="11" r="2.8"/><path d="M7 9l6-6M11 5l2 2"/>',
+  webhooks:
+    '<circle cx="4" cy="11.5" r="2.2"/><circle cx="12" cy="11.5" r="2.2"/><circle cx="8" cy="4.2" r="2.2"/><path d="M9 6.200l2.200 3.500M6.200 11.500h3.600M6.900 6.100L4.800 9.500"/>',
+  schemas:
+    '<path d="M6 2.500H5A1.500 1.500 0 0 0 3.500 4v2.500L2 8l1.500 1.500V12A1.500 1.500 0 0 0 5 13.500h1M10 2.500h1A1.500 1.500 0 0 1 12.500 4v2.500L14 8l-1.500 1.500V12a1.500 1.500 0 0 1-1.500 1.500h-1"/><path d="M6.500 8h3"/>',
+  calendars:
+    '<rect x="2.500" y="3.500" width="11" height="10" rx="1.300"/><path d="M2.500 6.500h11M5 2v2.500M11 2v2.500M5.500 10l1.700 1.700L10.500 8.800"/>',
+  tenants:
+    '<path d="M2.500 13.500V5l4-2v10.500M6.500 6.500h7v7M1.500 13.500h13"/><path d="M4.500 6.500h.01M4.500 9.500h.01M10 9h.01M10 11.500h.01" stroke-width="1.600"/>',
   system:
     '<rect x="2" y="2.5" width="12" height="4.5" rx="1"/><rect x="2" y="9" width="12" height="4.5" rx="1"/><path d="M4.5 4.8h.01M4.5 11.3h.01" stroke-width="2"/>',
   search: '<circle cx="7" cy="7" r="4.3"/><path d="M10.3 10.3L13.7 13.7"/>',

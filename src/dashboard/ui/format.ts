@@ -136,8 +136,12 @@ export function zoneText(at: number): string {
   return `UTC${minutes < 0 ? "−" : "+"}${hours}${rest === 0 ? "" : `:${String(rest).padStart(2, "0")}`}`;
 }
 
+/** The viewer's zone: `Europe/Berlin`. */
+export const zoneOfViewer = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone ?? "UTC";
+
+/** Its last part, as people say it: `Berlin`. */
 export function zoneName(): string {
-  const name = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "";
+  const name = zoneOfViewer();
   return (name.split("/").at(-1) ?? name).replaceAll("_", " ");
 }
 

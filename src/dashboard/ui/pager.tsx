@@ -19,7 +19,9 @@ export function Pager({ shown, total, isExact = true, next, older = "Next" }: Pa
     <div class="foot bare">
       <span>
         {count === undefined
-          ? `${countText(shown)} on this page`
+          ? isFirst && !next
+            ? `${countText(shown)} in all`
+            : `${countText(shown)} on this page`
           : `${shown} of ${isExact ? "" : "more than "}${countText(count)}`}
       </span>
       <span class="push rowf">

@@ -17,7 +17,7 @@ interface TimeProps {
 /** An instant: short here, exact on hover, in the viewer's zone and in UTC. */
 export function Time({ at, as = "ago" }: TimeProps) {
   const instant = instantOf(at);
-  if (instant === undefined) return <span class="t3">–</span>;
+  if (instant === undefined) return <span class="t3 nothing">–</span>;
   return (
     <time dateTime={new Date(instant).toISOString()} title={exactText(instant)}>
       {as === "ago" ? (

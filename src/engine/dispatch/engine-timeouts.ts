@@ -7,13 +7,19 @@ import { type EnqueueOptions, prepareJob, preparePayload, stamp } from "../../co
 import type { JobDefinition } from "../../core/job/job-definition.ts";
 import type { TimeoutId, TimeoutRow } from "../../core/timeout/timeout.ts";
 import { parseWhen, type When, wallClockOf } from "../../core/timeout/when.ts";
-import type { TimeoutCounts } from "../../ports/timeouts.ts";
+import type { Revoked, TimeoutCounts, Which } from "../../ports/timeouts.ts";
 import type { EngineContext } from "../context.ts";
 import { enqueueContext } from "../enqueue/enqueuer.ts";
 import type { DispatchCounts } from "./dispatch-counters.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { JOB_DESTINATION } from "./job-destination.ts";
-import { type RevokedState, requeueTimeout, rescheduleTimeout, revokeTimeout } from "./operate-timeout.ts";
+import {
+  cancelTimeouts,
+  type RevokedState,
+  requeueTimeout,
+  rescheduleTimeout,
+  revokeTimeout,
+} from "./operate-timeout.ts";
 import { type CallOptions, Timeouts } from "./timeout-api.ts";
 import { type Timeout, timeoutOf } from "./timeout-view.ts";
 
@@ -121,6 +127,11 @@ export class EngineTimeouts extends Timeouts {
   revoke(id: TimeoutId, by?: By): Promise<RevokedState> {
     if (by) parseBy(by);
     return revokeTimeout(this.#context, id, by);
+  }
+
+  /** Cancels timeouts for a named caller, in the audit too. `cancel` does it for the program itself. */
+  cancelAs(which: Which, by: By): Promise<Revoked> {
+    return cancelTimeouts(this.#context, which, parseBy(by));
   }
 
   /** Moves a pending timeout to another instant. Refused for a dead or leased one. */

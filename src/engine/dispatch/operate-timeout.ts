@@ -6,6 +6,7 @@ import type { Instant } from "../../core/time.ts";
 import { checkText, type NewTimeout, type TimeoutId, type TimeoutRow } from "../../core/timeout/timeout.ts";
 import { parseWhen, type When, wallClockOf } from "../../core/timeout/when.ts";
 import type { Effect, Unit } from "../../ports/store.ts";
+import type { Revoked, Which } from "../../ports/timeouts.ts";
 import { commitUnits, STALE_TRIES } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
@@ -13,6 +14,8 @@ import { auditEffects } from "../events/audit-log.ts";
 /** Kinds of the keys that sagas give their timeouts and their messages. */
 const SAGA = "saga";
 const MAIL = "mail";
+
+const NOTHING: Revoked = { pending: 0, leased: 0 };
 
 /** What a timeout was when it was revoked. The handler of a leased one may run; a saga's handler cannot commit. */
 export type RevokedState = "pending" | "leased" | "dead";
@@ -82,6 +85,14 @@ export function revokeTimeout(
     if (pending + leased === 0) return undefined;
     return leased > 0 ? "leased" : "pending";
   });
+}
+
+/** Cancels timeouts for a named caller: the audit entry is in the same commit. */
+export async function cancelTimeouts(context: EngineContext, which: Which, by: By): Promise<Revoked> {
+  const details = JSON.parse(JSON.stringify(which)) as { readonly [key: string]: Json };
+  const audit = auditEffects(context, by, "timeout.cancel", { details }, context.clock.now());
+  const [outcome] = await commitUnits(context, [{ when: [], effects: [{ revoke: which }, ...audit] }]);
+  return outcome?.ok ? (outcome.revoked?.[0] ?? NOTHING) : NOTHING;
 }
 
 /** The record of a live saga without this timeout; undefined if no live saga waits for it. */

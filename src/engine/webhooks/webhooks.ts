@@ -150,6 +150,7 @@ export class Webhooks {
   async update(id: string, options: WebhookOptions): Promise<WebhookView> {
     this.#host.assertOpen();
     refuseUnknownKeys(options, "", WEBHOOK_KEYS);
+    if (!isId(id)) throw unknownWebhook("update", id);
     const changed = await changeRecord(this.#context, "update", WEBHOOKS, id, (before, now) => {
       if (!before) throw unknownWebhook("update", id);
       const body = parseSubscription(options, before, { allowed: this.#allowed, now });
@@ -168,6 +169,7 @@ export class Webhooks {
   /** Deletes a subscription and cancels its deliveries. False if there is none. */
   async delete(id: string): Promise<boolean> {
     this.#host.assertOpen();
+    if (!isId(id)) return false;
     const { recorder } = this.#context;
     const changed = await changeRecord(this.#context, "delete", WEBHOOKS, id, (before, now) => {
       if (!before) return null;
@@ -185,6 +187,7 @@ export class Webhooks {
   }
 
   async get(id: string): Promise<WebhookView | null> {
+    if (!isId(id)) return null;
     const { store, clock } = this.#context;
     const [row, state] = await store.records.load([WEBHOOKS.key(id), STATES.key(id)]);
     if (!row) return null;
@@ -196,6 +199,8 @@ export class Webhooks {
     refuseUnknownKeys(page, "page", ["after", "limit"]);
     const { after = null, limit = 100 } = page;
     checkCount(limit, "page.limit", BATCH_LIMIT);
+    if (after !== null && !isId(after))
+      throw refuse("invalid_option", "page.after", after, "use the id of a subscription");
     const { store, clock } = this.#context;
     const found = await WEBHOOKS.list(store, after, limit);
     if (found.length === 0) return [];
@@ -210,6 +215,7 @@ export class Webhooks {
   async rotate(id: string, options: RotateOptions = {}): Promise<{ readonly secret: string | null }> {
     this.#host.assertOpen();
     refuseUnknownKeys(options, "rotate", ["secret", "overlap"]);
+    if (!isId(id)) throw unknownWebhook("rotate", id);
     const { system } = this.#context;
     const { secret: given, overlap } = options;
     const secret =
@@ -230,6 +236,7 @@ export class Webhooks {
       const fix = "call it in a process that delivers webhooks, such as curfew serve";
       throw refuse("invalid_option", "webhooks", undefined, fix);
     }
+    if (!isId(id)) throw unknownWebhook("test", id);
     const { store, clock, system, nextId } = this.#context;
     const [webhook, secrets] = await Promise.all([WEBHOOKS.load(store, id), SECRETS.load(store, id)]);
     if (!webhook || !secrets) throw unknownWebhook("test", id);
@@ -330,6 +337,13 @@ function viewOf(id: string, body: Subscription, state: WebhookState, now: Instan
     circuit: { state: circuitState(circuit, now), until: circuit?.until ?? null },
     ...counts,
   };
+}
+
+const ID = /^sub_[0-9a-f-]{36}$/;
+
+/** Other texts are no ids, and not every store can look for them. */
+function isId(id: string): boolean {
+  return ID.test(id);
 }
 
 function unknownWebhook(call: string, id: string): CurfewError {

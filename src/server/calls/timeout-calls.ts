@@ -60,11 +60,11 @@ function isSagaWhich(which: Which): boolean {
 }
 
 /** A producer cancels what it has enqueued. Timeouts of a saga are the saga's: an operator revokes them. */
-async function cancel({ engine }: CallHost, which: Which): Promise<unknown> {
+async function cancel({ engine, by }: CallHost, which: Which): Promise<unknown> {
   const found = "id" in which ? await engine.timeouts.get(which.id) : null;
   if (isSagaWhich(which) || (found && isSagaDestination(found.destination)))
     throw refuse("invalid_option", "which", which, "use timeouts.revoke: it is a timeout of a saga");
-  return engine.timeouts.cancel(which);
+  return engine.timeouts.cancelAs(which, by);
 }
 
 interface ClaimOptions {
@@ -76,8 +76,22 @@ interface ClaimOptions {
 /** The most characters of payloads that one claim hands out. */
 const MOST_CLAIMED = 8_000_000;
 
+/** A claim without destinations would lease timeouts of jobs and sagas too, and hold them up. */
+function ownDestinations({ destinations }: ClaimOptions = {}): void {
+  const isEngines = (one: unknown) => one === JOB_DESTINATION || isSagaDestination(String(one));
+  const isList = Array.isArray(destinations) && destinations.length > 0;
+  if (!isList || destinations.some(isEngines))
+    throw refuse(
+      "invalid_option",
+      "options.destinations",
+      destinations,
+      "name the destinations whose timeouts you handle; the engine delivers those of jobs and sagas",
+    );
+}
+
 /** Claims, and gives back at once what does not fit into a reply. A refused reply would hold all of it for a lease. */
 async function claimedWithin({ engine }: CallHost, how: ClaimOptions | undefined): Promise<ClaimedTimeout[]> {
+  ownDestinations(how);
   const claimed = await engine.timeouts.claimDue(how);
   let length = 0;
   const fits = (timeout: ClaimedTimeout) => {

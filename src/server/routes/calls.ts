@@ -7,6 +7,7 @@ import { WorkflowFailedError } from "../../engine/workflows/workflow-failed-erro
 import { CALLS, type CallName, callPath } from "../../ojs/calls.ts";
 import { BASE } from "../../ojs/paths.ts";
 import { bulkCalls } from "../calls/bulk-calls.ts";
+import { calendarCalls } from "../calls/calendar-calls.ts";
 import { type Call, JsonText } from "../calls/call.ts";
 import { cronCalls } from "../calls/cron-calls.ts";
 import { eventCalls } from "../calls/event-calls.ts";
@@ -14,6 +15,7 @@ import { jobCalls } from "../calls/job-calls.ts";
 import { queueCalls } from "../calls/queue-calls.ts";
 import { sagaCalls } from "../calls/saga-calls.ts";
 import { timeoutCalls } from "../calls/timeout-calls.ts";
+import { webhookCalls } from "../calls/webhook-calls.ts";
 import { workflowCalls } from "../calls/workflow-calls.ts";
 import { asHttpError } from "../failures.ts";
 import { HttpError } from "../http-error.ts";
@@ -30,6 +32,8 @@ const SERVED: Readonly<Record<CallName, Call>> = {
   ...timeoutCalls,
   ...sagaCalls,
   ...eventCalls,
+  ...webhookCalls,
+  ...calendarCalls,
 };
 
 const callReply = z.looseObject({ result: z.unknown().optional() });

@@ -29,7 +29,9 @@ export const LIVE = `${JOB}, null, null, 0`;
 
 /** A null document stays; the empty text clears it. */
 const WRITTEN_DOCUMENTS = DOCUMENT_COLUMNS.map((name) => `nullif(coalesce(?, ${name}), '')`);
-const SET_IMAGE = IMAGE_COLUMNS.map((name) => `${name} = ?`).join(", ");
+/** A null rank stays: jobs that differ only in it can be written together. */
+const imageValue = (name: string) => (name === "rank" ? "coalesce(?, rank)" : "?");
+const SET_IMAGE = IMAGE_COLUMNS.map((name) => `${name} = ${imageValue(name)}`).join(", ");
 const SET_DOCUMENTS = DOCUMENT_COLUMNS.map((name, index) => `${name} = ${WRITTEN_DOCUMENTS[index]}`).join(
   ", ",
 );
@@ -58,7 +60,7 @@ export function byRange(text: string): string {
 const UNCHANGED =
   "id, queue, type, priority, created_at, claimed_at, worker, needs, workflow, limit_key, fair_key, payload";
 const MOVED_INTO = `${UNCHANGED}, rev, fence, ${IMAGE_COLUMNS.join(", ")}, ${DOCUMENT_COLUMNS.join(", ")}`;
-const MOVED = `${UNCHANGED}, rev + 1, coalesce(?, fence), ${IMAGE_COLUMNS.map(() => "?").join(", ")}, ${WRITTEN_DOCUMENTS.join(", ")}`;
+const MOVED = `${UNCHANGED}, rev + 1, coalesce(?, fence), ${IMAGE_COLUMNS.map(imageValue).join(", ")}, ${WRITTEN_DOCUMENTS.join(", ")}`;
 
 /** The earlier of two instants; each may be null. */
 const NEXT_LIMIT = "min(coalesce(wait_at, total_at), coalesce(total_at, wait_at))";
@@ -187,7 +189,7 @@ select j.id, j.unique_key from json_each(?) s cross join curfew_jobs j on j.id =
 union all
 select j.id, j.unique_key from json_each(?) s cross join curfew_done j on j.id = s.value where j.unique_key is not null`;
 
-const LOCATION = "j.id, j.rowid, j.state, j.fence, j.rev, j.queue, octet_length(j.payload)";
+const LOCATION = "j.id, j.rowid, j.state, j.fence, j.rev, j.queue, octet_length(j.payload), j.rank";
 
 /** The positions of live jobs. Takes a JSON array of ids. Returns LOCATION; nothing for other ids. */
 export const LOCATE = `select ${LOCATION} from json_each(?) s cross join curfew_jobs j on j.id = s.value`;

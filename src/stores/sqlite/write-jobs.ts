@@ -1,9 +1,9 @@
-import type { JobDocuments, JobId, JobImage, JobState } from "../../core/job/job.ts";
+import type { JobDocuments, JobId, JobImage, JobState, Rank } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { JobWrite } from "../../ports/store.ts";
 import { documentChange, STATE_CODES, stateOf, WAKE_CODES } from "../sql/row-codec.ts";
 import type { HintBatch } from "./hints.ts";
-import { RowRuns } from "./row-runs.ts";
+import { RowGroups, RowRuns } from "./row-runs.ts";
 import type { Session } from "./session.ts";
 import {
   ANY_LOG,
@@ -29,6 +29,7 @@ export interface LocatedJob {
   readonly queue: string;
   /** The size of its payload, which SQLite writes again with every change of the row. */
   readonly text: number;
+  readonly rank: Rank;
 }
 
 /** The positions of jobs, live or finished. Unknown ones are left out. */
@@ -43,7 +44,7 @@ export function locate(session: Session, ids: readonly JobId[]): Map<JobId, Loca
 }
 
 function find(session: Session, text: string, ids: readonly JobId[], jobs: Map<JobId, LocatedJob>): void {
-  for (const [id, row, state, fence, rev, queue, size] of session.all(text, [JSON.stringify(ids)])) {
+  for (const [id, row, state, fence, rev, queue, size, rank] of session.all(text, [JSON.stringify(ids)])) {
     jobs.set(id as JobId, {
       row: row as number,
       state: stateOf(state),
@@ -51,6 +52,7 @@ function find(session: Session, text: string, ids: readonly JobId[], jobs: Map<J
       rev: rev as number,
       queue: queue as string,
       text: size as number,
+      rank: rank as Rank,
     });
   }
 }
@@ -73,9 +75,11 @@ const DONE_DROP = [DELETE_DONE];
 
 /** Writes jobs. No two writes name the same job. */
 export function writeJobs(session: Session, writes: readonly LocatedWrite[], hints: HintBatch): void {
-  const runs = new RowRuns(session);
+  // Two revived jobs may want the same unique key: the first one takes it, so these stay in their order.
+  const isOrdered = writes.some(({ located }) => isTerminal(located.state));
+  const runs = isOrdered ? new RowRuns(session) : new RowGroups(session);
   const dropped: JobId[] = [];
-  for (const { located, write } of inRowOrder(writes)) {
+  for (const { located, write } of isOrdered ? writes : inRowOrder(writes)) {
     const { image, documents, nextFence } = write;
     const wasDone = isTerminal(located.state);
     if (write.drop) {
@@ -83,11 +87,11 @@ export function writeJobs(session: Session, writes: readonly LocatedWrite[], hin
       dropped.push(write.id);
     } else if (image) {
       const isDone = isTerminal(image.state);
-      const values = [nextFence ?? null, ...imageValues(image), ...documentValues(documents)];
+      const values = [nextFence ?? null, ...changedImage(image, located), ...documentValues(documents)];
       if (isDone) values.push(image.finishedAt, image.pruneAt, image.deadLetter ? 1 : 0);
       const [fromLive, fromDone] = isDone ? [LIVE_TO_DONE, DONE_TO_DONE] : [LIVE_TO_LIVE, DONE_TO_LIVE];
       runs.add(wasDone ? fromDone : fromLive, values, located.row);
-      // Two revived jobs may want the same unique key. The second must see that the first has it.
+      // The second revived job must see that the first has the key.
       if (wasDone && !isDone) runs.flush();
     } else if (documents || nextFence !== undefined) {
       const values = [nextFence ?? null, ...documentValues(documents)];
@@ -101,11 +105,19 @@ export function writeJobs(session: Session, writes: readonly LocatedWrite[], hin
 
 /**
  * Jobs that were enqueued together have equal values and rows without a gap. A fair queue, or handlers of different
- * length, end them in another order. Revived jobs stay in theirs: the first one takes a unique key.
+ * length, end them in another order.
  */
 function inRowOrder(writes: readonly LocatedWrite[]): readonly LocatedWrite[] {
-  if (writes.some(({ located }) => isTerminal(located.state))) return writes;
   return writes.toSorted((a, b) => a.located.row - b.located.row);
+}
+
+const RANK_AT = 3;
+
+/** The values of an image. A rank that stays is null, so that jobs of different ranks can share a statement. */
+function changedImage(image: JobImage, { rank }: LocatedJob): unknown[] {
+  const values = imageValues(image);
+  if (image.rank === rank) values[RANK_AT] = null;
+  return values;
 }
 
 /** Deletes the logs of deleted jobs. Most files have no logs; then it costs one read. */

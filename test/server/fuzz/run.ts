@@ -4,11 +4,14 @@ import { runInNewContext } from "node:vm";
 import { type Random, seededRandom } from "../../../src/core/random.ts";
 import type { Engine } from "../../../src/engine/engine.ts";
 import { openEngine } from "../../../src/open.ts";
+import { silentLogger } from "../../../src/ports/log.ts";
 import { createServer } from "../../../src/server/app.ts";
+import { createKey, type KeyOptions } from "../../../src/server/auth.ts";
 import { processFacts } from "../../../src/server/process-facts.ts";
 import { openTestEngine, type TestEngine } from "../../../src/testing/index.ts";
 import { jobsOf } from "../../../src/testing/read-store.ts";
 import { Known, type StrangeRequest, strangeRequest } from "./requests.ts";
+import { pick } from "./strange.ts";
 
 /** What is put to the test. */
 export interface Target {
@@ -79,19 +82,64 @@ export async function fuzz({
   return { sent: run.sent, streams: run.streams, statuses: run.statuses, heaps, findings: run.findings };
 }
 
+/** Callers of a server with tenants: one for each tenant, one that may choose between two, one without a tenant. */
+const CALLERS: readonly Omit<KeyOptions, "hash">[] = [
+  { name: "a", role: "admin", tenant: "a" },
+  { name: "b", role: "admin", tenant: "b" },
+  { name: "both", role: "admin", tenant: ["a", "b"] },
+  { name: "nobodys", role: "admin" },
+];
+const RATE = 100_000;
+/** A database answers at its own pace, so more requests are under way at once. */
+const BATCH_ON_A_STORE = 150;
+
+export interface StoreFuzzOptions extends Pick<FuzzOptions, "seed" | "requests" | "onEpoch"> {
+  readonly store: string;
+  /** Stop after this many milliseconds. */
+  readonly within?: number;
+  /** Whether callers belong to tenants. A reply that names the other tenant is a finding. */
+  readonly hasTenants?: boolean;
+}
+
 /** The same on a store of its own and in real time: what a database refuses, the server must have refused before. */
-export async function fuzzStore(
-  options: Pick<FuzzOptions, "seed" | "requests"> & { readonly store: string },
-): Promise<Omit<FuzzReport, "heaps" | "streams">> {
-  await using engine = await openEngine({ store: options.store });
-  const server = createServer(engine);
+export async function fuzzStore(options: StoreFuzzOptions): Promise<Omit<FuzzReport, "streams">> {
+  const { seed, requests, store, within = Number.POSITIVE_INFINITY, hasTenants = false } = options;
+  const retention = { completed: "1s", discarded: "1s", cancelled: "1s" } as const;
+  await using engine = await openEngine({ store, retention, logger: silentLogger });
+  const keys = CALLERS.map((caller) => ({ ...caller, ...createKey() }));
+  const server = hasTenants
+    ? createServer(engine, { keys: keys.map(({ key: _key, ...options }) => ({ ...options, rate: RATE })) })
+    : createServer(engine);
   // A real pause: a database answers in its own time.
-  const run = new Run(server, seededRandom(options.seed), () => wait(5));
-  while (run.sent < options.requests && run.findings.length < MOST_FINDINGS) {
-    await run.batch(Math.min(BATCH, options.requests - run.sent));
+  const run = new Run(server, seededRandom(seed), () => wait(5), hasTenants ? keys : undefined);
+  const heaps: number[] = [];
+  const startedAt = performance.now();
+  while (
+    run.sent < requests &&
+    run.findings.length < MOST_FINDINGS &&
+    performance.now() - startedAt < within
+  ) {
+    await run.batch(Math.min(BATCH_ON_A_STORE, requests - run.sent));
+    if (run.sent % EPOCH >= BATCH_ON_A_STORE) continue;
+    await emptyStore(engine, hasTenants ? ["a", "b"] : []);
+    run.forget();
+    collect();
+    heaps.push(process.memoryUsage().heapUsed);
+    options.onEpoch?.(run.sent, heaps.at(-1) as number);
   }
   await server.close();
-  return { sent: run.sent, statuses: run.statuses, findings: run.findings };
+  return { sent: run.sent, statuses: run.statuses, heaps, findings: run.findings };
+}
+
+/** Ends every job, so that they are pruned soon. */
+async function emptyStore(engine: Engine, tenants: readonly string[]): Promise<void> {
+  for (const each of [engine, ...(await Promise.all(tenants.map((name) => engine.tenant(name))))]) {
+    await each.bulk.cancel({ all: true });
+    await each.deadLetters.deleteAll({ all: true });
+    for (const { name, pausedAt } of await each.queues.list())
+      if (pausedAt !== null) await each.queues.resume(name);
+  }
+  await engine.pruneOnce();
 }
 
 /** Ends every job and lets the time of its keeping pass. */
@@ -115,6 +163,9 @@ async function empty({ engine, system }: TestEngine, server: Target, run: Run): 
   run.forget();
 }
 
+/** A caller and its key. */
+type Caller = Omit<KeyOptions, "hash"> & { readonly key: string };
+
 class Run {
   sent = 0;
   streams = 0;
@@ -125,11 +176,13 @@ class Run {
   /** Lets a little time pass. */
   readonly #turn: () => Promise<unknown>;
   readonly #known = new Known();
+  readonly #callers: readonly Caller[] | undefined;
 
-  constructor(server: Target, random: Random, turn: () => Promise<unknown>) {
+  constructor(server: Target, random: Random, turn: () => Promise<unknown>, callers?: readonly Caller[]) {
     this.#server = server;
     this.#random = random;
     this.#turn = turn;
+    this.#callers = callers;
   }
 
   forget(): void {
@@ -140,20 +193,21 @@ class Run {
     const open = new Set<StrangeRequest>();
     for (let index = 0; index < size; index++) {
       const made = strangeRequest(this.#random, this.#known);
+      const caller = this.#callers && pick(this.#random, this.#callers);
       this.sent += 1;
       open.add(made);
-      void this.#send(made).finally(() => open.delete(made));
+      void this.#send(made, caller).finally(() => open.delete(made));
     }
     for (let turn = 0; open.size > 0 && turn < PATIENCE; turn++) await this.#turn();
     for (const made of open) this.#find(made, "was not answered");
   }
 
-  async #send(made: StrangeRequest): Promise<void> {
+  async #send(made: StrangeRequest, caller: Caller | undefined): Promise<void> {
     let request: Request;
     try {
       request = new Request(`http://localhost${made.path}`, {
         method: made.method,
-        headers: made.headers,
+        headers: caller ? { Authorization: `Bearer ${caller.key}`, ...made.headers } : made.headers,
         body: made.body as string | null,
       });
     } catch {
@@ -164,7 +218,9 @@ class Run {
       const response = await this.#server.fetch(request);
       this.statuses.set(response.status, (this.statuses.get(response.status) ?? 0) + 1);
       const isStream = response.headers.get("content-type") === "text/event-stream" && response.body !== null;
-      this.#look(made, response, isStream ? await this.#readAlong(response.body) : await response.text());
+      const text = isStream ? await this.#readAlong(response.body) : await response.text();
+      this.#look(made, response, text);
+      this.#lookForOthers(made, caller, text);
     } catch (error) {
       this.#find(made, `threw ${String((error as Error).stack)}`);
     }
@@ -206,6 +262,15 @@ class Run {
     } catch {
       this.#find(made, `not JSON: ${text.slice(0, 200)}`);
     }
+  }
+
+  /** The server writes the tenant into each job. Strange requests never do. */
+  #lookForOthers(made: StrangeRequest, caller: Caller | undefined, text: string): void {
+    if (typeof caller?.tenant !== "string") return;
+    const named = [...text.matchAll(/"tenant(?:_id)?":"([^"]*)"/g)].map(([, tenant]) => tenant);
+    const others = named.filter((tenant) => tenant !== caller.tenant);
+    if (others.length > 0)
+      this.#find(made, `tenant ${caller.tenant} sees ${others[0]}: ${text.slice(0, 500)}`);
   }
 
   /** Real jobs make the next requests more interesting. */

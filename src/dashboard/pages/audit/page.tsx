@@ -10,6 +10,7 @@ import { Pager } from "../../ui/pager.tsx";
 import { Shown } from "../../ui/shown.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
 import { Time } from "../../ui/time.tsx";
+import { detailsText } from "./details-text.ts";
 
 const PER_PAGE = 50;
 const ACTIONS = [
@@ -116,11 +117,7 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
     phone: "hide",
     class: "c-word t2",
     render: ({ details }) => {
-      const text =
-        details &&
-        Object.entries(details)
-          .map(([name, value]) => `${name} ${plain(value)}`)
-          .join(", ");
+      const text = detailsText(details);
       return text ? (
         <span class="clip small" title={text}>
           {text}
@@ -137,8 +134,6 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
       reason ? <span class="anywhere">{reason}</span> : <span class="t3">no reason given</span>,
   },
 ];
-
-const plain = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
 
 function Target({ entry: { job_id, queue, details } }: { readonly entry: AuditEntry }) {
   const worker = details?.worker;

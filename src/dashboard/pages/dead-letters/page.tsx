@@ -2,14 +2,14 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { BulkAction, BulkTarget } from "../../api/jobs.ts";
 import { readDeadLetterStats, readDeadLetters } from "../../api/operations.ts";
-import { type Resource, useResource } from "../../api/resource.ts";
+import { areRead, type Resource, useOnce, useResource } from "../../api/resource.ts";
 import type { DeadLetterStats, Job, Page as PageOf } from "../../api/wire.ts";
 import { href, hrefWith, query } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";
 import { BulkBar } from "../../ui/bulk-bar.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Empty } from "../../ui/callout.tsx";
-import { PageHead } from "../../ui/card.tsx";
+import { PageHead, SAME_HEIGHT } from "../../ui/card.tsx";
 import { FilterBar } from "../../ui/filter-bar.tsx";
 import { countText, plural, shortId } from "../../ui/format.ts";
 import { Meter } from "../../ui/meter.tsx";
@@ -34,6 +34,7 @@ export function Page() {
     { live: cursor === null && ids.size === 0 ? 6_000 : false },
   );
   const stats = useResource("dead letter stats", readDeadLetterStats, { live: 6_000 });
+  const isReady = useOnce(areRead(letters, stats));
   const all = targetOf(filter);
   const isFiltered = filter.queue !== null || filter.type !== null;
   const ask = (action: BulkAction, target: BulkTarget) => setAsked({ action, target });
@@ -42,7 +43,7 @@ export function Page() {
     <>
       <PageHead
         title="Dead letters"
-        below={stats.data && stats.data.total > 0 ? <Summary stats={stats.data} /> : undefined}
+        below={stats.data && stats.data.total > 0 ? <Summary stats={stats.data} /> : SAME_HEIGHT}
       >
         <Button whyNot={whyNot("operate") ?? none} onClick={() => ask("retry", all)}>
           {isFiltered ? "Retry all that fit…" : "Retry all…"}
@@ -51,14 +52,20 @@ export function Page() {
           {isFiltered ? "Delete all that fit…" : "Delete all…"}
         </Button>
       </PageHead>
-      {stats.data && stats.data.total > 0 && <Facets stats={stats.data} onAct={ask} />}
+      {isReady && stats.data && stats.data.total > 0 && <Facets stats={stats.data} onAct={ask} />}
       <FilterBar
         filters={[
           { name: "queue", label: "queue", options: optionsOf(stats.data?.by_queue), isFree: true },
           { name: "type", label: "type", options: optionsOf(stats.data?.by_type), isFree: true },
         ]}
       />
-      <List letters={letters} ids={ids} setIds={setIds} onAct={ask} isFiltered={isFiltered} />
+      <List
+        letters={isReady ? letters : { ...letters, data: undefined }}
+        ids={ids}
+        setIds={setIds}
+        onAct={ask}
+        isFiltered={isFiltered}
+      />
       {asked && (
         <BulkForm
           {...asked}

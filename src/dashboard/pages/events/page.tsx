@@ -116,6 +116,9 @@ export function wordOf({ data }: WireEvent): string {
   const error = data.error as { readonly message?: string } | string | undefined;
   const attempt = number("attempt");
   if (text("job_type")) words.push(text("job_type") as string);
+  if (text("saga_type")) words.push(text("saga_type") as string);
+  const handled = data.event as { readonly kind?: string; readonly name?: string } | undefined;
+  if (typeof handled?.name === "string") words.push(`${handled.kind ?? "message"} ${handled.name}`);
   if (attempt !== undefined && attempt > 0) words.push(`attempt ${attempt}`);
   if (number("duration_ms") !== undefined)
     words.push(`after ${durationText(number("duration_ms") as number)}`);

@@ -29,7 +29,7 @@ export function JobLogs({ id }: { readonly id: string }) {
             <>
               {line.attempt !== lines[index - 1]?.attempt && (
                 <li class="div" key={`attempt ${line.attempt} ${index}`}>
-                  attempt {line.attempt}
+                  {line.attempt ? `attempt ${line.attempt}` : "before the first attempt"}
                 </li>
               )}
               <li key={`${line.at} ${index}`}>

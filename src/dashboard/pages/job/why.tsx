@@ -1,3 +1,4 @@
+import { useEffect, useRef } from "preact/hooks";
 import { api, part } from "../../api/client.ts";
 import { useResource } from "../../api/resource.ts";
 import type { Job } from "../../api/wire.ts";
@@ -41,6 +42,13 @@ export function Why({ id, job }: { readonly id: string; readonly job: Job }) {
   const reply = useResource(`why ${id}`, (signal) => api.get<WhyReply>(`/jobs/${part(id)}/why`, {}, signal), {
     live: 5_000,
   });
+  // What it says is about this state and this attempt; after another one it would be wrong until the next pulse.
+  const stage = `${job.state} ${job.attempt}`;
+  const asked = useRef(stage);
+  useEffect(() => {
+    if (asked.current !== stage) reply.reload();
+    asked.current = stage;
+  }, [stage, reply.reload]);
   const reasons = reply.data?.reasons ?? [];
   const [first] = reasons;
   if (!first) return null;

@@ -82,7 +82,7 @@ function endedView(job: Job, end: number): DeadlineView | null {
       used: 1.02,
       look: "over",
       hasGrace: false,
-      text: `not begun within ${limitText(job.enqueue_ttl_ms)}`,
+      text: `not begun in ${limitText(job.enqueue_ttl_ms)}`,
     };
   if (job.state === "discarded" && kind === "total")
     return {

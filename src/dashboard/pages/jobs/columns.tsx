@@ -57,6 +57,12 @@ function Sorted() {
   );
 }
 
+const LastWord = ({ job }: { readonly job: Job }) => (
+  <span class="clip" title={job.error?.message}>
+    {lastWord(job)}
+  </span>
+);
+
 export function jobColumns(): readonly Column<Job>[] {
   return [
     { id: "state", title: "State", phone: "side", render: (job) => <Badge look={lookOf(job, now.peek())} /> },
@@ -113,7 +119,7 @@ export function jobColumns(): readonly Column<Job>[] {
       title: "Last word",
       phone: "line",
       class: "c-word t2",
-      render: (job) => <span class="clip">{lastWord(job)}</span>,
+      render: (job) => <LastWord job={job} />,
     },
     {
       id: "created",

@@ -47,6 +47,7 @@ export function Page() {
     { live: 3_000 },
   );
   const [types, setTypes] = useState<readonly string[]>([]);
+  const [listed, setListed] = useState<Listed>({ state: null, total: undefined });
   const queues = (figures.value?.queues ?? []).map(({ queue }) => queue);
   const filters = filtersOf(queues, types);
   const current = list === "jobs" ? (stateOf(query.value) ?? "all") : list;
@@ -59,7 +60,7 @@ export function Page() {
         </Button>
         {list === "jobs" && <ExportButton />}
       </PageHead>
-      <Tabs label="Lists" current={current} tabs={tabsOf(stats.data)} />
+      <Tabs label="Lists" current={current} tabs={tabsOf(stats.data, listed)} />
       {list === "timeouts" && (
         <>
           <FilterBar filters={firedFilters(filters)} />
@@ -72,7 +73,7 @@ export function Page() {
           <NearMissList />
         </>
       )}
-      {list === "jobs" && <Jobs filters={filters} onTypes={setTypes} />}
+      {list === "jobs" && <Jobs filters={filters} onTypes={setTypes} onListed={setListed} />}
     </>
   );
 }
@@ -81,9 +82,16 @@ interface JobsProps {
   readonly filters: readonly Filter[];
   /** Says which types are on the page, for the filter. */
   readonly onTypes: (types: readonly string[]) => void;
+  /** Says how many the list counted, which is newer than the counts of all states. */
+  readonly onListed: (listed: Listed) => void;
 }
 
-function Jobs({ filters, onTypes }: JobsProps) {
+interface Listed {
+  readonly state: string | null;
+  readonly total: number | undefined;
+}
+
+function Jobs({ filters, onTypes, onListed }: JobsProps) {
   const asked = listQuery(query.value, serverNow());
   const isFirstPage = !query.value.has("cursor");
   const [ids, setIds] = useState<ReadonlySet<string>>(new Set());
@@ -101,6 +109,11 @@ function Jobs({ filters, onTypes }: JobsProps) {
   useEffect(() => {
     if (types !== "") onTypes(types.split(" "));
   }, [types]);
+  const { total, total_is_exact } = jobs.data?.pagination ?? {};
+  const state = query.value.get("state");
+  useEffect(() => {
+    onListed({ state, total: total_is_exact ? total : undefined });
+  }, [state, total, total_is_exact]);
   return (
     <>
       <FilterBar filters={filters}>
@@ -112,7 +125,7 @@ function Jobs({ filters, onTypes }: JobsProps) {
   );
 }
 
-function tabsOf(stats: Stats | undefined): Tab[] {
+function tabsOf(stats: Stats | undefined, listed: Listed): Tab[] {
   // Counts are those of the queue alone: other filters would have to be counted one by one.
   const isCounted = !["type", "last", "since", "until", "search"].some((name) => query.value.has(name));
   const none = { state: null, tab: null, cursor: null, page: null, kind: null, mode: null };
@@ -120,8 +133,9 @@ function tabsOf(stats: Stats | undefined): Tab[] {
   return [
     { id: "all", title: "All", href: to(null) },
     ...TABS.map((state) => {
-      const count = stats?.jobs[state];
       const isOver = state === "completed" || state === "discarded" || state === "cancelled";
+      const own = listed.state === state && !isOver ? listed.total : undefined;
+      const count = own ?? stats?.jobs[state];
       const text = count === undefined || !isCounted ? undefined : countText(count);
       const unit = text !== undefined && isOver && count !== 0 ? "in 24 h" : undefined;
       return { id: state, title: STATE_LOOKS[state].word, href: to(state), count: text, unit };

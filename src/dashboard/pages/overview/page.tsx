@@ -1,6 +1,6 @@
 import { api } from "../../api/client.ts";
 import { findJobs } from "../../api/jobs.ts";
-import { useResource } from "../../api/resource.ts";
+import { areRead, useResource } from "../../api/resource.ts";
 import type { DeadLetterStats, Events, Job, Page as PageOf, Queues, Stats, Workers } from "../../api/wire.ts";
 import type { History } from "../../api/wire-history.ts";
 import { now, serverNow } from "../../state/clock.ts";
@@ -73,7 +73,8 @@ export function Page() {
   const range: Range = asked !== null && asked in RANGES ? asked : "1h";
   const seen = useSeen(range);
   const { stats, queues, workers } = seen;
-  if (!stats.data || !queues.data || !workers.data) {
+  const beside = [seen.active, seen.waiting, seen.letters, seen.stuck, seen.paused];
+  if (!stats.data || !queues.data || !workers.data || !areRead(...beside)) {
     const failed = [stats, queues, workers].find(({ error }) => error);
     return (
       <>

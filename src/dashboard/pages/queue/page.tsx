@@ -17,7 +17,7 @@ import { Badge, STATE_LOOKS } from "../../ui/badge.tsx";
 import { Button, LinkButton } from "../../ui/button.tsx";
 import { Callout } from "../../ui/callout.tsx";
 import { Card, Facts, PageHead } from "../../ui/card.tsx";
-import { countText, durationText, percentText, plural, rateText } from "../../ui/format.ts";
+import { countText, durationText, percentText, plural, rateText, shortId } from "../../ui/format.ts";
 import { fromFirstJob } from "../../ui/history.ts";
 import { Meter } from "../../ui/meter.tsx";
 import { Plot } from "../../ui/plot.tsx";
@@ -25,8 +25,9 @@ import { Shown } from "../../ui/shown.tsx";
 import { Time } from "../../ui/time.tsx";
 import { QUEUE_FORMS, type QueueFormName } from "../queues/queue-forms.tsx";
 import { linesOf } from "../queues/queue-lines.ts";
-import { rulesOf, workersOf } from "../queues/queue-words.ts";
+import { laterOf, laterWords, rulesOf, workersOf } from "../queues/queue-words.ts";
 import { WorkerBadge } from "../workers/worker-look.tsx";
+import { FairShares } from "./fair-shares.tsx";
 
 const HOUR = 3_600_000;
 
@@ -72,6 +73,7 @@ function Details({ queue, onChange }: { readonly queue: Queue; readonly onChange
         <Workers queue={name} workers={workers.data?.items} />
         <Rules queue={queue} priorities={priorities.data} />
       </div>
+      <FairShares queue={queue} onChange={onChange} />
       <Lately entries={audit.data?.items} queue={name} />
       {Form && (
         <Form
@@ -98,7 +100,7 @@ function Head({ queue, onForm }: { readonly queue: Queue; readonly onForm: (form
           <a href={href("queues")}>Queues</a>
         </nav>
       }
-      below={`${plural(queue.depth, "job waits", "jobs wait")}, ${countText(queue.counts.active)} run, ${rateText(queue.throughput.processed_per_minute / 60)} end a second.`}
+      below={`${plural(queue.counts.available, "job waits", "jobs wait")}, ${laterOf(queue) === 0 ? "" : `${laterWords(queue)}, `}${countText(queue.counts.active)} run, ${rateText(queue.throughput.processed_per_minute / 60)} end a second.`}
     >
       {queue.paused ? (
         <Button kind="primary" icon="play" whyNot={why} onClick={() => onForm("resume")}>
@@ -163,7 +165,7 @@ function Plots({ queue, points: all }: { readonly queue: Queue; readonly points:
         lines={[{ name: "jobs", values: jobs, latest: countText(jobs.at(-1) ?? 0) }]}
         format={countText}
         of="counts"
-        empty="No job waited or ran in the last hour."
+        empty="No job waited or ran at the end of a minute."
       />
       <Plot
         title="Wait before the start"
@@ -208,8 +210,8 @@ function Workers({
         <ul class="lines">
           {own.slice(0, 20).map((worker) => (
             <li key={worker.id}>
-              <a class="name clip" href={href("workers", { worker: worker.id })}>
-                {worker.id}
+              <a class="name clip" href={href("workers", { worker: worker.id })} title={worker.id}>
+                {shortId(worker.id)}
               </a>
               <WorkerBadge worker={worker} />
               <span class="t3 push nowrap">

@@ -6,7 +6,7 @@ import {
   readQueues,
   readWorkers,
 } from "../../api/operations.ts";
-import { useResource } from "../../api/resource.ts";
+import { areRead, useLast, useOnce, useResource } from "../../api/resource.ts";
 import type { AuditEntry, Job, Queue, QueueConfiguration, Worker } from "../../api/wire.ts";
 import type { HistoryPoint } from "../../api/wire-history.ts";
 import { now, serverNow } from "../../state/clock.ts";
@@ -15,7 +15,7 @@ import { whyNot } from "../../state/session.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Callout, Empty } from "../../ui/callout.tsx";
-import { PageHead } from "../../ui/card.tsx";
+import { PageHead, SAME_HEIGHT } from "../../ui/card.tsx";
 import { countText, durationText, percentText, plural, rateText } from "../../ui/format.ts";
 import { Menu } from "../../ui/menu.tsx";
 import { Meter } from "../../ui/meter.tsx";
@@ -25,7 +25,7 @@ import { type Column, Table } from "../../ui/table.tsx";
 import { Time } from "../../ui/time.tsx";
 import { QUEUE_FORMS, type QueueFormName } from "./queue-forms.tsx";
 import { linesOf, quietStart } from "./queue-lines.ts";
-import { type Need, needOf, rulesOf, sortedQueues, takersOf } from "./queue-words.ts";
+import { laterOf, laterWords, type Need, needOf, rulesOf, sortedQueues, takersOf } from "./queue-words.ts";
 
 const HOUR = 3_600_000;
 /** Plots are read for this many queues; a server with more shows their numbers alone. */
@@ -37,6 +37,7 @@ interface Beside {
   readonly oldest: ReadonlyMap<string, Job>;
   readonly pauses: ReadonlyMap<string, AuditEntry>;
   readonly workers: readonly Worker[];
+  readonly isReady: boolean;
 }
 
 async function byName<Value>(
@@ -84,11 +85,14 @@ function useBeside(queues: readonly Queue[] | undefined): Beside {
     }),
   );
   const workers = useResource("queues workers", readWorkers, { live: 3_000 });
+  const isReady = useOnce(queues !== undefined && areRead(histories, oldest, pauses, workers));
+  // Which queues are asked about changes all the time; what was said of them holds until it is said anew.
   return {
-    histories: histories.data ?? new Map(),
-    oldest: oldest.data ?? new Map(),
-    pauses: pauses.data ?? new Map(),
+    histories: useLast(histories.data) ?? new Map(),
+    oldest: useLast(oldest.data) ?? new Map(),
+    pauses: useLast(pauses.data) ?? new Map(),
     workers: workers.data?.items ?? [],
+    isReady,
   };
 }
 
@@ -100,15 +104,16 @@ export function Page() {
       <PageHead
         title="Queues"
         below={
-          queues.data &&
-          queues.data.items.length > 0 && (
+          queues.data && queues.data.items.length > 0 ? (
             <>
               {summaryOf(queues.data.items)} <span class="t3">Plots show the last hour.</span>
             </>
+          ) : (
+            SAME_HEIGHT
           )
         }
       />
-      <Shown of={queues} what="The list">
+      <Shown of={beside.isReady ? queues : { ...queues, data: undefined }} what="The list">
         {({ items }) => <List queues={items} beside={beside} onChange={queues.reload} />}
       </Shown>
     </>
@@ -117,8 +122,14 @@ export function Page() {
 
 function summaryOf(queues: readonly Queue[]): string {
   const sum = (of: (queue: Queue) => number) => queues.reduce((total, queue) => total + of(queue), 0);
-  const waiting = sum(({ depth }) => depth);
-  return `${plural(queues.length, "queue")}, ${plural(waiting, "job waits", "jobs wait")}, ${countText(sum(({ counts }) => counts.active))} run.`;
+  const waiting = plural(
+    sum(({ counts }) => counts.available),
+    "job waits",
+    "jobs wait",
+  );
+  const later = sum(laterOf);
+  const due = later === 0 ? "" : `, ${countText(later)} later`;
+  return `${plural(queues.length, "queue")}: ${waiting}${due}, ${countText(sum(({ counts }) => counts.active))} run.`;
 }
 
 interface ListProps {
@@ -206,7 +217,7 @@ function columnsOf(beside: Beside, onForm: (name: string, form: QueueFormName) =
       title: "Waiting",
       render: (queue) => (
         <span class="figure">
-          <a href={href("jobs", { queue: queue.name, state: "available" })}>{countText(queue.depth)}</a>
+          <Waiting queue={queue} />
           <Sparkline
             label={`About how many jobs ${queue.name} had in the last hour`}
             values={lines(queue).jobs}
@@ -239,7 +250,7 @@ function workColumns(
   onForm: (name: string, form: QueueFormName) => void,
 ): Column<Queue>[] {
   return [
-    { id: "running", title: "Running", render: (queue) => <Running queue={queue} /> },
+    { id: "running", title: "Running", isNumber: true, render: (queue) => <Running queue={queue} /> },
     {
       id: "rate",
       title: "Ended /s",
@@ -276,8 +287,24 @@ function workColumns(
   ];
 }
 
+/** What could start now, and below it what will wait later. */
+function Waiting({ queue }: { readonly queue: Queue }) {
+  const { name, counts } = queue;
+  const later = laterOf(queue);
+  return (
+    <span class="two">
+      <a href={href("jobs", { queue: name, state: "available" })}>{countText(counts.available)}</a>
+      {later > 0 && (
+        <small class="nowrap" title={laterWords(queue)}>
+          {countText(later)} later
+        </small>
+      )}
+    </span>
+  );
+}
+
 function Oldest({ job }: { readonly job: Job | undefined }) {
-  if (!job) return <span class="t3">–</span>;
+  if (!job) return <span class="t3 nothing">–</span>;
   return (
     <a class="nowrap" href={href(`jobs/${job.id}`)} title="The job that waits longest">
       {durationText(Math.max(0, now.value - Date.parse(job.created_at)))}

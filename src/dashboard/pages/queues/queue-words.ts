@@ -3,7 +3,7 @@ import { countText, limitText } from "../../ui/format.ts";
 
 /** The rules of a queue as people say them: `4 at once`, `wait 5m`. */
 export function rulesOf(configuration: QueueConfiguration): string[] {
-  const { concurrency, backpressure, timeouts = {} } = configuration;
+  const { concurrency, backpressure, fair, timeouts = {} } = configuration;
   const limits = [
     ["wait", timeouts.enqueue_ttl_ms],
     ["attempt", timeouts.timeout_ms],
@@ -13,11 +13,24 @@ export function rulesOf(configuration: QueueConfiguration): string[] {
   ] as const;
   return [
     ...(concurrency === undefined ? [] : [`${concurrency} at once`]),
+    ...(fair ? ["fair turns"] : []),
     ...(backpressure ? [`${countText(backpressure.max_depth)} wait at most`] : []),
     ...limits.flatMap(([name, value]) =>
       value === undefined ? [] : [`${name} ${typeof value === "number" ? limitText(value) : value}`],
     ),
   ];
+}
+
+/** Jobs that do not wait for a worker yet: for their time, for their limit or for other jobs. */
+export const laterOf = ({ counts }: Queue): number => counts.scheduled + counts.pending + counts.retryable;
+
+export function laterWords({ counts }: Queue): string {
+  const all = [
+    [counts.scheduled, "scheduled"],
+    [counts.retryable, "to be retried"],
+    [counts.pending, "pending"],
+  ] as const;
+  return all.flatMap(([count, word]) => (count > 0 ? [`${countText(count)} ${word}`] : [])).join(", ");
 }
 
 /** Who takes jobs of a queue. A worker that names no queues takes from all of them. */

@@ -216,25 +216,32 @@ function Steps({ events }: { readonly events: readonly WireEvent[] }) {
   if (events.length === 0)
     return <p class="pad t2">None of its steps is among the newest 1,000 events of sagas.</p>;
   return (
-    <ol class="lines steps">
-      {events.map(({ id, type, time, data }) => {
-        const look = LOOKS[type as keyof typeof LOOKS] ?? { mark: "info", tone: "wait", says: type };
-        const event = data.event as { readonly kind?: string; readonly name?: string } | undefined;
-        return (
-          <li key={id} class={`is-${look.tone}`}>
-            <Mark name={look.mark} />
-            <span class="t3 nowrap when">
-              <Time at={time} as="when" />
-            </span>
-            <span>
-              {look.says} the {event?.kind ?? "message"} <b>{event?.name}</b>
-            </span>
-            {typeof data.error === "string" && <span class="tone clip">{data.error}</span>}
-            {data.because !== undefined && <span class="t3 clip">{plain(data.because)}</span>}
-          </li>
-        );
-      })}
-    </ol>
+    <>
+      <ol class="lines steps">
+        {events.map(({ id, type, time, data }) => {
+          const look = LOOKS[type as keyof typeof LOOKS] ?? { mark: "info", tone: "wait", says: type };
+          const event = data.event as { readonly kind?: string; readonly name?: string } | undefined;
+          return (
+            <li key={id} class={`is-${look.tone}`}>
+              <Mark name={look.mark} />
+              <span class="t3 nowrap when">
+                <Time at={time} as="when" />
+              </span>
+              <span>
+                {look.says} the {event?.kind ?? "message"} <b>{event?.name}</b>
+              </span>
+              {typeof data.error === "string" && <span class="tone clip">{data.error}</span>}
+              {data.because !== undefined && <span class="t3 clip">{plain(data.because)}</span>}
+            </li>
+          );
+        })}
+      </ol>
+      {events.at(-1)?.type !== "saga.started" && (
+        <p class="pad t3">
+          Its earlier steps are not among the newest events, which are all that is searched.
+        </p>
+      )}
+    </>
   );
 }
 

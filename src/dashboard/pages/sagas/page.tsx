@@ -99,20 +99,6 @@ const COLUMNS: readonly Column<Saga>[] = [
   },
   { id: "state", title: "State", phone: "side", render: (saga) => <Badge look={sagaLook(saga)} /> },
   {
-    id: "body",
-    title: "What it knows",
-    phone: "line",
-    class: "c-wide t2",
-    render: ({ state }) => {
-      const text = JSON.stringify(state) ?? "";
-      return (
-        <span class="clip mono small" title={text.slice(0, 500)}>
-          {text.slice(0, 200)}
-        </span>
-      );
-    },
-  },
-  {
     id: "pending",
     title: "Waits for",
     class: "c-tags",

@@ -10,7 +10,7 @@ import {
   readWorkers,
   setPauseOfAll,
 } from "../../api/operations.ts";
-import { useResource } from "../../api/resource.ts";
+import { areRead, useResource } from "../../api/resource.ts";
 import type { Maintenance, ServerConfig } from "../../api/wire.ts";
 import { clockOffset, now } from "../../state/clock.ts";
 import { href } from "../../state/router.ts";
@@ -46,9 +46,7 @@ export function Page() {
   const { config, health, maintenance, metrics, workers, queues, doctor, advice } = useInspected();
   const [isAsked, setAsked] = useState(false);
   const session = visit.value.state === "known" ? visit.value.session : undefined;
-  const isReady = [config, health, maintenance, workers, queues, doctor].every(
-    ({ isLoading, data }) => data || !isLoading,
-  );
+  const isReady = areRead(config, health, maintenance, metrics, workers, queues, doctor, advice);
   const findings = findingsOf({
     session,
     doctor: doctor.data,
@@ -74,12 +72,8 @@ export function Page() {
         </Button>
       </PageHead>
       {isOn && maintenance.data && <MaintenanceNote maintenance={maintenance.data} />}
-      <Findings
-        findings={findings}
-        isReady={isReady}
-        passed={doctor.data?.passed.map(({ text }) => text) ?? []}
-      />
-      <Shown of={config} what="How the server is set up">
+      {isReady && <Findings findings={findings} passed={doctor.data?.passed.map(({ text }) => text) ?? []} />}
+      <Shown of={isReady ? config : { ...config, data: undefined }} what="How the server is set up">
         {(data) => (
           <div class="pair">
             <ServerCard config={data} role={session && `${session.name}, ${session.role}`} />
@@ -91,11 +85,13 @@ export function Page() {
           </div>
         )}
       </Shown>
-      <Card title="Counted by this process" note="since it started">
-        <Shown of={metrics} what="The counters" rows={3}>
-          {(data) => <Counters of={data} />}
-        </Shown>
-      </Card>
+      {isReady && (
+        <Card title="Counted by this process" note="since it started">
+          <Shown of={metrics} what="The counters" rows={3}>
+            {(data) => <Counters of={data} />}
+          </Shown>
+        </Card>
+      )}
       {isAsked && (
         <MaintenanceForm
           isOn={isOn}
@@ -112,18 +108,17 @@ export function Page() {
 
 interface FindingsProps {
   readonly findings: readonly Finding[];
-  readonly isReady: boolean;
   /** What the doctor checked and found in order. */
   readonly passed: readonly string[];
 }
 
-function Findings({ findings, isReady, passed }: FindingsProps) {
+function Findings({ findings, passed }: FindingsProps) {
   return (
-    <Card title="Findings" note={isReady ? String(findings.length) : "looking…"}>
+    <Card title="Findings" note={String(findings.length)}>
       {findings.length === 0 ? (
         <p class="calm">
           <Mark name="done" />
-          {isReady ? "Nothing is wrong with the store, the clock, the workers or the setup." : "Looking…"}
+          Nothing is wrong with the store, the clock, the workers or the setup.
         </p>
       ) : (
         <ul class="attn">
@@ -189,11 +184,10 @@ function ServerCard({ config, role }: { readonly config: ServerConfig; readonly 
   );
 }
 
+/** What a request may be at most. */
 const limitWords = (limits: Readonly<Record<string, number>> | undefined) =>
-  limits &&
-  Object.entries(limits)
-    .map(([name, value]) => `${name} ${countText(value)}`)
-    .join(", ");
+  limits?.body !== undefined &&
+  `requests of up to ${Math.round(limits.body / 1_048_576)} MB, ${countText(limits.depth ?? 0)} levels deep, with ${countText(limits.keys ?? 0)} keys`;
 
 /** Reads the clock once a second, so that the rest of the page need not. */
 function Clock() {

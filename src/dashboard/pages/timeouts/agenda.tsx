@@ -62,7 +62,11 @@ function OneDay({ day, timeouts, onAsk }: OneDayProps) {
       <h2>
         {headOf(at)}{" "}
         <span class="n">
-          {timeouts.length === 0 ? "nothing due" : `${timeouts.length} due, ${left} still to come`}
+          {timeouts.length === 0
+            ? "nothing due"
+            : left === timeouts.length
+              ? `${timeouts.length} due`
+              : `${timeouts.length} due, ${left} still to come`}
         </span>
         {clocksChange(at) && <span class="tag is-soft">clocks change</span>}
       </h2>
@@ -195,9 +199,9 @@ function Row({ timeout, onAsk, isDead }: RowProps) {
               <a href={sagaHref(saga.type, saga.id)}>{saga.type}</a> <span class="mono">{saga.id}</span>
             </>
           ) : (
-            destination
+            timeout.name && destination
           )}
-          {key !== null && `, key ${key}`}
+          {key !== null && `${saga || timeout.name ? ", " : ""}key ${key}`}
         </small>
         {error && <small class="is-force tone anywhere">{error}</small>}
       </span>

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import type { Result } from "../../api/client.ts";
-import { useResource } from "../../api/resource.ts";
+import { areRead, useOnce, useResource } from "../../api/resource.ts";
 import { type Listed, readTimeouts, type TimeoutQuery } from "../../api/sagas-and-timeouts.ts";
 import type { Timeout } from "../../api/wire.ts";
 import { now, serverNow } from "../../state/clock.ts";
@@ -50,7 +50,9 @@ function useTimeouts(destination: string | null, from: number, to: number) {
     (signal) => readAll({ destination, isDead: true }, signal),
     { live: 6_000 },
   );
-  return { due, dead };
+  // Dead ones are said above the others, so both come at once.
+  const isReady = useOnce(areRead(due, dead));
+  return { due: isReady ? due : { ...due, data: undefined }, dead };
 }
 
 /** The day and the month that are shown, as the URL says; today where it says none. */

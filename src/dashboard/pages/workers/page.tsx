@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { findJobs } from "../../api/jobs.ts";
 import { type Directive, directWorker, forgetWorker, readEvents, readWorkers } from "../../api/operations.ts";
-import { useResource } from "../../api/resource.ts";
+import { areRead, useResource } from "../../api/resource.ts";
 import type { Job, WireEvent, Worker, Workers } from "../../api/wire.ts";
 import { now } from "../../state/clock.ts";
 import { href, query } from "../../state/router.ts";
@@ -9,7 +9,7 @@ import { whyNot } from "../../state/session.ts";
 import { ActionForm } from "../../ui/action-form.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Empty } from "../../ui/callout.tsx";
-import { Card, PageHead } from "../../ui/card.tsx";
+import { Card, PageHead, SAME_HEIGHT } from "../../ui/card.tsx";
 import { FilterBar } from "../../ui/filter-bar.tsx";
 import { durationText, plural, shortId } from "../../ui/format.ts";
 import { Commands, Shown } from "../../ui/shown.tsx";
@@ -34,18 +34,19 @@ export function Page() {
   });
   const list = workers.data?.items ?? [];
   const holding = holdingOf(active.data?.items ?? [], list, events.data?.events ?? []);
+  const isReady = areRead(workers, active, events);
   const queues = [...new Set(list.flatMap((worker) => worker.queues))].sort();
   return (
     <>
-      <PageHead title="Workers" below={workers.data && summaryOf(workers.data)} />
+      <PageHead title="Workers" below={workers.data ? summaryOf(workers.data) : SAME_HEIGHT} />
       <FilterBar
         filters={[
           { name: "queue", label: "queue", options: queues.map((name) => [name, name]), isFree: true },
           { name: "worker", label: "worker", isFree: true },
         ]}
       />
-      <Orphans holding={holding} workers={list} />
-      <Shown of={workers} what="The list">
+      {isReady && <Orphans holding={holding} workers={list} />}
+      <Shown of={isReady ? workers : { ...workers, data: undefined }} what="The list">
         {({ items }) => (
           <List
             workers={fitting(items)}
@@ -56,7 +57,7 @@ export function Page() {
           />
         )}
       </Shown>
-      <Happened events={events.data?.events ?? []} />
+      {isReady && <Happened events={events.data?.events ?? []} />}
     </>
   );
 }
@@ -145,7 +146,7 @@ function columnsOf(
       render: ({ id, remote }) => (
         <span class="two">
           <a class="name clip" href={href("workers", { worker: id })} title={id}>
-            {id}
+            {shortId(id)}
           </a>
           <small>{remote ? "over HTTP" : "beside the store"}</small>
         </span>
@@ -416,7 +417,9 @@ function Happened({ events }: { readonly events: readonly WireEvent[] }) {
                     {String(event.data.job_type ?? event.subject)}
                   </a>
                 ) : (
-                  <b class="clip">{event.subject}</b>
+                  <b class="clip" title={event.subject}>
+                    {shortId(event.subject ?? "")}
+                  </b>
                 )}
                 <span class={/lost|blocked|stuck|killed|unready/.test(event.type) ? "is-soft tone" : "t2"}>
                   {SAYS[event.type] ?? event.type}

@@ -120,15 +120,20 @@ const COLUMNS: readonly Column<Workflow>[] = [
     hide: "narrow",
     phone: "hide",
     class: "t2",
-    render: ({ type }) => KINDS[type],
+    render: ({ type }) => <span title={KINDS[type]}>{type}</span>,
   },
   { id: "steps", title: "Steps", isNumber: true, render: ({ steps_total }) => steps_total },
   {
     id: "failure",
     title: "Why it failed",
     phone: "line",
-    class: "c-word t2",
-    render: ({ failure }) => failure && <span class="clip">{failure.message ?? failure.reason}</span>,
+    class: "c-why t2",
+    render: ({ failure }) =>
+      failure && (
+        <span class="clip" title={failure.message ?? failure.reason}>
+          {failure.message ?? failure.reason}
+        </span>
+      ),
   },
   { id: "deadline", title: "Deadline", render: (workflow) => <Deadline workflow={workflow} /> },
   {

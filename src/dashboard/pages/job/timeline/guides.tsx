@@ -1,9 +1,6 @@
 import type { TimelineModel } from "./model.ts";
 import { CUT_WIDTH, type Scale } from "./scale.ts";
 
-/** About as wide as a letter of a label, in per cent of a plot of 800 px. */
-export const LETTER = 0.8;
-
 export const pc = (value: number): string => `${value.toFixed(3)}%`;
 
 /** What every row repeats, so that lines read as one from top to bottom. */

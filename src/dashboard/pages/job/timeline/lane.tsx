@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { exactText } from "../../../ui/format.ts";
-import { Cuts, Guides, LETTER, pc } from "./guides.tsx";
+import { LETTER } from "./axis-labels.ts";
+import { Cuts, Guides, pc } from "./guides.tsx";
 import { MarkShape } from "./marks.tsx";
 import type { Label, Segment, TimelineMark, TimelineModel } from "./model.ts";
 import type { Scale } from "./scale.ts";

@@ -114,8 +114,11 @@ export function timelineOf(input: TimelineInput): TimelineModel {
   const ends = [runs.length === 0 ? limits.waitAt : null, limits.totalAt].filter(
     (at): at is number => at !== null,
   );
-  // What is folded may be cut: it is one bar, however long it took.
-  const busy = segments.filter(({ kind }) => kind !== "wait" && kind !== "backoff" && kind !== "folded");
+  // What is folded may be cut: it is one bar, however long it took. A job that only waited has nothing else to show.
+  const isOnlyWait = end !== null && runs.length === 0;
+  const busy = segments.filter(({ kind }) =>
+    kind === "wait" ? isOnlyWait : kind !== "backoff" && kind !== "folded",
+  );
   return {
     ...parts,
     scale: scaleOf(createdAt, until, [...instants, ...ends, now], busy),

@@ -90,7 +90,9 @@ function runOf(job: Job, seen: Seen): Run {
 }
 
 function rememberedRuns(job: Job): Run[] {
-  const past = (job.errors ?? []).map((error) => {
+  // A job that expired before its first start has an error, and no attempt that it belongs to.
+  const errors = (job.errors ?? []).filter(({ attempt }) => attempt > 0);
+  const past = errors.map((error) => {
     const to = Date.parse(error.occurred_at);
     const span = error.timeout_kind === "execution" ? (error.elapsed_seconds ?? 0) * 1_000 : 0;
     const seen = {

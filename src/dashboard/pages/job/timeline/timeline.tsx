@@ -1,7 +1,8 @@
 import type { ComponentChildren } from "preact";
 import { LimitLetter } from "../../../ui/badge.tsx";
 import { clockText, dayText, durationText, shortClockText } from "../../../ui/format.ts";
-import { Cuts, Guides, LETTER, pc } from "./guides.tsx";
+import { apart, LETTER } from "./axis-labels.ts";
+import { Cuts, Guides, pc } from "./guides.tsx";
 import { headlineOf } from "./headline.ts";
 import { Lane } from "./lane.tsx";
 import type { TimelineModel } from "./model.ts";
@@ -68,6 +69,9 @@ function Head({ model }: { readonly model: TimelineModel }) {
   );
 }
 
+/** Half as wide as the pill that says what time it is, in per cent. */
+const PILL = 5;
+
 function Axis({ model: { scale, now, endedAt } }: { readonly model: TimelineModel }) {
   const nowAt = scale.x(now);
   const isLong = scale.until - scale.from > 36 * 3_600_000;
@@ -81,30 +85,35 @@ function Axis({ model: { scale, now, endedAt } }: { readonly model: TimelineMode
         : isFine
           ? clockText(at)
           : shortClockText(at);
-  const gap = isLong || isFine ? 6 : 4;
-  const near = (x: number) =>
-    (endedAt === null && Math.abs(x - nowAt) < gap + 4) ||
-    scale.cuts.some((cut) => Math.abs(cut.x + CUT_WIDTH / 2 - x) < gap + 4);
+  const cuts = scale.cuts.map((cut) => ({
+    at: cut.from,
+    x: cut.x + CUT_WIDTH / 2,
+    text: durationText(cut.to - cut.from),
+  }));
+  const ticks = scale.ticks.map((at) => ({ at, x: scale.x(at), text: text(at) }));
+  const inside = ticks.filter(({ x }) => x > 1 && x < 97);
+  const labelled = new Set(
+    apart([...cuts, ...inside], endedAt === null ? [[nowAt - PILL, nowAt + PILL]] : []),
+  );
   return (
     <svg class="p" height="34" aria-hidden="true">
-      {scale.ticks.map((at, index) => {
-        const x = scale.x(at);
-        return (
-          <g key={at}>
-            <line class="g-grid" x1={pc(x)} x2={pc(x)} y1="26" y2="34" />
-            {!near(x) && x > 1 && x < 97 && (
-              <text class={index % 2 === 1 ? "wide" : undefined} x={pc(x)} y="20" text-anchor="middle">
-                {text(at)}
-              </text>
-            )}
-          </g>
-        );
-      })}
-      {scale.cuts.map((cut) => (
-        <text key={cut.from} x={pc(cut.x + CUT_WIDTH / 2)} y="20" text-anchor="middle">
-          {durationText(cut.to - cut.from)}
-        </text>
+      {ticks.map((tick, index) => (
+        <g key={tick.at}>
+          <line class="g-grid" x1={pc(tick.x)} x2={pc(tick.x)} y1="26" y2="34" />
+          {labelled.has(tick) && (
+            <text class={index % 2 === 1 ? "wide" : undefined} x={pc(tick.x)} y="20" text-anchor="middle">
+              {tick.text}
+            </text>
+          )}
+        </g>
       ))}
+      {cuts
+        .filter((cut) => labelled.has(cut))
+        .map(({ at, x, text: span }) => (
+          <text key={at} x={pc(x)} y="20" text-anchor="middle">
+            {span}
+          </text>
+        ))}
       {endedAt === null && (
         <svg aria-hidden="true" x={pc(nowAt)} y="5" overflow="visible">
           <rect class="nowpill" x="-34" width="68" height="20" rx="10" />

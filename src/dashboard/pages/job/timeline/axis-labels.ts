@@ -1,0 +1,22 @@
+/** About as wide as a letter of a label, in per cent of a plot of 800 px. */
+export const LETTER = 0.8;
+
+interface AxisLabel {
+  readonly at: number;
+  readonly x: number;
+  readonly text: string;
+}
+
+/** The labels that have room beside what is there; of two that collide, the one that stands first stays. */
+export function apart(
+  labels: readonly AxisLabel[],
+  taken: readonly (readonly [from: number, to: number])[],
+): AxisLabel[] {
+  const used = [...taken];
+  return labels.filter(({ x, text }) => {
+    const half = (text.length * LETTER + 1) / 2;
+    if (used.some(([from, to]) => x - half < to && x + half > from)) return false;
+    used.push([x - half, x + half]);
+    return true;
+  });
+}

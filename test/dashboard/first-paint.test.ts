@@ -1,0 +1,102 @@
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { hasChromium } from "./chromium.ts";
+import { type FullStage, openFullDashboard } from "./full-stage.ts";
+import { openBrowser, settled } from "./stage.ts";
+
+/** The goal is a second on a quiet machine. Beside other tests, the bound only finds a page that waits for something. */
+const IS_FULL = process.env.CURFEW_FULL_DASHBOARD_TESTS === "1";
+const SLOWEST_PAINT = IS_FULL ? 1_000 : 8_000;
+/** A slow machine brings news while a page loads, which moves what is below it: there, only a page that jumps is found. */
+const MOST_SHIFT = IS_FULL ? 0.005 : 0.25;
+
+/** Left out: the events, which are a tail whose newest line is at the top. */
+const PAGES = [
+  "/",
+  "/jobs",
+  "/jobs?tab=timeouts",
+  "/queues",
+  "/queues/images",
+  "/workers",
+  "/crons",
+  "/workflows",
+  "/sagas",
+  "/timeouts",
+  "/webhooks",
+  "/dead-letters",
+  "/audit",
+  "/advice",
+  "/limits",
+  "/schemas/card.charge",
+  "/calendars/frankfurt",
+  "/tenants",
+  "/system",
+];
+
+/** In the page, before its own program. What moves after a press is meant. */
+const WATCH = `globalThis.shifts = [];
+  new PerformanceObserver((list) => {
+    for (const { value, hadRecentInput, sources } of list.getEntries())
+      if (!hadRecentInput) shifts.push([value, sources.map(({ node }) => node?.className || node?.nodeName || "").join(" ")]);
+  }).observe({ type: "layout-shift", buffered: true })`;
+
+interface Seen {
+  readonly shift: number;
+  readonly moved: string;
+  readonly paint: number;
+}
+
+async function look(page: Page): Promise<Seen> {
+  const shifts = (await page.evaluate("globalThis.shifts")) as [number, string][];
+  const paint = await page.evaluate(
+    "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0",
+  );
+  return {
+    shift: shifts.reduce((sum, [value]) => sum + value, 0),
+    moved: shifts.map(([value, what]) => `${value.toFixed(4)} ${what}`).join("; "),
+    paint: Number(paint),
+  };
+}
+
+describe.skipIf(!hasChromium)("what is seen first", () => {
+  let browser: Browser;
+  let stage: FullStage;
+  beforeAll(async () => {
+    browser = await openBrowser();
+    stage = await openFullDashboard(browser);
+  });
+  afterAll(async () => {
+    await stage?.[Symbol.asyncDispose]();
+    await browser?.close();
+  });
+
+  it.each([
+    ["a desk", { width: 1440, height: 1000 }],
+    ["a phone", { width: 390, height: 844 }],
+  ])("comes soon and stays where it is, on %s", { timeout: 120_000 }, async (_name, size) => {
+    await using opened = await stage.open("/health", {
+      ...size,
+      prepare: async (context) => void (await context.addInitScript(WATCH)),
+    });
+    const { page } = opened;
+    const found: string[] = [];
+    const paints: number[] = [];
+    const visit = async (path: string) => {
+      await page.goto(stage.url + path);
+      await settled(page);
+      // What was read late has come by the time the live line speaks.
+      await page.getByText("Live", { exact: true }).first().waitFor();
+      return look(page);
+    };
+    for (const path of PAGES) {
+      const first = await visit(path);
+      // News may come meanwhile and move what is below it; it does not come twice.
+      const { shift, moved, paint } = first.shift > MOST_SHIFT ? await visit(path) : first;
+      paints.push(paint);
+      if (shift > MOST_SHIFT) found.push(`${path} moved by ${shift.toFixed(4)}: ${moved}`);
+      if (paint > SLOWEST_PAINT) found.push(`${path} was painted after ${Math.round(paint)} ms`);
+    }
+    console.log(`${PAGES.length} pages, the slowest first paint after ${Math.round(Math.max(...paints))} ms`);
+    expect(found).toEqual([]);
+  });
+});
