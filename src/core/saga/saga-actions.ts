@@ -5,6 +5,7 @@ import type { IdSource } from "../ids.ts";
 import {
   type EnqueueContext,
   type EnqueueOptions,
+  type JobTemplate,
   type NewJob,
   prepareJob,
   preparePayload,
@@ -277,14 +278,17 @@ export class SagaActions {
     }
     const template = prepareJob(definition, options, { ...enqueue, now, nextId });
     const text = preparePayload(definition, payload as never, enqueue.documentLimit);
-    const given =
-      typeof text === "string" ? text : toJsonText(payload ?? null, "payload", enqueue.documentLimit);
-    const id =
-      template.id ??
-      (nextId.namePrefix === undefined ? nextId : placedId(template, given, nextId, payload))();
+    const id = template.id ?? this.#placed(template, payload)();
     const stamped = (text: string): SagaEffect => ({ enqueue: stamp(template, text, () => id, payload) });
     this.#others.push(typeof text === "string" ? stamped(text) : text.then(stamped));
     return id;
+  }
+
+  /** The source of a new job's id. In a store with several homes its payload may decide where it is. */
+  #placed(template: JobTemplate, payload: unknown): () => string {
+    const { nextId, enqueue } = this.#input;
+    if (nextId.namePrefix === undefined) return nextId;
+    return placedId(template, toJsonText(payload ?? null, "payload", enqueue.documentLimit), nextId, payload);
   }
 
   #send(saga: unknown, name: string, payload: unknown, options: SendOptions = {}): string {

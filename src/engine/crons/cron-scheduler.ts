@@ -73,7 +73,13 @@ export class CronScheduler {
       await this.#context.calendars.refresh();
     const now = this.#context.clock.now();
     const decided = crons.map((cron) => this.#decideOne(cron, last, now));
-    const outcomes = await this.#commit(decided);
+    const outcomes =
+      this.#context.store.capabilities.homes === 1
+        ? await commitJobs(
+            this.#context,
+            decided.map(({ write }) => write),
+          )
+        : await this.#commitApart(decided);
     for (const [index, { name, body, jobs, runs }] of decided.entries()) {
       if (!outcomes[index]?.ok) continue;
       this.#host.notice(jobs);
@@ -84,13 +90,13 @@ export class CronScheduler {
   }
 
   /** A previous job in another home than its cron is cancelled first, by a unit of its own. */
-  async #commit(decided: readonly DecidedCron[]): Promise<Outcome[]> {
+  async #commitApart(decided: readonly DecidedCron[]): Promise<Outcome[]> {
     const { homes } = this.#context.store.capabilities;
     const isApart = ({ name, write }: DecidedCron) =>
       "decision" in write &&
       homeOf(cellOfId(write.row.id), homes) !==
         homeOf(cellOfName((this.#context.nextId.namePrefix ?? "") + name), homes);
-    const apart = homes === 1 ? [] : decided.filter(isApart);
+    const apart = decided.filter(isApart);
     const cancelled = await commitJobs(
       this.#context,
       apart.map(({ write }) => ({ ...(write as DecidedJob), when: undefined, effects: undefined })),
