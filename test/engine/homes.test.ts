@@ -72,6 +72,42 @@ describe("an engine on a store with four homes (ADR 33)", () => {
     expect(ran.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 12 }, (_, nth) => nth));
   });
 
+  it("wakes for what is due in any home at its instant: a job, a retry, a timeout", async () => {
+    const stage = await open();
+    const due = new Map<string, number>();
+    const late: number[] = [];
+    const plain = defineJob({ type: "plain", payload: order, retry: { attempts: 2 } });
+    stage.work(
+      [
+        processor(plain, ({ id, attempt }) => {
+          if (attempt === 1) late.push(stage.now() - (due.get(id) as number));
+          else due.delete(id);
+          if (attempt === 1) throw new Error("once more");
+        }),
+      ],
+      { queues: { default: { concurrency: 20 } } },
+    );
+    const told: number[] = [];
+    stage.engine.timeouts.serve("told", ({ dueAt }) => void told.push(stage.now() - dueAt));
+    // Gaps that no interval of polling divides, so that only a wake-up of its home finds each in time.
+    for (let nth = 1; nth <= 24; nth++) {
+      const delay = nth * 1_237;
+      const { id } = await stage.engine.enqueue(plain, { customer: "c", nth }, { delay: `${delay}ms` });
+      due.set(id, stage.now() + delay);
+      await stage.engine.timeouts.insert({
+        destination: "told",
+        dueAt: { after: `${delay + 411}ms` },
+        key: `k${nth}`,
+      });
+      await stage.advance("2ms");
+    }
+    expect(new Set([...due.keys()].map(homeOfJob)).size).toBe(HOMES);
+    await stage.advance("60s");
+    expect(Math.max(...late)).toBeLessThan(10);
+    expect(Math.max(...told)).toBeLessThan(10);
+    expect([late.length, told.length, due.size]).toEqual([24, 24, 0]);
+  });
+
   it("keeps the order of a strict queue, and a workflow in one home", async () => {
     const stage = await open();
     const plain = defineJob({ type: "plain", payload: order });

@@ -28,6 +28,12 @@ function openHomes() {
         sweep: (request) => here().then(() => store.jobs.sweep(request)),
         claim: (request) => here().then(() => store.jobs.claim(request)),
       },
+      timeouts: {
+        ...store.timeouts,
+        nextDueAt: (destinations) => here().then(() => store.timeouts.nextDueAt(destinations)),
+        reap: (request) => here().then(() => store.timeouts.reap(request)),
+      },
+      look: (request) => here().then(() => store.look(request)),
       records: { ...store.records, load: (keys) => here().then(() => store.records.load(keys)) },
       async commit(units, options) {
         await here();
@@ -144,6 +150,27 @@ describe("a store with several homes (ADR 33)", () => {
     expect((await sweepAt(store, NOW)).nextWakeAt).not.toBeNull();
     away.delete(1);
     expect((await store.jobs.claim(claim)).map(({ id }) => homeOf(cellOfId(id), HOMES))).toEqual([1]);
+  });
+
+  it("looks for work and reaps without a home that is away, unless it has the records that are asked for", async () => {
+    const { store, away, nextId } = openHomes();
+    const timeouts = Array.from({ length: HOMES }, (_, home) => ({
+      id: nextId(cellIn(home)),
+      destination: "d",
+      dueAt: NOW + 1_000 * (HOMES - home),
+    }));
+    await store.timeouts.insert(timeouts, { now: NOW });
+    const request = { queues: ["default"], destinations: ["d"], records: [["queues", "all"] as const] };
+    expect((await store.look(request)).nextDueAt).toBe(NOW + 1_000);
+    away.add(HOMES - 1);
+    expect((await store.look(request)).nextDueAt).toBe(NOW + 2_000);
+    expect(await store.timeouts.nextDueAt(["d"])).toBe(NOW + 2_000);
+    expect(await store.timeouts.reap({ now: NOW })).toBe(0);
+    away.delete(HOMES - 1);
+    expect((await store.look(request)).nextDueAt).toBe(NOW + 1_000);
+    away.add(0);
+    await expect(store.look(request)).rejects.toThrow();
+    expect((await store.look({ ...request, records: [] })).nextDueAt).toBe(NOW + 1_000);
   });
 });
 

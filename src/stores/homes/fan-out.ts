@@ -75,6 +75,22 @@ export async function fill<Item>(
   return found;
 }
 
+/** Asks all homes at once. A home that fails is left out (undefined), and the call fails only if all do. */
+export async function askAll<Store, Answer>(
+  homes: readonly Store[],
+  ask: (store: Store, home: Home) => Promise<Answer>,
+  onFailed: (home: Home, error: unknown) => void,
+): Promise<(Answer | undefined)[]> {
+  const answers = await Promise.allSettled(homes.map(ask));
+  const failed = answers.filter((answer) => answer.status === "rejected");
+  if (failed[0] && failed.length === homes.length) throw failed[0].reason;
+  return answers.map((answer, home) => {
+    if (answer.status === "fulfilled") return answer.value;
+    onFailed(home, answer.reason);
+    return undefined;
+  });
+}
+
 function shareOf(total: number, parts: number, index: number): number {
   return Math.floor(total / parts) + (index < total % parts ? 1 : 0);
 }

@@ -41,7 +41,7 @@ export function createHomedStore(homes: readonly HomeStore[], options: HomedStor
     timeouts: createHomedTimeouts(homes, onFailed),
     inspect: createHomedInspector(homes, journal),
     clock: () => first.clock(),
-    look: (request) => lookAtHomes(homes, request, visits),
+    look: (request) => lookAtHomes(homes, request, visits, onFailed),
     commit: (units, commitOptions) => outbox.commit(units, commitOptions),
     listen: (onHint) => listen(homes, visits, onHint),
     async close() {

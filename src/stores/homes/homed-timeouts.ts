@@ -7,7 +7,7 @@ import type { DueRequest, TimeoutStore } from "../../ports/timeouts.ts";
 import { checkBatch, checkLimit } from "../check-batch.ts";
 import { checkExtended, checkMoves, checkReleased } from "../check-instants.ts";
 import { claimLimit } from "../claim-request.ts";
-import { fill, mergeSorted, perHome } from "./fan-out.ts";
+import { askAll, fill, mergeSorted, perHome } from "./fan-out.ts";
 import type { HomeStore } from "./home-store.ts";
 import { cellOfWhich } from "./split-unit.ts";
 
@@ -19,14 +19,14 @@ export function createHomedTimeouts(homes: readonly HomeStore[], onFailed: OnFai
   return {
     leases: true,
     ...createWrites(homes),
-    ...createLists(homes),
+    ...createLists(homes, onFailed),
     claimDue(request) {
       turn = (turn + 1) % homes.length;
       return claimDue(homes, request, turn, onFailed);
     },
     async reap(request) {
-      const counts = await Promise.all(homes.map(({ timeouts }) => timeouts.reap(request)));
-      return counts.reduce((a, b) => a + b, 0);
+      const counts = await askAll(homes, ({ timeouts }) => timeouts.reap(request), onFailed);
+      return counts.reduce<number>((sum, count = 0) => sum + count, 0);
     },
     cancel(which, options) {
       const home = homeOf(cellOfWhich(which), homes.length);
@@ -90,6 +90,7 @@ function onesOf(count: number, items: readonly unknown[]): number[] {
 
 function createLists(
   homes: readonly HomeStore[],
+  onFailed: OnFailed,
 ): Pick<TimeoutStore, "calendar" | "list" | "nextDueAt" | "count"> {
   return {
     async calendar(request) {
@@ -104,8 +105,8 @@ function createLists(
       return mergeSorted(lists, (a, b) => compareIds(a.id, b.id), limit);
     },
     async nextDueAt(destinations) {
-      const nexts = await Promise.all(homes.map(({ timeouts }) => timeouts.nextDueAt(destinations)));
-      return nexts.reduce(earlier, null);
+      const nexts = await askAll(homes, ({ timeouts }) => timeouts.nextDueAt(destinations), onFailed);
+      return nexts.map((next) => next ?? null).reduce(earlier, null);
     },
     async count(request) {
       const counts = await Promise.all(homes.map(({ timeouts }) => timeouts.count(request)));
