@@ -1,10 +1,12 @@
-/** Where a contender keeps its jobs: the URL of a PostgreSQL database of its own, or the path of a SQLite file. */
+/** Where a contender keeps its jobs: the URL of a PostgreSQL database of its own or of Redis, or the path of a SQLite file. */
 export type Place = string;
 
 /** Limits at their smallest, for the workload that kills a worker. */
 export interface OpenSettings {
   readonly short?: boolean;
 }
+
+export type Database = "postgres" | "redis" | "sqlite";
 
 /** A variant is curfew with something more turned on, measured where that could cost something. */
 export type Role = "curfew" | "variant" | "peer" | "floor";
@@ -13,7 +15,7 @@ export type Role = "curfew" | "variant" | "peer" | "floor";
 export interface Contender {
   readonly name: string;
   readonly role: Role;
-  readonly database: "postgres" | "sqlite";
+  readonly database: Database;
   open(place: Place, settings?: OpenSettings): Promise<OpenContender>;
 }
 

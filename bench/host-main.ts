@@ -14,7 +14,7 @@ const context: Context = {
   ...options,
   contender,
   meter: await ServerMeter.of(options.serverUrl),
-  analyze: contender.database === "sqlite" ? analyzeFile : analyzeDatabase,
+  analyze: { sqlite: analyzeFile, postgres: analyzeDatabase, redis: async () => {} }[contender.database],
 };
 
 async function analyzeDatabase(url: string): Promise<void> {

@@ -1,16 +1,15 @@
 /**
- * `npm run bench -- [workload or contender names] [--full] [--rounds 5] [--patience 0] [--url postgres://…]
- * [--out file.json]`
+ * `npm run bench -- [workload or contender names] [--full] [--rounds 5] [--patience 0] [--servers 15,18]
+ * [--url postgres://…] [--out file.json]`
  *
  * Contenders take turns, round by round, each in a process of its own, so that whatever disturbs the machine disturbs
- * all of them. Without a URL it starts its own PostgreSQL with production settings.
+ * all of them. Without a URL it starts its own PostgreSQL with production settings, in each version that is named, and Redis.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import pg from "pg";
-import { createDatabase, startPostgres } from "../test/postgres.ts";
+import { createDatabase } from "../test/postgres.ts";
 import type { Contender } from "./contender.ts";
 import { CONTENDERS, keyOf } from "./contenders/all.ts";
 import { goalsOf } from "./goals.ts";
@@ -18,6 +17,7 @@ import { Host } from "./host.ts";
 import { median, ServerMeter } from "./measure.ts";
 import { Strangers } from "./quiet.ts";
 import { type Row, tableOf } from "./report.ts";
+import { type BenchServer, startServers } from "./servers.ts";
 import type { Figures, Workload } from "./workload.ts";
 import { WORKLOADS } from "./workloads.ts";
 
@@ -27,6 +27,7 @@ const { values: options, positionals: names } = parseArgs({
     full: { type: "boolean", default: false },
     rounds: { type: "string" },
     patience: { type: "string", default: "0" },
+    servers: { type: "string", default: "15,18" },
     url: { type: "string" },
     out: { type: "string", default: join(import.meta.dirname, "results.json") },
   },
@@ -61,15 +62,19 @@ function roundsOf(workload: Workload): number {
   return isFull ? (workload.rounds ?? FULL_ROUNDS) : QUICK_ROUNDS;
 }
 
+/** Where a contender runs. */
+type Where = Pick<BenchServer, "title" | "url">;
+
 interface Running {
   readonly contender: Contender;
+  readonly server: string;
   readonly host: Host;
   readonly samples: Figures[];
   close(): Promise<void>;
 }
 
-async function start(workload: Workload, contender: Contender, serverUrl: string): Promise<Running> {
-  const common = { key: keyOf(contender), workload: workload.name, serverUrl };
+async function start(workload: Workload, contender: Contender, { title, url }: Where): Promise<Running> {
+  const common = { key: keyOf(contender), workload: workload.name, serverUrl: url };
   const samples: Figures[] = [];
   if (contender.database === "sqlite") {
     const folder = mkdtempSync(join(tmpdir(), "curfew-bench-"));
@@ -82,28 +87,38 @@ async function start(workload: Workload, contender: Contender, serverUrl: string
       await host.end();
       rmSync(folder, { recursive: true });
     };
-    return { contender, host, samples, close };
+    return { contender, server: title, host, samples, close };
   }
-  const database = await createDatabase(serverUrl);
-  const empty = await createDatabase(serverUrl);
+  if (contender.database === "redis") {
+    const host = new Host({ ...common, place: `${url}/0`, emptyPlace: `${url}/1` });
+    return { contender, server: title, host, samples, close: () => host.end() };
+  }
+  const database = await createDatabase(url);
+  const empty = await createDatabase(url);
   const host = new Host({ ...common, place: database.url, emptyPlace: empty.url });
   const close = async () => {
     await host.end();
     await database[Symbol.asyncDispose]();
     await empty[Symbol.asyncDispose]();
   };
-  return { contender, host, samples, close };
+  return { contender, server: title, host, samples, close };
+}
+
+/** A contender on each server of its database, one server after the other. */
+function placesOf(contender: Contender, servers: readonly BenchServer[]): readonly Where[] {
+  if (contender.database === "sqlite") return [{ title: "SQLite", url: "" }];
+  return servers.filter(({ database }) => database === contender.database);
 }
 
 async function runRound(
   workload: Workload,
   label: string,
-  { contender, host, samples }: Running,
+  { contender, server, host, samples }: Running,
   strangers: Strangers,
 ): Promise<void> {
   const from = performance.now();
   const { result: answer, strangers: share } = await strangers.without(() => host.run("sample"));
-  const key = keyOf(contender);
+  const key = contender.database === "sqlite" ? keyOf(contender) : `${keyOf(contender)} on ${server}`;
   if ("error" in answer) {
     console.error(`${workload.name} ${label}: ${key} failed: ${answer.error}`);
     return;
@@ -117,12 +132,20 @@ async function runRound(
   console.error(`${workload.name} ${label}: ${key} ${said.join(", ")} (${took} s, ${others})`);
 }
 
-async function runWorkload(workload: Workload, serverUrl: string, strangers: Strangers): Promise<Result> {
+async function runWorkload(
+  workload: Workload,
+  servers: readonly BenchServer[],
+  strangers: Strangers,
+): Promise<Result> {
   const at = new Date();
   const rounds = roundsOf(workload);
   const running: Running[] = [];
-  for (const contender of pickedContenders().filter((each) => workload.suits(each))) {
-    const each = await start(workload, contender, serverUrl);
+  const suited = pickedContenders().filter((each) => workload.suits(each));
+  const places = suited.flatMap((contender) =>
+    placesOf(contender, servers).map((where) => ({ contender, where })),
+  );
+  for (const { contender, where } of places) {
+    const each = await start(workload, contender, where);
     running.push(each);
     if (!workload.setUp) continue;
     const answer = await each.host.run("setUp");
@@ -134,10 +157,11 @@ async function runWorkload(workload: Workload, serverUrl: string, strangers: Str
     if (round === 0) for (const { samples } of running) samples.length = 0;
   }
   for (const { close } of running) await close();
-  const rows = running.map(({ contender: { name, role, database }, samples }) => ({
+  const rows = running.map(({ contender: { name, role, database }, server, samples }) => ({
     name,
     role,
     database,
+    server,
     samples,
   }));
   return { at, rounds, rows };
@@ -163,36 +187,20 @@ function save(machine: object, workload: Workload, result: Result): void {
   writeFileSync(options.out, `${JSON.stringify({ workloads }, null, 2)}\n`);
 }
 
-/**
- * The first write to a page after a checkpoint costs a copy of the whole page, so checkpoints come as they do in
- * production: by the clock, and not by the amount that a benchmark writes.
- */
-async function readVersion(url: string, isOwn: boolean): Promise<string> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  if (isOwn) {
-    await client.query("alter system set max_wal_size = '8GB'");
-    await client.query("select pg_reload_conf()");
-  }
-  const { rows } = await client.query<{ version: string }>("select version()");
-  await client.end();
-  return rows[0]?.version ?? "unknown";
-}
-
 async function main(): Promise<void> {
-  const server = options.url ? undefined : await startPostgres();
-  const url = options.url ?? (server?.url as string);
-  const postgres = await readVersion(url, server !== undefined);
-  const machine = { cpu: cpus()[0]?.model, cores: cpus().length, node: process.version, postgres };
-  const { postmaster } = await ServerMeter.of(url);
-  const ours = postmaster === undefined ? [process.pid] : [process.pid, postmaster];
+  const wantsRedis = pickedContenders().some(({ database }) => database === "redis");
+  const servers = await startServers(options.servers.split(","), options.url, wantsRedis);
+  const titles = servers.map(({ title }) => title);
+  const machine = { cpu: cpus()[0]?.model, cores: cpus().length, node: process.version, servers: titles };
+  const meters = await Promise.all(servers.map(({ url }) => ServerMeter.of(url)));
+  const ours = [process.pid, ...meters.flatMap(({ postmaster }) => postmaster ?? [])];
   const strangers = new Strangers(ours, Number(options.patience) * 60_000);
   for (const workload of pickedWorkloads()) {
-    const result = await runWorkload(workload, url, strangers);
+    const result = await runWorkload(workload, servers, strangers);
     print(workload, result);
     save(machine, workload, result);
   }
-  await server?.[Symbol.asyncDispose]();
+  for (const server of servers) await server.close();
 }
 
 await main();

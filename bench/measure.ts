@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
+import { connect } from "node:net";
 import pg from "pg";
 
 export interface Cost {
@@ -63,6 +64,8 @@ export class ServerMeter {
   }
 
   static async of(url: string): Promise<ServerMeter> {
+    if (url === "") return new ServerMeter(undefined);
+    if (url.startsWith("redis")) return new ServerMeter(await redisProcess(url));
     const client = new pg.Client({ connectionString: url });
     await client.connect();
     try {
@@ -83,6 +86,17 @@ export class ServerMeter {
     }
     return ticks * 10_000;
   }
+}
+
+/** The process of a Redis server, which has no children that work for it. */
+async function redisProcess(url: string): Promise<number | undefined> {
+  const { port, hostname } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  socket.end("INFO server\r\nQUIT\r\n");
+  let text = "";
+  for await (const chunk of socket) text += chunk;
+  const pid = /process_id:(\d+)/.exec(text)?.[1];
+  return pid === undefined ? undefined : Number(pid);
 }
 
 export function readStat(pid: number): { parent: number; own: number; ownAndReaped: number } | undefined {

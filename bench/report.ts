@@ -1,4 +1,4 @@
-import type { Role } from "./contender.ts";
+import type { Database, Role } from "./contender.ts";
 import { median, spread } from "./measure.ts";
 import type { Figures, Workload } from "./workload.ts";
 
@@ -6,25 +6,25 @@ import type { Figures, Workload } from "./workload.ts";
 export interface Row {
   readonly name: string;
   readonly role: Role;
-  readonly database: "postgres" | "sqlite";
+  readonly database: Database;
+  /** What the table calls its server: `PostgreSQL 15`. */
+  readonly server: string;
   readonly samples: readonly Figures[];
 }
-
-const DATABASES = { postgres: "PostgreSQL", sqlite: "SQLite" };
 
 export function medianOf({ samples }: Row, key: string): number {
   const values = samples.map((figures) => figures[key] ?? Number.NaN);
   return values.length === 0 ? Number.NaN : median(values);
 }
 
-/** The best figure of the peers on the same database; a floor is a bound and no peer. */
+/** The best figure of the peers on the same server; a floor is a bound and no peer. */
 export function bestPeer(
   { columns: [{ key }], lowerIsBetter }: Workload,
   rows: readonly Row[],
-  database: Row["database"],
+  server: string,
 ): number {
   const figures = rows
-    .filter((row) => row.role === "peer" && row.database === database)
+    .filter((row) => row.role === "peer" && row.server === server)
     .map((row) => medianOf(row, key))
     .filter((value) => !Number.isNaN(value));
   if (figures.length === 0) return Number.NaN;
@@ -39,10 +39,10 @@ export function tableOf(workload: Workload, rows: readonly Row[]): string {
     const figure = medianOf(row, first.key);
     const values = row.samples.map((figures) => figures[first.key] ?? Number.NaN);
     const cells = [
-      `${DATABASES[row.database]}: ${row.name}`,
+      `${row.server}: ${row.name}`,
       shown(figure, first.digits),
       Number.isNaN(figure) ? "–" : `${Math.round(spread(values) * 100)} %`,
-      shown(figure / bestPeer(workload, rows, row.database), 2),
+      shown(figure / bestPeer(workload, rows, row.server), 2),
       ...others.map(({ key, digits }) => shown(medianOf(row, key), digits)),
     ];
     return `| ${cells.join(" | ")} |`;

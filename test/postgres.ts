@@ -51,10 +51,10 @@ export async function startPostgres(): Promise<TestPostgres> {
 
 /**
  * Starts a server whatever the environment names, for tests that kill it. `binaries` is the package that has its
- * programs: that of the installed version, unless another is named. `settings` are written as `name=value`.
+ * programs, or the programs themselves: those of the installed version, unless others are named. `settings` are written as `name=value`.
  */
 export async function startOwnPostgres(
-  binaries?: string,
+  binaries?: string | Programs,
   settings: readonly string[] = [],
 ): Promise<OwnPostgres> {
   const folder = await mkdtemp(join(tmpdir(), "curfew-postgres-"));
@@ -109,12 +109,12 @@ async function administer(url: string, statement: string): Promise<void> {
 
 async function startIn(
   folder: string,
-  binaries: string,
-  more: readonly string[],
+  binaries: string | Programs,
+  added: readonly string[],
 ): Promise<{ url: string; start: () => Promise<void> }> {
   const account = await unprivileged();
   if (account) await chown(folder, account.uid, account.gid);
-  const programs = await findPrograms(binaries, folder, account);
+  const programs = typeof binaries === "string" ? await findPrograms(binaries, folder, account) : binaries;
   const data = join(folder, "data");
   const log = join(folder, "log");
   const password = randomBytes(12).toString("hex");
@@ -133,7 +133,7 @@ async function startIn(
     "fsync=on",
     "full_page_writes=on",
     "synchronous_commit=on",
-    ...more,
+    ...added,
   ];
   const flags = settings.map((setting) => `-c ${setting}`).join(" ");
   const start = async () => {

@@ -1,4 +1,5 @@
 import type { Contender } from "../contender.ts";
+import { bullmq } from "./bullmq.ts";
 import { curfew } from "./curfew.ts";
 import { floorPostgres } from "./floor-postgres.ts";
 import { floorSqlite } from "./floor-sqlite.ts";
@@ -19,6 +20,7 @@ export const CONTENDERS: readonly Contender[] = [
   curfew("sqlite", "keep", "durable"),
   plainjob,
   floorSqlite,
+  bullmq,
 ];
 
 /** The name in arguments and results: `postgres/curfew-drop`. */

@@ -79,8 +79,10 @@ describe("strange requests on a database", () => {
     const { sent, statuses, findings } = await fuzzStore(options);
     expect(findings).toEqual([]);
     expect(sent).toBe(ON_A_DATABASE);
-    for (const status of [200, 201, 400, 404, 409])
+    for (const status of [200, 201, 400, 403, 404])
       expect(statuses.get(status), String(status)).toBeGreaterThan(5);
+    // Half of the ids belong to the other tenant, which is a 404, so conflicts are rare.
+    expect(statuses.get(409), "409").toBeGreaterThan(0);
   };
 
   it("SQLite", async () => {
