@@ -23,6 +23,10 @@ const LONG: Readonly<Record<string, LongTest>> = {
   workflows: { files: ["test/e2e/workflows.test.ts"], env: { CURFEW_WORKFLOWS: "1000" } },
   sagas: { files: ["test/e2e/sagas.test.ts"], env: { CURFEW_RACE_PAIRS: "10000" } },
   batches: { files: ["test/engine/batch-leaks.test.ts"], env: { CURFEW_BATCH_ROUNDS: "50" } },
+  redis: {
+    files: ["test/stores/redis.test.ts", "test/stores/redis-store.test.ts"],
+    env: { CURFEW_REDIS_GROWTH: "1", CURFEW_HISTORIES: "50" },
+  },
   calls: { files: ["test/calls/leaks.test.ts"], env: { CURFEW_TIMED_OUT_CALLS: "5000" } },
   walks: { files: ["src/core/job/decide.random-walks.test.ts"], env: { CURFEW_WALKS: "30000" } },
   histories: { files: ["test/stores/sqlite.test.ts"], env: { CURFEW_HISTORIES: "300" } },

@@ -140,6 +140,7 @@ export {
   type OpenOptions,
   openEngine,
   openPostgresStore,
+  openRedisStore,
   openSqliteStore,
   restoreSqlite,
   type WebhookServing,

@@ -19,6 +19,7 @@ import type { Tracing } from "./ports/trace.ts";
 import { createMemoryStore } from "./stores/memory/memory-store.ts";
 import type { MongoTimeoutStore, MongoTimeoutsOptions } from "./stores/mongodb/open-mongodb.ts";
 import type { PostgresStoreOptions } from "./stores/postgres/postgres-store.ts";
+import type { RedisStoreOptions } from "./stores/redis/open-redis.ts";
 import type { MigrationPlan } from "./stores/sql/migrator.ts";
 import type { BackupResult, RestoreResult } from "./stores/sqlite/backup.ts";
 import { machineClock } from "./stores/sqlite/machine-clock.ts";
@@ -28,7 +29,7 @@ import type { FileOptions } from "./stores/sqlite/open-file.ts";
 export { processor } from "./engine/attempt/processor.ts";
 
 export interface OpenOptions extends PolicyOptions {
-  /** `"sqlite:curfew.db"`, `"postgres://…"`, `"memory:"`, or a store that you opened. */
+  /** `"sqlite:curfew.db"`, `"postgres://…"`, `"redis://…"`, `"memory:"`, or a store that you opened. */
   readonly store: string | Store;
   /** Where warnings and errors go; pino and winston fit. Default: one line each on standard error. */
   readonly logger?: Logger;
@@ -184,10 +185,7 @@ export async function openStore(
     return openSqliteStore({ path: address.slice("sqlite:".length), system });
   }
   if (isPostgresAddress(address)) return openPostgresStore({ connection: address, system, role, hints });
-  if (/^rediss?:\/\//.test(address)) {
-    const fix = "Redis is not supported yet: use sqlite: or postgres://";
-    throw refuse("unknown_store", "store", hidePassword(address), fix);
-  }
+  if (isRedisAddress(address)) return openRedisStore({ connection: address, system });
   if (isMongoAddress(address)) {
     const fix =
       "MongoDB serves timeouts alone: use openTimeouts of curfew/timeouts, or sqlite: or postgres:// here";
@@ -212,6 +210,10 @@ function checkHints(hints: unknown, store: unknown): void {
 }
 
 export type { MongoTimeoutsOptions };
+
+export function isRedisAddress(address: string): boolean {
+  return /^(redis|valkey)s?:\/\//.test(address);
+}
 
 export function isMongoAddress(address: string): boolean {
   return /^mongodb(\+srv)?:\/\//.test(address);
@@ -240,6 +242,14 @@ export async function openPostgresStore(
   return postgres.openPostgresStore({ system: realSystem, ...options });
 }
 
+/** Opens a store on Redis or Valkey with options that need no address to carry them. */
+export async function openRedisStore(
+  options: Omit<RedisStoreOptions, "system"> & { readonly system?: System },
+): Promise<Store> {
+  const redis = await import("./stores/redis/open-redis.ts");
+  return redis.openRedisStore({ system: realSystem, ...options });
+}
+
 /**
  * Copies a SQLite file as it is at one moment into a new file, while engines work on it. Pass the engine if it runs in
  * this process, else the path or the address of the file.
@@ -259,7 +269,7 @@ export async function restoreSqlite(from: string, to: string): Promise<RestoreRe
   return restore(from, to, onThisMachine());
 }
 
-/** Reads which migrations a store still needs, and changes nothing. `schema` is for PostgreSQL. */
+/** Reads which migrations a store still needs, and changes nothing; Redis has none. `schema` is for PostgreSQL. */
 export async function planMigrations(
   address: string,
   { schema }: { readonly schema?: string | undefined } = {},
@@ -268,6 +278,7 @@ export async function planMigrations(
     const { planSqliteMigrations } = await import("./stores/sqlite/plan-migrations.ts");
     return planSqliteMigrations(address.slice("sqlite:".length), onThisMachine());
   }
+  if (isRedisAddress(address)) return { applied: [], pending: [] };
   if (!isPostgresAddress(address)) throw unknownStore(address);
   const { planPostgresMigrations } = await import("./stores/postgres/plan-migrations.ts");
   return planPostgresMigrations(address, onThisMachine(), schema);
@@ -330,7 +341,12 @@ function monotonicWall(system: System): () => number {
 
 export function unknownStore(address: unknown): CurfewError {
   const shown = typeof address === "string" ? hidePassword(address) : address;
-  return refuse("unknown_store", "store", shown, 'write "memory:", "sqlite:path" or "postgres://…"');
+  return refuse(
+    "unknown_store",
+    "store",
+    shown,
+    'write "memory:", "sqlite:path", "postgres://…" or "redis://…"',
+  );
 }
 
 /**

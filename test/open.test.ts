@@ -16,7 +16,7 @@ describe("opening an engine", () => {
   });
 
   it.each([
-    ["redis://localhost", /store: "redis:\/\/localhost".*Redis is not supported yet/],
+    ["redis://ann:secret@h?durable=1", /store: "redis:\/\/\*\*\*@h\?durable=1".*use durability/],
     ["mysql://ann:secret@db/x", /store: "mysql:\/\/\*\*\*@db\/x".*write "memory:"/],
     ["", /store: "".*write "memory:"/],
     [7 as unknown as string, /store: 7.*write "memory:"/],

@@ -1,6 +1,7 @@
 import { refuse } from "../core/errors.ts";
 import {
   hidePassword,
+  isRedisAddress,
   OPEN_WITHIN,
   onThisMachine,
   openPostgresStore,
@@ -74,6 +75,13 @@ function checkSchemaOption(address: string, schema: string | undefined): void {
     throw refuse("invalid_option", "--schema", schema, "only PostgreSQL has schemas: leave it out");
   if (address === "memory:")
     throw refuse("invalid_option", "--store", address, "a store in memory has no tables: name another");
+  if (isRedisAddress(address))
+    throw refuse(
+      "invalid_option",
+      "--store",
+      hidePassword(address),
+      "a Redis store has no tables: just open it",
+    );
 }
 
 const placeOf = (address: string, schema: string | undefined) =>

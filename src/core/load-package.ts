@@ -10,6 +10,7 @@ export const OPTIONAL_PACKAGES = {
   ajv: "^8.17.0",
   "better-sqlite3": "^13.0.0",
   hono: "^4.10.0",
+  ioredis: "^6.0.0",
   mongodb: "^7.0.0",
   pg: "^8.16.0",
   re2js: "^2.8.0",

@@ -252,7 +252,7 @@ describe("curfew migrate", () => {
     [[], /required option '--store <address>'/],
     [["--store", "memory:"], /curfew: --store: "memory:".*has no tables/],
     [["--store", "sqlite:a.db", "--schema", "jobs"], /curfew: --schema: "jobs".*only PostgreSQL has schemas/],
-    [["--store", "redis://host"], /curfew: store: .*not supported yet/],
+    [["--store", "redis://host"], /curfew: --store: "redis:.*has no tables/],
   ])("refuses %j", async (flags, says) => {
     const { code, stderr } = await command(["migrate", ...flags], { cwd: folder }).ended;
     expect(code).toBe(2);

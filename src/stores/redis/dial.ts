@@ -1,0 +1,138 @@
+import { CurfewError, refuse } from "../../core/errors.ts";
+import { ifMissing } from "../../core/load-package.ts";
+import type { RedisAddress } from "./address.ts";
+import { readFacts } from "./check-server.ts";
+import type { RedisLike, RedisPackage } from "./redis-package.ts";
+
+/** A command that got no answer for this long has failed, so that a dead machine is noticed. */
+const ANSWER_WITHIN = 6_000;
+const LONGEST_RETRY = 1_000;
+
+export interface Dialer {
+  readonly client: RedisLike;
+  readonly isCluster: boolean;
+  masters(): readonly RedisLike[];
+  dial(options?: { readonly isSubscriber?: boolean }): Promise<RedisLike>;
+}
+
+/** Asks the first host that answers what it is, and connects accordingly. */
+export async function createDialer(address: RedisAddress): Promise<Dialer> {
+  const ioredis = await loadPackage();
+  const { sentinel } = address;
+  if (sentinel !== undefined) {
+    const dial = () =>
+      connected(new ioredis.Redis({ ...common(address), ...behind(address, sentinel) }), address);
+    const client = await dial();
+    return { client, isCluster: false, masters: () => [client], dial };
+  }
+  const single = await firstReachable(ioredis, address);
+  const facts = await readFacts(single);
+  // Valkey has another name for it.
+  const mode = facts.get("server_mode") ?? facts.get("redis_mode");
+  if (mode === "sentinel") {
+    single.disconnect();
+    const fix = "this is a Sentinel: add ?sentinel= and the name of the master";
+    throw refuse("invalid_option", "store", address.hosts[0]?.host, fix);
+  }
+  if (mode !== "cluster") {
+    const [host] = [address.hosts.find(({ port }) => port) ?? address.hosts[0]];
+    const dial = () =>
+      connected(new ioredis.Redis({ ...common(address), ...host, db: address.database }), address);
+    return { client: single, isCluster: false, masters: () => [single], dial };
+  }
+  single.disconnect();
+  const dial = ({ isSubscriber = false } = {}) =>
+    connected(new ioredis.Cluster(address.hosts, clusterOptions(address, isSubscriber)), address);
+  const client = await dial();
+  return { client, isCluster: true, masters: () => client.nodes?.("master") ?? [], dial };
+}
+
+async function firstReachable(ioredis: RedisPackage, address: RedisAddress): Promise<RedisLike> {
+  const failures: unknown[] = [];
+  for (const host of address.hosts) {
+    try {
+      return await connected(
+        new ioredis.Redis({ ...common(address), ...host, db: address.database }),
+        address,
+      );
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  throw failures[0];
+}
+
+function common({ username, password, tls }: RedisAddress): object {
+  return {
+    ...(username && { username }),
+    ...(password && { password }),
+    ...(tls && { tls: {} }),
+    lazyConnect: true,
+    protocol: 2,
+    connectionName: "curfew",
+    connectTimeout: ANSWER_WITHIN,
+    commandTimeout: ANSWER_WITHIN,
+    // A command that was sent may have run. The engine decides whether it is safe to repeat.
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: null,
+    retryStrategy: (times: number) => Math.min(50 * times, LONGEST_RETRY),
+    // A master that became a replica: connect again, and the address or Sentinel leads to the new one.
+    reconnectOnError: (error: Error) => error.message.startsWith("READONLY"),
+  };
+}
+
+function behind({ hosts, username, password }: RedisAddress, name: string): object {
+  return {
+    sentinels: hosts,
+    name,
+    role: "master",
+    ...(password && { sentinelPassword: password }),
+    ...(username && { sentinelUsername: username }),
+  };
+}
+
+function clusterOptions(address: RedisAddress, isSubscriber: boolean): object {
+  const { lazyConnect, retryStrategy, ...redisOptions } = common(address) as Record<string, unknown>;
+  return {
+    lazyConnect,
+    redisOptions,
+    clusterRetryStrategy: retryStrategy,
+    slotsRefreshTimeout: 500,
+    slotsRefreshInterval: 1_000,
+    // As above: a command whose connection broke is not sent again in silence.
+    retryDelayOnFailover: 0,
+    retryDelayOnClusterDown: 100,
+    // A slot that moves is waited for by the connection, which knows for how long.
+    retryDelayOnTryAgain: 1,
+    maxRedirections: 8,
+    shardedSubscribers: isSubscriber,
+    enableReadyCheck: true,
+  };
+}
+
+async function connected(client: RedisLike, { hosts }: RedisAddress): Promise<RedisLike> {
+  let last: unknown;
+  client.on("error", (error: unknown) => {
+    last = error;
+  });
+  client.on("node error", (error: unknown) => {
+    last = error;
+  });
+  try {
+    await client.connect();
+    return client;
+  } catch (error) {
+    client.disconnect();
+    const where = hosts.map(({ host, port }) => `${host}:${port}`).join(", ");
+    // The error of the call says only that the connection is closed.
+    if (error instanceof Error && error !== last) error.cause = last;
+    const { message } = (last ?? error) as Error;
+    throw new CurfewError("store_failed", `cannot connect to Redis at ${where}: ${message}`, {
+      cause: error,
+    });
+  }
+}
+
+async function loadPackage(): Promise<RedisPackage> {
+  return (await import("ioredis").catch(ifMissing("ioredis", "A redis:// store"))) as unknown as RedisPackage;
+}

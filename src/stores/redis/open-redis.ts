@@ -1,0 +1,140 @@
+import { CurfewError, refuse } from "../../core/errors.ts";
+import type { Looked, LookRequest } from "../../ports/look.ts";
+import type { Store } from "../../ports/store.ts";
+import { rest, type System } from "../../ports/system.ts";
+import { checkLook } from "../check-batch.ts";
+import { parseAddress } from "./address.ts";
+import { checkServer, type Durability } from "./check-server.ts";
+import { commitUnits } from "./commit.ts";
+import { RedisConnection } from "./connection.ts";
+import { createDialer, type Dialer } from "./dial.ts";
+import { HintChannels } from "./hints.ts";
+import { Home } from "./home.ts";
+import { homeKey } from "./home-key.ts";
+import { createInspector } from "./inspector.ts";
+import { createJobStore } from "./job-store.ts";
+import { createRecordStore } from "./record-store.ts";
+import { createTimeoutStore } from "./timeout-store.ts";
+
+export interface RedisStoreOptions {
+  /** `"redis://…"` or `"valkey://…"`; several hosts for a cluster or for Sentinels. */
+  readonly connection: string;
+  /** What all keys begin with. Two stores on one server need two prefixes. Default `"curfew"`. */
+  readonly prefix?: string;
+  /** `"local"`: AOF every second. `"replicated"`: a replica has every acknowledged write. Default `"local"`. */
+  readonly durability?: Durability;
+  readonly system: Pick<System, "after">;
+}
+
+const REPLICAS_WITHIN = 1_000;
+const PREFIX = /^[A-Za-z0-9_.-]{1,64}$/;
+/** The layout of the keys. A store with a newer one is refused. */
+const FORMAT = 1;
+/** The parts of a store, each of which is on one node. */
+const HOMES = 1;
+
+/** Opens a store on Redis 7 or Valkey: one node, a master behind Sentinels, or a cluster. */
+export async function openRedisStore(options: RedisStoreOptions): Promise<Store> {
+  const { connection: url, system } = options;
+  const address = parseAddress(url, hidden(url));
+  const given = address.options;
+  const prefix = checkPrefix(options.prefix ?? given.get("prefix") ?? "curfew");
+  const durability = checkDurability(options.durability ?? given.get("durability") ?? "local");
+  const dialer = await createDialer(address);
+  try {
+    for (const node of dialer.masters()) await checkServer(node, durability);
+    await checkLayout(dialer, prefix);
+    const isReplicated = durability === "replicated";
+    const connection = new RedisConnection(
+      { client: dialer.client, patient: isReplicated ? await dialer.dial() : undefined },
+      {
+        isCluster: dialer.isCluster,
+        acknowledgement: isReplicated ? { replicas: 1, within: REPLICAS_WITHIN } : undefined,
+        rest: (delay) => rest(system, delay),
+      },
+    );
+    await connection.load();
+    const channels = new HintChannels(() => dialer.dial({ isSubscriber: true }), dialer.isCluster);
+    return createStore(connection, channels, prefix, durability);
+  } catch (error) {
+    dialer.client.disconnect();
+    throw error;
+  }
+}
+
+/** Refuses keys that this version cannot read. The first one to open a store writes its layout. */
+async function checkLayout(dialer: Dialer, prefix: string): Promise<void> {
+  const own = `${FORMAT} ${HOMES}`;
+  const before = (await dialer.client.call("set", `{${prefix}}:layout`, own, "nx", "get")) as string | null;
+  if (before === null || before === own) return;
+  throw new CurfewError(
+    "invalid_option",
+    `Redis store: another version of curfew wrote the keys of ${prefix} (layout ${before}); update this one`,
+  );
+}
+
+function createStore(
+  connection: RedisConnection,
+  channels: HintChannels,
+  prefix: string,
+  durability: Durability,
+): Store {
+  const release = async () => {
+    await channels.close();
+    connection.close();
+  };
+  return createHome(new Home(connection, homeKey(prefix, 0, HOMES), release), channels, durability);
+}
+
+async function look(home: Home, request: LookRequest): Promise<Looked> {
+  home.assertOpen();
+  checkLook(request);
+  const { queues, destinations, records } = request;
+  const reader = await home.call("look", [queues, destinations, records.flat()]);
+  return {
+    nextWakeAt: reader.read() as number | null,
+    ready: reader.read() as string[],
+    nextDueAt: reader.read() as number | null,
+    versions: reader.read() as number[],
+  };
+}
+
+function createHome(home: Home, channels: HintChannels, durability: Durability): Store {
+  return {
+    capabilities: {
+      name: "redis",
+      durable: durability === "local" ? "interval" : "ack",
+      tx: false,
+      hints: "push",
+    },
+    jobs: createJobStore(home),
+    records: createRecordStore(home),
+    timeouts: createTimeoutStore(home),
+    inspect: createInspector(home),
+    async clock() {
+      const reader = await home.call("clock", null);
+      return (reader.read() as number) * 1_000 + Math.floor((reader.read() as number) / 1_000);
+    },
+    look: (request) => look(home, request),
+    commit: (units, options) => commitUnits(home, units, options),
+    async listen(onHint) {
+      home.assertOpen();
+      return channels.listen(home.channel, onHint);
+    },
+    close: () => home.close(),
+  };
+}
+
+function checkPrefix(prefix: string): string {
+  if (PREFIX.test(prefix)) return prefix;
+  throw refuse("invalid_option", "prefix", prefix, "use 1 to 64 of A-Z a-z 0-9 _ . -");
+}
+
+function checkDurability(durability: string): Durability {
+  if (durability === "local" || durability === "replicated") return durability;
+  throw refuse("invalid_option", "durability", durability, 'write "local" or "replicated"');
+}
+
+function hidden(address: string): string {
+  return address.replace(/\/\/.*@/s, "//***@");
+}

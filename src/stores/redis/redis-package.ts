@@ -1,0 +1,34 @@
+/*
+ * The part of ioredis that the store uses. Its own types are not named here, so that a program without the package compiles.
+ */
+
+export type RedisArgument = string | number | Buffer;
+
+export interface RedisLike {
+  readonly status: string;
+  call(command: string, ...args: RedisArgument[]): Promise<unknown>;
+  callBuffer(command: string, ...args: RedisArgument[]): Promise<unknown>;
+  pipeline(): RedisPipeline;
+  connect(): Promise<void>;
+  disconnect(): void;
+  on(event: string, listener: (...args: never[]) => void): unknown;
+  subscribe(...channels: string[]): Promise<unknown>;
+  unsubscribe(...channels: string[]): Promise<unknown>;
+  ssubscribe(...channels: string[]): Promise<unknown>;
+  sunsubscribe(...channels: string[]): Promise<unknown>;
+  /** Only a cluster has it. */
+  nodes?(role: "master" | "slave" | "all"): RedisLike[];
+  refreshSlotsCache?(): void;
+}
+
+export interface RedisPipeline {
+  callBuffer(command: string, ...args: RedisArgument[]): RedisPipeline;
+  call(command: string, ...args: RedisArgument[]): RedisPipeline;
+  exec(): Promise<[Error | null, unknown][] | null>;
+}
+
+/** What is needed of the package. */
+export interface RedisPackage {
+  readonly Redis: new (options: object) => RedisLike;
+  readonly Cluster: new (nodes: readonly object[], options: object) => RedisLike;
+}

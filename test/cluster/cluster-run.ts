@@ -1,0 +1,160 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { defineJob } from "../../src/core/job/job-definition.ts";
+import { processor } from "../../src/engine/attempt/processor.ts";
+import type { Engine } from "../../src/engine/engine.ts";
+import { openEngine } from "../../src/open.ts";
+import { silentLogger } from "../../src/ports/log.ts";
+import type { RecordKey } from "../../src/ports/store.ts";
+import { findRedis, type RedisFlavour } from "../redis.ts";
+import { startCluster, type TestCluster } from "../redis-cluster.ts";
+import { begin, type Fault } from "./faults.ts";
+import { Ledger } from "./ledger.ts";
+
+export interface ClusterRunOptions {
+  readonly flavour: RedisFlavour;
+  readonly faults: readonly Fault[];
+  /** How many jobs are acknowledged in the end. */
+  readonly jobs: number;
+  readonly durability: "local" | "replicated";
+  readonly onLine?: (line: string) => void;
+}
+
+export interface FaultResult {
+  readonly fault: Fault;
+  /** Milliseconds until writes were acknowledged again. */
+  readonly back: number;
+}
+
+export interface ClusterReport {
+  readonly server: string;
+  readonly faults: readonly FaultResult[];
+  readonly acknowledged: number;
+  /** Acknowledged jobs that are not in the store any more. */
+  readonly lost: number;
+  /** Acknowledged jobs that are there and did not complete. */
+  readonly unfinished: number;
+  /** Jobs whose handler ran more than once, which is allowed. */
+  readonly repeated: number;
+  /** Jobs that were reported as completed more than once, which is not. */
+  readonly doubleVerdicts: number;
+}
+
+const definition = defineJob({ type: "cluster.lane" });
+const PRODUCERS = 8;
+const CONCURRENCY = 20;
+const REPLICAS = 2;
+const PATIENCE = 60_000;
+
+/** Runs jobs on a cluster while things happen to it, and compares a ledger with what it has in the end. */
+export async function runCluster(options: ClusterRunOptions): Promise<ClusterReport> {
+  const { flavour, faults, jobs, durability, onLine = () => {} } = options;
+  const program = await findRedis(flavour);
+  if (!program) throw new Error(`there is no ${flavour} server`);
+  await using cluster = await startCluster(program, REPLICAS);
+  const ledger = new Ledger();
+  const url = `${cluster.url}?durability=${durability}`;
+  const producer = await openEngine({ store: url, logger: silentLogger });
+  const consumer = await openEngine({ store: url, logger: silentLogger });
+  consumer.on("job.completed", ({ id }) => ledger.ended(id));
+  consumer.work({
+    processors: [processor(definition, ({ id }) => ledger.ran(id))],
+    queues: { default: { concurrency: CONCURRENCY } },
+  });
+  const results: FaultResult[] = [];
+  try {
+    for (const [at, fault] of faults.entries()) {
+      const target = Math.floor((jobs * (at + 1)) / (faults.length + 1));
+      const producing = produce(producer, ledger, target, () => results.length > at);
+      await ledger.reached(target);
+      results.push(await suffer(cluster, producer, fault));
+      await producing;
+      onLine(lineOf(at + 1, results[at] as FaultResult, ledger));
+    }
+    await produce(producer, ledger, jobs, () => true);
+    return { server: await versionOf(cluster), faults: results, ...(await compare(producer, ledger)) };
+  } finally {
+    await Promise.all([producer.close({ drain: "5s" }), consumer.close({ drain: "5s" })]);
+  }
+}
+
+function lineOf(number: number, { fault, back }: FaultResult, { acknowledged, runs }: Ledger): string {
+  return `fault ${number} (${fault}): writes were acknowledged again after ${(back / 1_000).toFixed(2)} s; ${acknowledged.size} acknowledged, ${runs.size} ran`;
+}
+
+/** Each fault hits the master that has the jobs now. */
+async function suffer(cluster: TestCluster, engine: Engine, fault: Fault): Promise<FaultResult> {
+  const slot = Number(await cluster.cli(await cluster.alive(), "cluster", "keyslot", "{curfew.0}"));
+  const begunAt = performance.now();
+  const { heal } = await begin(cluster, fault, slot);
+  await probe(engine);
+  const back = performance.now() - begunAt;
+  await heal();
+  return { fault, back };
+}
+
+/** Writes a record and deletes it, until both succeed. */
+async function probe({ store }: Engine): Promise<void> {
+  const key: RecordKey = ["probe", randomUUID()];
+  const now = await until(() => store.clock());
+  await until(() => store.commit([{ effects: [{ put: key, body: null, wakeAt: null }] }], { now }));
+  await until(() => store.commit([{ effects: [{ delete: key }] }], { now }));
+}
+
+/** Calls until it succeeds. A call that fails at once must not occupy the thread. */
+async function until<Value>(call: () => Promise<Value>): Promise<Value> {
+  for (;;) {
+    try {
+      return await call();
+    } catch {
+      await sleep(20);
+    }
+  }
+}
+
+/** Producers that go on until the ledger has `target` jobs and `isOver` says so. A failed call is made again. */
+async function produce(engine: Engine, ledger: Ledger, target: number, isOver: () => boolean): Promise<void> {
+  const one = async () => {
+    while (ledger.acknowledged.size < target || !isOver()) {
+      const handle = await engine.enqueue(definition, undefined).catch(() => undefined);
+      if (handle) ledger.acknowledge(handle.id);
+    }
+  };
+  await Promise.all(Array.from({ length: PRODUCERS }, one));
+}
+
+const BATCH = 1_000;
+
+async function compare(engine: Engine, ledger: Ledger): Promise<Omit<ClusterReport, "server" | "faults">> {
+  const ids = [...ledger.acknowledged];
+  const waitsUntil = performance.now() + PATIENCE;
+  let open = ids;
+  let lost = 0;
+  while (open.length > 0 && performance.now() < waitsUntil) {
+    const left: string[] = [];
+    for (let at = 0; at < open.length; at += BATCH) {
+      const batch = open.slice(at, at + BATCH);
+      const rows = await engine.store.jobs.load(batch);
+      for (const [index, row] of rows.entries()) {
+        if (row === null) lost += 1;
+        else if (row.state !== "completed") left.push(batch[index] as string);
+      }
+    }
+    open = left;
+    if (open.length > 0) await sleep(200);
+  }
+  return {
+    acknowledged: ids.length,
+    lost,
+    unfinished: open.length,
+    repeated: [...ledger.runs.values()].filter((runs) => runs > 1).length,
+    doubleVerdicts: [...ledger.verdicts.values()].filter((verdicts) => verdicts > 1).length,
+  };
+}
+
+async function versionOf(cluster: TestCluster): Promise<string> {
+  const info = await cluster.cli(await cluster.alive(), "info", "server");
+  const [, valkey] = /valkey_version:([\d.]+)/.exec(info) ?? [];
+  const [, redis] = /redis_version:([\d.]+)/.exec(info) ?? [];
+  return valkey ? `Valkey ${valkey}` : `Redis ${redis}`;
+}

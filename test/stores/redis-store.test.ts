@@ -1,0 +1,273 @@
+import { Redis } from "ioredis";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { defineJob, openEngine, processor, type Store, silentLogger } from "../../src/index.ts";
+import { openRedisStore, type RedisStoreOptions } from "../../src/stores/redis/open-redis.ts";
+import { openBed } from "../../src/testing/conformance/test-bed.ts";
+import { DURABLE, findRedis, type RedisNode, startNode } from "../redis.ts";
+import { startCluster, type TestCluster } from "../redis-cluster.ts";
+import { productionSystem } from "../support/system.ts";
+
+const program = await findRedis("valkey");
+const stores: Store[] = [];
+let opened = 0;
+
+async function open(url: string, options: Partial<RedisStoreOptions> = {}): Promise<Store> {
+  opened += 1;
+  const prefix = `store${opened}`;
+  const store = await openRedisStore({ connection: url, prefix, system: productionSystem, ...options });
+  stores.push(store);
+  return store;
+}
+
+afterEach(async () => {
+  for (const store of stores.splice(0)) await store.close();
+});
+
+describe.skipIf(!program)("a store on one node", () => {
+  let node: RedisNode;
+  let client: Redis;
+
+  beforeAll(async () => {
+    if (program) node = await startNode(program, DURABLE);
+    client = new Redis(node.url);
+  });
+  afterAll(async () => {
+    client?.disconnect();
+    await node?.[Symbol.asyncDispose]();
+  });
+
+  it("runs an engine: jobs are enqueued, run and found", async () => {
+    const double = defineJob({ type: "double" });
+    const engine = await openEngine({ store: `${node.url}?prefix=engine`, logger: silentLogger });
+    try {
+      engine.work({ processors: [processor(double, ({ payload }) => 2 * Number(payload))] });
+      const handles = await engine.enqueueMany(double, [1, 2, 3]);
+      expect(await Promise.all(handles.map((handle) => handle.result({ within: "10s" })))).toEqual([2, 4, 6]);
+      expect(engine.store.capabilities).toMatchObject({ name: "redis", durable: "interval", tx: false });
+    } finally {
+      await engine.close();
+    }
+  });
+
+  it("runs a delayed job at its time in another engine, by wake-ups and hints alone", async () => {
+    const later = defineJob({ type: "later" });
+    const [producer, consumer] = await Promise.all(
+      [1, 2].map(async () =>
+        openEngine({ store: blind(await open(node.url, { prefix: "blind" })), logger: silentLogger }),
+      ),
+    );
+    if (!producer || !consumer) return;
+    try {
+      consumer.work({ processors: [processor(later, () => {})] });
+      const handle = await producer.enqueue(later, {}, { delay: "300ms" });
+      await handle.result({ within: "20s" });
+    } finally {
+      await producer.close();
+      await consumer.close();
+    }
+  });
+
+  it("stores enqueues that arrive together with one call", async () => {
+    const single = defineJob({ type: "single" });
+    const engine = await openEngine({ store: await open(node.url), logger: silentLogger });
+    try {
+      const enqueue = vi.spyOn(engine.store.jobs, "enqueue");
+      await Promise.all(Array.from({ length: 50 }, () => engine.enqueue(single, {})));
+      expect(enqueue).toHaveBeenCalledTimes(1);
+    } finally {
+      await engine.close();
+    }
+  });
+
+  it.each([
+    [
+      "maxmemory-policy",
+      "allkeys-lru",
+      "noeviction",
+      /maxmemory-policy is allkeys-lru.*CONFIG SET maxmemory-policy noeviction/,
+    ],
+    ["appendonly", "no", "yes", /needs the append-only file.*CONFIG SET appendonly yes/],
+    ["appendfsync", "no", "everysec", /appendfsync is no.*CONFIG SET appendfsync everysec/],
+  ])("refuses a server whose %s is %s", async (name, wrong, right, message) => {
+    await client.config("SET", name, wrong);
+    try {
+      await expect(open(node.url)).rejects.toThrow(message);
+    } finally {
+      await client.config("SET", name, right);
+    }
+    await open(node.url);
+  });
+
+  it("refuses replicated durability without replicas, and bad addresses", async () => {
+    await expect(open(node.url, { durability: "replicated" })).rejects.toThrow(/needs 2 replicas.*one has 0/);
+    await expect(open("redis://h:99999")).rejects.toThrow(/port from 1 to 65535/);
+    await expect(open("redis://h?durable=1")).rejects.toThrow(/"durable" is not known; use durability/);
+    await expect(open(node.url, { prefix: "a{b" })).rejects.toThrow(/prefix/);
+    await expect(open(`${node.url}?durability=always`)).rejects.toThrow(/write "local" or "replicated"/);
+    await expect(open("redis://user:secret@127.0.0.1:1")).rejects.toThrow(/^(?!.*secret).*127\.0\.0\.1:1/);
+  });
+
+  it("loads its functions again when the server lost them", async () => {
+    const store = await open(node.url);
+    await client.call("function", "flush");
+    expect(await store.clock()).toBeGreaterThan(0);
+  });
+
+  it("takes no new job when the server is full, and still claims, settles and prunes", async () => {
+    const store = await open(node.url);
+    const bed = await openBed({ store });
+    await bed.add();
+    await client.config("SET", "maxmemory", "1");
+    try {
+      await expect(bed.add()).rejects.toThrow(/OOM.*maxmemory: raise it/s);
+      const running = await bed.start(await bed.claimOne());
+      const ended = await bed.write(running, { type: "succeed", signalled: false });
+      expect(ended.state).toBe("completed");
+      const pruned = await store.jobs.prune({ now: ended.pruneAt ?? 0, eventsBefore: 0, limit: 10 });
+      expect(pruned).toBe(1);
+    } finally {
+      await client.config("SET", "maxmemory", "0");
+    }
+  });
+
+  it("fails the calls of a connection that breaks, and works over the next one", async () => {
+    const store = await open(node.url);
+    await store.clock();
+    await client.call("client", "kill", "type", "normal", "skipme", "yes");
+    await expect.poll(() => store.clock().catch(() => 0), { timeout: 10_000 }).toBeGreaterThan(0);
+  });
+
+  it("tells listeners that hints were missed when the connection of hints breaks", async () => {
+    const store = await open(node.url);
+    const missed = Promise.withResolvers<void>();
+    const listening = await store.listen((hint) => {
+      if ("missed" in hint) missed.resolve();
+    });
+    await client.call("client", "kill", "type", "pubsub");
+    await missed.promise;
+    await listening[Symbol.asyncDispose]();
+  });
+});
+
+describe.skipIf(!program)("a store on a cluster", () => {
+  let cluster: TestCluster;
+
+  beforeAll(async () => {
+    if (program) cluster = await startCluster(program, 2);
+  }, 60_000);
+  afterAll(async () => {
+    await cluster?.[Symbol.asyncDispose]();
+  });
+
+  it("waits for a replica before it acknowledges", async () => {
+    const store = await open(cluster.url, { durability: "replicated" });
+    expect(store.capabilities.durable).toBe("ack");
+    const bed = await openBed({ store });
+    const { id } = await bed.add();
+    expect((await bed.load(id))?.id).toBe(id);
+  });
+
+  it("writes nothing while half of its keys are on another node, and goes on when its slot has moved", async () => {
+    const store = await open(cluster.url);
+    const bed = await openBed({ store });
+    await bed.addMany(Array.from({ length: 50 }, () => bed.job()));
+    const moving = await beginMove(cluster, `store${opened}`);
+    const claimed = bed.claim({ limit: 10 });
+    let isOver = false;
+    void claimed.then(() => {
+      isOver = true;
+    });
+    // Longer than the client itself follows redirections: the call has to go on asking.
+    await expect.poll(() => moving.refusals(), { timeout: 10_000 }).toBeGreaterThan(20);
+    expect(isOver).toBe(false);
+    await moving.end();
+    expect((await claimed).length).toBe(10);
+    expect((await bed.claim({ limit: 100 })).length).toBe(40);
+  });
+});
+
+describe.skipIf(!program)("a store behind a Sentinel", () => {
+  it("goes on with the new master when the old one dies", async () => {
+    if (!program) return;
+    await using master = await startNode(program, DURABLE);
+    const replicaOf = ["--replicaof", "127.0.0.1", String(master.port), "--repl-diskless-sync-delay", "0"];
+    await using _replica = await startNode(program, [...DURABLE, ...replicaOf]);
+    // The Sentinel asks the master for its replicas at once, and then every 10 s: it has to be there by then.
+    const asked = new Redis(master.url);
+    await expect.poll(() => asked.info("replication"), { timeout: 15_000 }).toMatch(/state=online/);
+    asked.disconnect();
+    await using sentinel = await startNode(
+      program,
+      ["--sentinel"],
+      [
+        `sentinel monitor main 127.0.0.1 ${master.port} 1`,
+        "sentinel down-after-milliseconds main 300",
+        "sentinel failover-timeout main 2000",
+        "",
+      ].join("\n"),
+    );
+    const client = new Redis(sentinel.url);
+    await expect.poll(() => client.call("sentinel", "replicas", "main"), { timeout: 15_000 }).toHaveLength(1);
+    client.disconnect();
+    await expect(open(sentinel.url)).rejects.toThrow(/add \?sentinel=/);
+    const store = await open(`redis://127.0.0.1:${sentinel.port}?sentinel=main`);
+    const before = await openBed({ store });
+    const { id } = await before.add();
+    // With local durability a job may be lost with its master. This one has reached the replica.
+    const writer = new Redis(master.url);
+    await writer.set("after", "the job");
+    expect(await writer.wait(1, 5_000)).toBe(1);
+    writer.disconnect();
+    master.signal("SIGKILL");
+    const found = async () => (await store.jobs.load([id]).catch(() => []))[0]?.id;
+    await expect.poll(found, { timeout: 20_000 }).toBe(id);
+    expect((await before.claim()).length).toBe(1);
+  }, 60_000);
+});
+
+/** A store whose looks find nothing, so that a wake-up or a hint that is missed is not made good for five minutes. */
+function blind(store: Store): Store {
+  const look: Store["look"] = async ({ records }) => ({
+    nextWakeAt: null,
+    ready: [],
+    nextDueAt: null,
+    versions: records.map(() => 0),
+  });
+  return { ...store, look };
+}
+
+/** Moves some keys of a store's slot to another master. `end` moves the rest. */
+async function beginMove(cluster: TestCluster, prefix: string) {
+  const [first] = cluster.nodes as [RedisNode];
+  const masters = await cluster.masters();
+  const slot = await cluster.cli(first, "cluster", "keyslot", `{${prefix}.0}`);
+  const keysOn = async (node: RedisNode) =>
+    (await cluster.cli(node, "cluster", "getkeysinslot", slot, "1000")).split("\n").filter(Boolean);
+  const counts = await Promise.all(masters.map(async (node) => (await keysOn(node)).length));
+  const from = masters[counts.findIndex((count) => count > 0)] as RedisNode;
+  const to = masters.find((node) => node !== from) as RedisNode;
+  const [source, target] = [
+    await cluster.cli(from, "cluster", "myid"),
+    await cluster.cli(to, "cluster", "myid"),
+  ];
+  await cluster.cli(to, "cluster", "setslot", slot, "importing", source);
+  await cluster.cli(from, "cluster", "setslot", slot, "migrating", target);
+  const migrate = async (keys: string[]) => {
+    if (keys.length > 0)
+      await cluster.cli(from, "migrate", "127.0.0.1", String(to.port), "", "0", "5000", "keys", ...keys);
+  };
+  const all = await keysOn(from);
+  await migrate(all.slice(0, all.length >> 1));
+  return {
+    /** How many calls were answered with TRYAGAIN. */
+    async refusals() {
+      const stats = await Promise.all([from, to].map((node) => cluster.cli(node, "info", "errorstats")));
+      const counts = stats.map((text) => Number(/errorstat_TRYAGAIN:count=(\d+)/.exec(text)?.[1] ?? 0));
+      return counts.reduce((sum, count) => sum + count, 0);
+    },
+    async end() {
+      await migrate(await keysOn(from));
+      for (const node of [to, from]) await cluster.cli(node, "cluster", "setslot", slot, "node", target);
+    },
+  };
+}
