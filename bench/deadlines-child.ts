@@ -30,7 +30,9 @@ app.get("/", async (request, reply) => {
   const id = String(request.query.id);
   const { signal } = request as unknown as { signal: AbortSignal };
   if (NEXT === "") {
-    signal.addEventListener("abort", () => report(id, monotonic()), { once: true });
+    process.send?.({ service: SERVICE, reached: id });
+    if (signal.aborted) report(id, monotonic());
+    else signal.addEventListener("abort", () => report(id, monotonic()), { once: true });
     return; // never answers: only the deadline ends it
   }
   try {

@@ -22,12 +22,15 @@ interface Seen {
   readonly service: string;
   readonly id?: string;
   readonly at?: number;
+  readonly reached?: string;
   readonly port?: number;
   readonly wall?: number;
 }
 
 const deadlines = new Map<string, number>();
 const aborts = new Map<string, number>();
+/** Requests that came to the third service. On a loaded machine the time may be up before one gets there. */
+const reached = new Set<string>();
 const walls: number[] = [];
 
 /** Starts one service; `next` is the port of the one that it calls. */
@@ -41,7 +44,8 @@ async function start(service: string, offset: number, next: number | null) {
       LIMIT: String(LIMIT),
     },
   });
-  child.on("message", ({ id, at, service: from }: Seen) => {
+  child.on("message", ({ id, at, service: from, reached: came }: Seen) => {
+    if (came !== undefined) reached.add(came);
     if (id !== undefined && at !== undefined) (from === "first" ? deadlines : aborts).set(id, at);
   });
   const [{ port, wall }] = (await once(child, "message")) as [Seen];
@@ -71,7 +75,11 @@ async function client(): Promise<void> {
   }
 }
 await Promise.all(Array.from({ length: Number(values["at-once"]) }, client));
-await new Promise((resolve) => setTimeout(resolve, 500)); // the last messages of the children
+// The last messages of the children: half a second of silence after the last abort, and ten seconds for one that is missing.
+for (let tick = 0; tick < 20; tick++) {
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  if (aborts.size === reached.size) break;
+}
 
 const late = [...deadlines].flatMap(([id, at]) => (aborts.has(id) ? [(aborts.get(id) as number) - at] : []));
 late.sort((a, b) => a - b);
@@ -79,7 +87,9 @@ const percentile = (share: number) => (late[Math.ceil(share * late.length) - 1] 
 console.log(
   `wall clocks, in minutes from this process: ${walls.map((off) => Math.round(off / MINUTES)).join(", ")}`,
 );
-console.log(`answers: ${JSON.stringify(statuses)}; aborted in the third service: ${late.length} of ${count}`);
+console.log(
+  `answers: ${JSON.stringify(statuses)}; reached the third service: ${reached.size} of ${count}, aborted there: ${late.length}`,
+);
 console.log(
   `abort after the first deadline: min ${late[0]?.toFixed(2)} p50 ${percentile(0.5)} p99 ${percentile(0.99)} max ${late.at(-1)?.toFixed(1)} ms (allowed: from 0, at p99 ${ALLOWED})`,
 );
@@ -90,5 +100,6 @@ console.log(
 console.log(`load ${loadavg()[0]?.toFixed(1)}`);
 for (const { child } of [first, second, third]) child.kill();
 const isNeverEarly = (late[0] as number) >= -RESOLUTION;
-const isKept = late.length === count && isNeverEarly && Number(percentile(0.99)) <= ALLOWED;
+const isKept =
+  late.length > 0 && late.length === reached.size && isNeverEarly && Number(percentile(0.99)) <= ALLOWED;
 process.exit(isKept ? 0 : 1);

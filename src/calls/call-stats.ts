@@ -6,19 +6,25 @@ import { type Percentiles, percentilesOf } from "../core/stats/job-stats.ts";
 import { OTHER, SeriesSum, withLimit } from "../core/stats/series.ts";
 import type { System } from "../ports/system.ts";
 import { CallLimit } from "./call-limit.ts";
-import type { CallEnd } from "./running-call.ts";
+import type { CallEnd, StreamEnd } from "./running-call.ts";
 
-/** The counts of one call name. */
+/** The counts of one name of calls or streams. */
 export interface CallCounts {
   readonly name: string;
+  /** Calls and streams that have ended. */
   readonly calls: number;
   readonly completed: number;
   /** Results after the signal and within the grace. They count. */
   readonly late: number;
   readonly failed: number;
-  /** Calls that ended by a limit, and by which. */
-  readonly timeouts: { readonly execution: number; readonly total: number };
-  /** Calls that their callers gave up. */
+  /** Calls and streams that ended by a limit, and by which. Only streams have `first` and `idle`. */
+  readonly timeouts: {
+    readonly execution: number;
+    readonly total: number;
+    readonly first: number;
+    readonly idle: number;
+  };
+  /** Calls and streams that their callers gave up. */
   readonly stopped: number;
   /** Tries beyond the first. */
   readonly retries: number;
@@ -72,6 +78,8 @@ class NamedCounts {
   readonly name: string;
   ignored = 0;
   stuck = 0;
+  #first = 0;
+  #idle = 0;
   readonly #sum = new SeriesSum();
   readonly #limits = new Map<string, CallLimit>();
   /** A defined call has the same rule each time. */
@@ -124,6 +132,14 @@ class NamedCounts {
     }
   }
 
+  streamEnded(end: StreamEnd): void {
+    const { counts } = this.#sum;
+    counts.started += 1;
+    if (end === "first") this.#first += 1;
+    else if (end === "idle") this.#idle += 1;
+    else counts[end === "stopped" ? "cancelled" : end] += 1;
+  }
+
   snapshot(): CallCounts {
     const { counts, durations } = this.#sum;
     return {
@@ -132,7 +148,7 @@ class NamedCounts {
       completed: counts.completed,
       late: counts.late,
       failed: counts.failed,
-      timeouts: { execution: counts.execution, total: counts.total },
+      timeouts: { execution: counts.execution, total: counts.total, first: this.#first, idle: this.#idle },
       stopped: counts.cancelled,
       retries: counts.retrying,
       nearMisses: counts.nearMisses,

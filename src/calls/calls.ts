@@ -24,6 +24,7 @@ import {
   type CallFunction,
   type CallHost,
   RunningCall,
+  type StreamEnd,
 } from "./running-call.ts";
 import type { StreamSource } from "./stream-source.ts";
 
@@ -196,6 +197,10 @@ export class Calls implements CallHost {
     } catch (error) {
       this.#logger.warn({ call: end.name, error }, "onEnd of createCalls threw");
     }
+  }
+
+  streamEnded(name: string, end: StreamEnd): void {
+    this.#stats.of(name).streamEnded(end);
   }
 
   wasCut(name: string, policy: CallPolicy): void {

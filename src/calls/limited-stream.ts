@@ -5,7 +5,7 @@ import { isInstance } from "../core/user-values.ts";
 import { type Ambient, currentAmbient } from "../engine/runtime/ambient.ts";
 import { checkName, checkSignal } from "./check-options.ts";
 import { Deadline } from "./deadline-list.ts";
-import type { CallHost } from "./running-call.ts";
+import type { CallHost, StreamEnd } from "./running-call.ts";
 import { type Source, type StreamSource, sourceOf } from "./stream-source.ts";
 
 /** The limits of a stream. Each counts only while the consumer waits for the source (SEMANTICS 10.7). */
@@ -128,7 +128,7 @@ class LimitedStream<Item> extends Deadline implements AsyncIterableIterator<Item
   async return(): Promise<IteratorResult<Item, undefined>> {
     if (this.#isOver) return DONE;
     const waiting = this.#takeWaiting();
-    const stopped = this.#end(undefined);
+    const stopped = this.#end(undefined, "stopped");
     waiting?.resolve(DONE);
     await stopped;
     return DONE;
@@ -148,15 +148,15 @@ class LimitedStream<Item> extends Deadline implements AsyncIterableIterator<Item
     // At the deadline of the code around ours is due too, and the timeout names our limit.
     const isDue = signal === this.#ambient?.signal && until - this.#host.system.monotonic() < 1;
     if (isDue && isInstance(reason, TimeoutError)) return;
-    this.#stop(reason);
+    this.#stop(reason, "stopped");
   }
 
   /** Ends the stream for a reason that the consumer hears once: now if it waits, else when it asks again. */
-  #stop(reason: unknown): void {
+  #stop(reason: unknown, end: StreamEnd): void {
     const waiting = this.#takeWaiting();
     this.#stoppedBy = { reason };
     this.#hasReported = waiting !== undefined;
-    void this.#end(reason);
+    void this.#end(reason, end);
     waiting?.reject(reason);
   }
 
@@ -198,7 +198,7 @@ class LimitedStream<Item> extends Deadline implements AsyncIterableIterator<Item
     this.#hasItem = true;
     if (!result.done) waiting.resolve(result);
     else {
-      this.#close();
+      this.#close("completed");
       waiting.resolve(DONE);
     }
   }
@@ -207,7 +207,7 @@ class LimitedStream<Item> extends Deadline implements AsyncIterableIterator<Item
     this.#expireIfDue();
     const waiting = this.#takeWaiting();
     if (!waiting) return;
-    this.#close();
+    this.#close("failed");
     waiting.reject(error);
   }
 
@@ -230,12 +230,12 @@ class LimitedStream<Item> extends Deadline implements AsyncIterableIterator<Item
     const { since, kind, limit } = this.#waiting as Waiting<Item>;
     const waited = this.#host.system.monotonic() - since;
     const elapsed = Math.round(kind === "total" ? this.#used + waited : waited);
-    this.#stop(new TimeoutError(kind, limit, elapsed, null));
+    this.#stop(new TimeoutError(kind, limit, elapsed, null), kind);
   }
 
   /** Stops the source, and waits for it no longer than the grace. */
-  #end(reason: unknown): Promise<void> {
-    this.#close();
+  #end(reason: unknown, end: StreamEnd): Promise<void> {
+    this.#close(end);
     this.#controller.abort(reason);
     const stopping = new Stopping(this.#host, this.#limits.name);
     if (this.#limits.grace > 0) {
@@ -250,8 +250,9 @@ class LimitedStream<Item> extends Deadline implements AsyncIterableIterator<Item
     return stopping.promise;
   }
 
-  #close(): void {
+  #close(end: StreamEnd): void {
     this.#isOver = true;
+    this.#host.streamEnded(this.#limits.name, end);
     this.#signal?.removeEventListener("abort", this.#onAbort);
     this.#ambient?.signal.removeEventListener("abort", this.#onAbort);
   }

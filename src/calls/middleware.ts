@@ -98,11 +98,31 @@ function whenClosed(reply: NodeReply, closed: (isSent: boolean) => void): void {
 
 const clientLeft = () => new StopError("cancelled", 0, null);
 
+/**
+ * Answers 504 at the deadline. It listens before the handler does, so a handler that ends at its signal and sends
+ * something comes second.
+ */
+function refuseAtDeadline(signal: AbortSignal, reply: NodeReply): void {
+  const answer = () => {
+    const refusal = timeoutReply(signal.reason);
+    if (refusal && !reply.headersSent) sendNode(reply, refusal);
+  };
+  signal.addEventListener("abort", answer, { once: true });
+}
+
 /** Ends when the reply is sent, and stops when the client leaves before that. */
-function nodeCall(route: Route, limit: number, reply: NodeReply, enter: (context: CallContext) => void) {
+function nodeCall(
+  route: Route,
+  limit: number,
+  reply: NodeReply,
+  enter: (context: CallContext) => void,
+): void {
+  // The client left while something before us worked. A handler that only listens for the abort would miss it.
+  if (reply.closed) return;
   const left = new AbortController();
   const call = route.run(limit, left.signal, (context) => {
     return new Promise<void>((resolve) => {
+      refuseAtDeadline(context.signal, reply);
       whenClosed(reply, (isSent) => {
         if (!isSent) left.abort(clientLeft());
         resolve();
@@ -110,7 +130,7 @@ function nodeCall(route: Route, limit: number, reply: NodeReply, enter: (context
       enter(context);
     });
   });
-  return call.catch((error) => {
+  call.catch((error) => {
     const refusal = timeoutReply(error);
     if (refusal && !reply.headersSent) sendNode(reply, refusal);
     // The reply streams past its deadline, the client has left, or the next function threw.
@@ -139,6 +159,17 @@ function sendNode(reply: NodeReply, { status, body }: Refusal): void {
   // The rest of the request, if any, belongs to nobody.
   reply.setHeader("connection", "close");
   reply.end(JSON.stringify(body));
+  fence(reply);
+}
+
+const HEAD_CALLS = ["setHeader", "setHeaders", "appendHeader", "removeHeader", "writeHead", "flushHeaders"];
+
+/** What a handler sends after the refusal is dropped. Node would throw, and Express would cut the connection for it. */
+function fence(reply: NodeReply): void {
+  const replace = (name: string, value: () => unknown) =>
+    Object.defineProperty(reply, name, { value, configurable: true, writable: true });
+  for (const name of [...HEAD_CALLS, "end"]) replace(name, () => reply);
+  replace("write", () => true);
 }
 
 /** Middleware for Express, Connect and plain Node. `request.signal` aborts at the deadline. */
@@ -150,7 +181,7 @@ export function expressDeadline(calls: Calls, options: RouteOptions = {}) {
       sendNode(reply, limit);
       return;
     }
-    void nodeCall(route, limit, reply, (context) => {
+    nodeCall(route, limit, reply, (context) => {
       attach(request, context);
       next();
     });
@@ -172,7 +203,7 @@ export function fastifyDeadline(app: FastifyLike, calls: Calls, options: RouteOp
       sendNode(reply.raw, limit);
       return;
     }
-    void nodeCall(route, limit, reply.raw, (context) => {
+    nodeCall(route, limit, reply.raw, (context) => {
       attach(request.raw, context);
       done();
     });
@@ -188,7 +219,8 @@ interface HonoContext {
   readonly req: { readonly raw: Request; header(name: string): string | undefined };
   set(key: "signal", value: AbortSignal): void;
   json(body: unknown, status: 400 | 504): Response;
-  res: Response;
+  get res(): Response;
+  set res(response: Response | undefined);
 }
 
 /** Middleware for Hono. `c.get("signal")` aborts at the deadline. */
@@ -197,17 +229,28 @@ export function honoDeadline(calls: Calls, options: RouteOptions = {}) {
   return async (c: HonoContext, next: () => Promise<void>): Promise<Response | undefined> => {
     const limit = route.limitOf(c.req.header(DEADLINE_HEADER));
     if (typeof limit !== "number") return c.json(limit.body, limit.status);
+    const left = new AbortController();
+    const { signal } = c.req.raw;
+    if (signal.aborted) left.abort(clientLeft());
+    else signal.addEventListener("abort", () => left.abort(clientLeft()), { once: true });
     try {
-      await route.run(limit, c.req.raw.signal, (context) => {
+      await route.run(limit, left.signal, (context) => {
         c.set("signal", context.signal);
         return next();
       });
-      return undefined;
     } catch (error) {
+      // Nobody reads it, but Hono would report an error without one.
+      if (left.signal.aborted) return new Response(null, { status: 499 });
       const refusal = timeoutReply(error);
       if (!refusal) throw error;
-      return c.json(refusal.body, refusal.status);
+      // A handler that ends at its signal sets its response now, and Hono keeps the one that is set last.
+      await new Promise<void>((resolve) => void calls.system.after(0, resolve));
+      const response = c.json(refusal.body, refusal.status);
+      for (const name of BODY_HEADERS) response.headers.delete(name);
+      c.res = undefined;
+      c.res = response;
     }
+    return undefined;
   };
 }
 
@@ -233,6 +276,7 @@ export function koaDeadline(calls: Calls, options: RouteOptions = {}) {
     whenClosed(ctx.res, (isSent) => isSent || left.abort(clientLeft()));
     try {
       await route.run(limit, left.signal, ({ signal }) => {
+        refuseAtDeadline(signal, ctx.res);
         ctx.state.signal = signal;
         return next();
       });
@@ -240,6 +284,7 @@ export function koaDeadline(calls: Calls, options: RouteOptions = {}) {
       if (left.signal.aborted) return;
       const refusal = timeoutReply(error);
       if (!refusal) throw error;
+      // Mostly sent already: then it is for the middleware around, such as a log.
       refuseWith(refusal);
     }
   };

@@ -34,11 +34,15 @@ export interface CallEnd {
   readonly error?: unknown;
 }
 
+/** How a stream ended, for counters: by itself, by its consumer, or by a limit. */
+export type StreamEnd = "completed" | "failed" | "stopped" | "first" | "idle" | "total";
+
 /** What a call needs from its `Calls`. */
 export interface CallHost {
   readonly system: System;
   readonly deadlines: DeadlineList;
   ended(end: CallEnd): void;
+  streamEnded(name: string, end: StreamEnd): void;
   /** A try was cut off by its own limit. */
   wasCut(name: string, policy: CallPolicy): void;
   /** A function ended after its verdict. */

@@ -93,7 +93,7 @@ describe("limits of a stream", () => {
     void reading();
     await system.advance(10_000);
     expect([at, seen.returned]).toEqual([2_010, 1]);
-    expect(calls.counts()).toMatchObject([{ name: "stream", stuck: 1 }]);
+    expect(calls.counts()).toMatchObject([{ name: "stream", calls: 1, stuck: 1 }]);
     await system.advance(60_000);
     expect(calls.counts()).toMatchObject([{ stuck: 0 }]);
     expect(system.pendingTimers).toBe(0);
@@ -207,10 +207,23 @@ describe("kinds of sources", () => {
     await system.advance(1_000);
     await next;
     expect(heard).toMatchObject({ kind: "first" });
-    expect(calls.counts()).toEqual([]);
+    expect(calls.counts()).toMatchObject([{ ignored: 0, stuck: 0 }]);
   });
 
   it.each([undefined, null, 5, {}, []])("%s is refused", (source) => {
     expect(() => open().calls.limitStream({}, source as never)).toThrow("limitStream");
   });
+});
+
+it("counts streams by how they ended", async () => {
+  const { calls, system, source, read } = open();
+  read({ idle: "2s" }, source([1_000, 1_000]).iterator);
+  read({ first: "500ms" }, source([1_000]).iterator);
+  read({ idle: "1500ms" }, source([1_000, 5_000]).iterator);
+  read({ total: "1500ms" }, source([1_000, 1_000]).iterator);
+  const left = calls.limitStream({ idle: "2s" }, source([1_000, 1_000]).iterator);
+  void left.next().then(() => left.return?.());
+  await system.advance(20_000);
+  const timeouts = { execution: 0, first: 1, idle: 1, total: 1 };
+  expect(calls.counts()).toMatchObject([{ calls: 5, completed: 1, failed: 0, stopped: 1, timeouts }]);
 });

@@ -160,6 +160,17 @@ describe.each(["sqlite", "server", "postgres"])("on %s", (name) => {
     expect(stdout).toMatch(/^TYPE +VERDICT +TIMEOUT[\s\S]*\nquick +unknown[\s\S]*\nquick: /);
   });
 
+  it.each([
+    [["--floor", "1s", "--ceiling", "1m", "--times", "0"], "--times: 0 is"],
+    [["--floor", "1s", "--ceiling", "1m", "--times", "x"], '--times: "x" is'],
+    [["--floor", "1s", "--ceiling", "1m", "--from", "p42"], '--from: "p42" is'],
+    [["--floor", "3s", "--ceiling", "1s"], '--floor: "3s" contradicts'],
+    [["--samples", "200"], "--floor: undefined is"],
+  ])("advise refuses %j by the flag", async (flags, message) => {
+    const { stderr } = await run("advise", "--type", "quick", ...flags);
+    expect(stderr).toContain(`curfew: ${message}`);
+  });
+
   it("a job that only its limit holds is held everywhere, and activate names the limit", async () => {
     const id = place(name).limitedId;
     const [listed, shown, why, refused] = await Promise.all([

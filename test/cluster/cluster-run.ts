@@ -79,7 +79,8 @@ export async function runCluster(options: ClusterRunOptions): Promise<ClusterRep
 }
 
 function lineOf(number: number, { fault, back }: FaultResult, { acknowledged, runs }: Ledger): string {
-  return `fault ${number} (${fault}): writes were acknowledged again after ${(back / 1_000).toFixed(2)} s; ${acknowledged.size} acknowledged, ${runs.size} ran`;
+  // Slots that move and memory that is full are faults that last: their time is within this.
+  return `fault ${number} (${fault}): over, and a write acknowledged, after ${(back / 1_000).toFixed(2)} s; ${acknowledged.size} acknowledged, ${runs.size} ran`;
 }
 
 /** Each fault hits the master that has the jobs now. */

@@ -245,7 +245,7 @@ describe.skipIf(!hasChromium)("roles and tenants on these pages", () => {
     await page.getByRole("button", { name: "Look at it: acme" }).click();
     await page.getByRole("combobox", { name: "Tenant" }).waitFor();
     await page.goto(`${stage.url}/webhooks`);
-    await page.getByText("Nobody is told of events").waitFor();
+    await page.getByText("No endpoint receives events").waitFor();
     const pages = page.getByRole("navigation", { name: "Pages" });
     expect(await pages.getByRole("link", { name: "Tenants" }).count()).toBe(0);
   });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { defineJob, openEngine, processor, type WorkOptions } from "../../src/index.ts";
+import { defineJob, openEngine, processor, snooze, type WorkOptions } from "../../src/index.ts";
 import { jobsOf } from "../../src/testing/read-store.ts";
 import { errorOf, jobOf, jobWith, openStage, type Stage } from "./stage.ts";
 
@@ -195,7 +195,6 @@ describe("1.1 other calls refuse bad input and change nothing", () => {
     ["an unknown option", { queue: "a" }, "unknown_option", "options.queue"],
     ["a bad document limit", { documentLimit: "1mb" }, "invalid_limit", "documentLimit"],
     ["an unknown store", { store: "mysql://u:secret@host/db" }, "unknown_store", "store"],
-    ["redis, not yet", { store: "redis://u:secret@host" }, "unknown_store", "store"],
     ["no store", { store: undefined }, "unknown_store", "store"],
   ])("openEngine with %s", async (_name, options, code, field) => {
     const error = await errorOf(openEngine({ store: "memory:", ...options } as never));
@@ -232,10 +231,14 @@ describe("1.1 other calls refuse bad input and change nothing", () => {
     const refusals = [
       [engine.job(id).result({ within: loose("5 min") }), "invalid_duration", "result.within"],
       [engine.job(id).result(loose({ withn: "5m" })), "unknown_option", "result.withn"],
+      [engine.timeouts.enqueue(job, loose(undefined), loose(undefined)), "invalid_when", "options.dueAt"],
       [engine.close({ drain: loose(5) }), "invalid_duration", "close.drain"],
       [engine.close(loose({ drian: "5s" })), "unknown_option", "close.drian"],
     ] as const;
     for (const [call, code, field] of refusals) expect(await errorOf(call)).toMatchObject({ code, field });
+    expect(() => snooze(loose("10m"))).toThrow(
+      'snooze: "10m" is not a valid value here; write { after: "10m" }',
+    );
     expect(() => engine.on(loose("job.complete"), () => {})).toThrow(/on: "job.complete".*job\.completed/);
     expect(() => engine.on("job.completed", loose("print"))).toThrow(/on\(job.completed\): "print"/);
   });

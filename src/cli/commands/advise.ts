@@ -1,5 +1,7 @@
 import type { Command } from "commander";
-import { parseDuration } from "../../core/time.ts";
+import { CurfewError, refuse } from "../../core/errors.ts";
+import { parseAdaptive, type Quantile } from "../../core/stats/adaptive-limit.ts";
+import { type Duration, parseDuration } from "../../core/time.ts";
 import { withPage, withTarget } from "../declare.ts";
 import { instantOption } from "../filters.ts";
 import { paint, printable } from "../output/paint.ts";
@@ -48,6 +50,7 @@ export function register(command: Command): void {
     const { type, queue, since, attempt, floor, ceiling, from, times, samples } = options;
     const span = (text: string | undefined, flag: string) =>
       text === undefined ? undefined : parseDuration(text, flag);
+    checkRule(options);
     const { items } = await target.get("/ojs/v1/admin/advise", {
       type,
       queue,
@@ -62,6 +65,41 @@ export function register(command: Command): void {
     const rows = items as readonly Fields[];
     output.answer({ items }, () => (rows.length === 0 ? "No runs were seen." : adviceText(rows)));
   });
+}
+
+/** A text that is no number stays as it is, for the refusal to show. */
+const numberOf = (text: string) => (Number.isNaN(Number(text)) ? (text as never) : Number(text));
+
+/** Refuses a rule in the words of the command line; the server would name its own fields. */
+function checkRule({ type, floor, ceiling, from, times, samples }: AdviseOptions): void {
+  const given = { floor, ceiling, from, times, samples };
+  const [flag] = Object.entries(given).find(([, value]) => value !== undefined) ?? [];
+  if (flag === undefined) return;
+  for (const [name, value] of Object.entries({ type, floor, ceiling }))
+    if (value === undefined)
+      throw refuse(
+        "invalid_option",
+        `--${name}`,
+        value,
+        `add it: --${flag} needs --type, --floor and --ceiling`,
+      );
+  const rule = {
+    floor: floor as Duration,
+    ceiling: ceiling as Duration,
+    ...(from !== undefined && { from: from as Quantile }),
+    ...(times !== undefined && { times: numberOf(times) }),
+    ...(samples !== undefined && { samples: numberOf(samples) }),
+  };
+  try {
+    parseAdaptive(rule, "rule");
+  } catch (error) {
+    if (!(error instanceof CurfewError)) throw error;
+    const [field, message] = [error.field, error.message].map((text) => text?.replaceAll("rule.", "--"));
+    throw new CurfewError(error.code, message as string, {
+      ...(field !== undefined && { field }),
+      cause: error,
+    });
+  }
 }
 
 const ms = (value: unknown, missing = "-") => (typeof value === "number" ? spanText(value) : missing);

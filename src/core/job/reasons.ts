@@ -1,3 +1,4 @@
+import { refuse } from "../errors.ts";
 import {
   type Duration,
   formatDuration,
@@ -77,6 +78,8 @@ export class Snooze {
   readonly until: InstantInput | undefined;
 
   constructor(when: { after: Duration } | { until: InstantInput }) {
+    if (typeof when !== "object" || when === null)
+      throw refuse("invalid_option", "snooze", when, 'write { after: "10m" } or { until: an instant }');
     this.after = "after" in when ? when.after : undefined;
     this.until = "until" in when ? when.until : undefined;
   }

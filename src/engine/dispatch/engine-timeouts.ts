@@ -91,7 +91,7 @@ export class EngineTimeouts extends Timeouts {
     payload: NoInfer<Input>,
     options: EnqueueLaterOptions,
   ): Promise<TimeoutId> {
-    const { dueAt, key, ...enqueueOptions } = options;
+    const { dueAt, key, ...enqueueOptions } = options ?? {};
     await this.#fresh();
     const { clock, nextId, store, documentLimit, calendars } = this.#context;
     const now = clock.now();

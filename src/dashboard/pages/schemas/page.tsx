@@ -14,7 +14,7 @@ import { type Column, Table } from "../../ui/table.tsx";
 import { PublishForm } from "./schema-forms.tsx";
 import { checkedWords, compatibleWords } from "./schema-words.ts";
 
-/** What the payloads of each type must look like, whoever enqueues them. */
+/** What the payloads of each type must look like, from every producer. */
 export function Page() {
   const cursor = query.value.get("cursor");
   const [isNew, setNew] = useState(false);

@@ -19,7 +19,7 @@ import { Deliveries } from "./deliveries.tsx";
 import { NewForm, SecretDialog } from "./webhook-forms.tsx";
 import { shortUrl, webhookLook, webhookTrouble } from "./webhook-look.ts";
 
-/** Endpoints that are told of events, and what was sent to them. */
+/** Endpoints that receive events, and what was sent to them. */
 export function Page() {
   const tab = query.value.get("tab") === "deliveries" ? "deliveries" : "endpoints";
   const [isNew, setNew] = useState(false);
@@ -27,10 +27,7 @@ export function Page() {
   const open = (id: string) => go(href(`webhooks/${id}`));
   return (
     <>
-      <PageHead
-        title="Webhooks"
-        below="Endpoints outside that are told of events: signed, and at least once."
-      >
+      <PageHead title="Webhooks" below="Endpoints outside that receive events: signed, and at least once.">
         <Button kind="primary" icon="plus" whyNot={whyNot("operate")} onClick={() => setNew(true)}>
           Subscribe…
         </Button>
@@ -75,7 +72,7 @@ function List({ page: { items, pagination } }: { readonly page: PageOf<Webhook> 
   if (items.length === 0)
     return (
       <div class="tablewrap">
-        <Empty icon="webhooks" title="Nobody is told of events">
+        <Empty icon="webhooks" title="No endpoint receives events">
           <p>Subscribe an endpoint here, or with a command:</p>
           <Commands
             lines={["curfew webhooks add https://example.com/hooks/jobs --event job.failed job.discarded"]}
