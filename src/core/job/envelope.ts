@@ -280,12 +280,8 @@ function newTemplate<Input>(
     ? resolveField<number | null>(settings, (settings) => settings.timeouts?.heartbeat, null).value
     : null;
   const { waitAt, totalAt } = budgets;
-  const isStrict = isInOneHome(
-    context,
-    queue,
-    keyed && { key: keyed.key, isSaid: said.limit !== undefined },
-    unique,
-  );
+  const limitKey = keyed && { key: keyed.key, isSaid: said.limit !== undefined };
+  const isStrict = isInOneHome(context, queue, limitKey, unique);
   const wake = waitingWake({ state, rank, waitAt, totalAt }, keyed?.limit);
   return {
     id: said.id === undefined ? undefined : checkGivenId(said.id),
