@@ -27,7 +27,8 @@ function project(
 export default defineConfig({
   test: {
     pool: "forks",
-    // Some files wait for processes and pages, so three files share two cores.
+    // Half of the long files wait for processes and deadlines, so three files share two cores. With five, tests that
+    // watch deadlines of the wire were too late on a quiet machine.
     maxWorkers: 3,
     // No test needs this long; a busy machine takes ten times as long as a quiet one.
     testTimeout: 120_000,
@@ -38,7 +39,6 @@ export default defineConfig({
     // Hundreds of Node processes are started. With their compiled modules on disk each takes 0.25 s of CPU, not 0.6 s.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, ".cache", "compiled") },
     projects: [
-      // `npm test` runs this project beside all others, because its files mostly wait (scripts/test.ts).
       project("e2e", ["test/e2e/**/*.test.ts", ...ALONE], {
         globalSetup: [...postgres, "test/compile-cache-setup.ts"],
       }),

@@ -8,9 +8,6 @@ export interface TestCounts {
   skipped: number;
 }
 
-/** The lane of tests that this process runs. */
-const STAGE = process.env.CURFEW_TEST_STAGE ?? "tests";
-
 /** Milliseconds between two lines that say how far the run is. */
 const SAY_EVERY = 10_000;
 
@@ -54,7 +51,7 @@ export default class CountReporter implements Reporter {
     const { passed, failed } = this.#sofar;
     const files = `${this.#done} of ${this.#files} files`;
     const running = this.#running.size > 0 ? `; now ${[...this.#running].join(", ")}` : "";
-    console.log(`${STAGE} ${time}: ${files}, ${passed} passed, ${failed} failed${running}`);
+    console.log(`tests ${time}: ${files}, ${passed} passed, ${failed} failed${running}`);
   }
 
   onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly SerializedError[]): void {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import {
   DISTANT_REGRESSION_SEEDS,
   REGRESSION_SEEDS,
+  SAGA_REGRESSION_SEEDS,
   WORKFLOW_REGRESSION_SEEDS,
 } from "../test/sim/regression-seeds.ts";
 import { LANES, type Lane, type LaneFile, type RunReport } from "../test/support/run-report.ts";
@@ -254,6 +255,7 @@ function mended(): string {
     ["jobs", REGRESSION_SEEDS],
     ["distant", DISTANT_REGRESSION_SEEDS],
     ["workflows", WORKFLOW_REGRESSION_SEEDS],
+    ["sagas", SAGA_REGRESSION_SEEDS],
   ] as const;
   const rows = lists.flatMap(([world, seeds]) =>
     seeds.map(([seed, showed]) => `| ${world} | ${seed} | ${showed} |`),

@@ -1,7 +1,7 @@
 /**
  * `npm test`: every check of the project. All stages run even when one fails, so that one run shows everything there
- * is to mend. What the tests need is built first. Then three lanes run side by side: the tests that mostly wait for
- * processes and deadlines, the tests that compute, and the other checks, one at a time. Each stage says when it begins and when it ends, and the tests say every few seconds how far they are. The last
+ * is to mend. What the tests need is built first; the other checks run beside the tests, one at a time, while tests
+ * wait. Each stage says when it begins and when it ends, and the tests say every few seconds how far they are. The last
  * line on stdout is always `N passed, N failed`.
  */
 import { spawn } from "node:child_process";
@@ -22,12 +22,7 @@ interface Stage {
 
 const root = join(import.meta.dirname, "..");
 const scratch = mkdtempSync(join(tmpdir(), "curfew-test-"));
-
-/** A lane of tests: Vitest with the projects that `flags` choose. */
-function tests(name: string, ...flags: string[]): Stage {
-  const reporters = ["--reporter=default", "--reporter=./scripts/count-reporter.ts"];
-  return { name, command: ["vitest", "run", ...flags, ...reporters], live: true };
-}
+const countsFile = join(scratch, "counts.json");
 
 const stages: Stage[] = [
   { name: "types", command: ["tsc", "--noEmit"], first: true },
@@ -38,9 +33,11 @@ const stages: Stage[] = [
   { name: "docs", command: ["node", "scripts/generate-docs.ts", "--check"] },
   { name: "OpenAPI", command: ["node", "scripts/lint-openapi.ts"] },
   { name: "unused", command: ["knip"] },
-  // On two cores each of its files takes a fifth of one: two of them hardly slow down the files that compute.
-  tests("waiting tests", "--project=e2e", "--maxWorkers=2"),
-  tests("tests", "--project=!e2e"),
+  {
+    name: "tests",
+    command: ["vitest", "run", "--reporter=default", "--reporter=./scripts/count-reporter.ts"],
+    live: true,
+  },
 ];
 
 const startedAt = performance.now();
@@ -62,8 +59,7 @@ async function run(stage: Stage): Promise<boolean> {
     stdio: ["ignore", stage.live ? "inherit" : "pipe", stage.live ? "inherit" : "pipe"],
     env: {
       ...process.env,
-      CURFEW_TEST_STAGE: stage.name,
-      CURFEW_TEST_COUNTS: countsFile(stage),
+      CURFEW_TEST_COUNTS: countsFile,
       // Tests take the package from dist then, and need not build it again.
       ...(stage.live && !failed.includes("package") && { CURFEW_BUILT: "1" }),
       PATH: `${join(root, "node_modules", ".bin")}${delimiter}${process.env.PATH}`,
@@ -85,13 +81,9 @@ async function run(stage: Stage): Promise<boolean> {
   return code === 0;
 }
 
-function countsFile({ name }: Stage): string {
-  return join(scratch, `${name}.json`);
-}
-
-function readCounts(stage: Stage): TestCounts {
+function readCounts(): TestCounts {
   try {
-    return JSON.parse(readFileSync(countsFile(stage), "utf8"));
+    return JSON.parse(readFileSync(countsFile, "utf8"));
   } catch {
     // Vitest ended before its report, for instance because its configuration is broken: no test ran.
     return { passed: 0, failed: 1, skipped: 0 };
@@ -106,14 +98,11 @@ async function runAll(queue: readonly Stage[]): Promise<void> {
 }
 
 await Promise.all(stages.filter(({ first }) => first).map((stage) => runAll([stage])));
-const lanes = stages.filter(({ live }) => live);
 await Promise.all([
-  ...lanes.map((stage) => runAll([stage])),
+  runAll(stages.filter(({ live }) => live)),
   runAll(stages.filter(({ first, live }) => !first && !live)),
 ]);
-const counts: TestCounts = { passed: 0, failed: 0, skipped: 0 };
-for (const lane of lanes.map(readCounts))
-  for (const name of ["passed", "failed", "skipped"] as const) counts[name] += lane[name];
+const counts = readCounts();
 rmSync(scratch, { recursive: true, force: true });
 if (counts.passed === 0) console.log("No test passed, so nothing has been shown to work.");
 if (failed.length > 0) console.log(`Failed: ${failed.join(", ")}`);

@@ -42,6 +42,7 @@ export function act<Options extends object = object>(
   command: Command,
   action: Action<Options, TargetContext>,
   onUnopened?: (context: CommandContext, error: CommandFailed, options: Options) => Promise<void>,
+  { runsJobs }: Pick<TargetOptions, "runsJobs"> = {},
 ): Command {
   return command.action(async (...given: unknown[]) => {
     const options = command.optsWithGlobals<Options & CommonOptions>();
@@ -49,7 +50,9 @@ export function act<Options extends object = object>(
     const output = createOutput(options.json === true);
     let target: Target;
     try {
-      target = await output.during("opening", () => openTarget(named(command, options), { output, signal }));
+      target = await output.during("opening", () =>
+        openTarget({ ...named(command, options), runsJobs }, { output, signal }),
+      );
     } catch (error) {
       if (!onUnopened || !(error instanceof CommandFailed) || error.exit !== "unreachable") throw error;
       return onUnopened({ output, signal }, error, options);

@@ -21,6 +21,8 @@ export interface TargetOptions {
   readonly key?: string | undefined;
   /** Left out: what belongs to no tenant, or to the one of the key. */
   readonly tenant?: string | undefined;
+  /** The command runs jobs itself, so the engine on the store does all that a worker's engine does. */
+  readonly runsJobs?: boolean | undefined;
 }
 
 /**
@@ -60,7 +62,7 @@ export async function openTarget(options: TargetOptions, asker: Asker): Promise<
     throw new CommandFailed("usage", "--store and --url: pass one of them, not both");
   if (url !== undefined) return new RouteTarget(within(serverRoutes(url, key), tenant), asker);
   if (store !== undefined) {
-    const routes = await storeRoutes(store);
+    const routes = await storeRoutes(store, options.runsJobs);
     const engine = tenant === undefined ? routes.engine : await routes.engine?.tenant(tenant);
     return new RouteTarget(within({ ...routes, engine }, tenant), asker);
   }
@@ -83,7 +85,7 @@ function within(routes: Routes, tenant: string | undefined): Routes {
   return { ...routes, fetch: fetchWithin };
 }
 
-async function storeRoutes(address: string): Promise<Routes> {
+async function storeRoutes(address: string, runsJobs = false): Promise<Routes> {
   if (address === "memory:")
     throw new CommandFailed(
       "usage",
@@ -102,7 +104,7 @@ async function storeRoutes(address: string): Promise<Routes> {
     // A look at a store must not fire what is due there: that is for the version that the workers run.
     engine = await openEngine({
       store: address,
-      role: "operator",
+      ...(!runsJobs && { role: "operator" as const }),
       openWithin: `${STORE_WITHIN}ms`,
       logger: quietLogger,
     });

@@ -45,3 +45,11 @@ export const WORKFLOW_REGRESSION_SEEDS: readonly (readonly [seed: number, showed
   [154, "a defect that was found before this list existed"],
   [5_000_037, "a process that had stood still cancelled a callback after the end of its workflow"],
 ];
+
+/** The same for the simulator of sagas. */
+export const SAGA_REGRESSION_SEEDS: readonly (readonly [seed: number, showed: string])[] = [
+  [
+    95_000_174,
+    "the checker gave a saga 40 minutes, and four messages and an undo failed all their tries in turn",
+  ],
+];

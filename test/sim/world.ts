@@ -42,19 +42,30 @@ export function createWorld(name: string, { seed, mutate, isTraced = false }: Wo
 }
 
 const SETTLE_STEP = 5_000;
+/** A world that settles something for ever ends after this many times the time it has for one thing. */
+const MOST_WAITS = 40;
 
-/** Runs until nothing is left, the checker has seen a violation, or the time is over. Returns what is left. */
+/**
+ * Runs until nothing is left, the checker has seen a violation, or the time is over. Returns what is left. The time begins
+ * anew whenever `countSettled` has grown: in a world where one thing waits for another, no fixed time is long enough.
+ */
 export async function runUntilSettled(
-  { scheduler }: World,
+  { scheduler }: Pick<World, "scheduler">,
   isOver: () => boolean,
   within: number,
   findLeft: () => Promise<string[]>,
+  countSettled: () => number = () => 0,
 ): Promise<string[]> {
-  const limit = scheduler.now + within;
+  const end = scheduler.now + MOST_WAITS * within;
+  let limit = scheduler.now + within;
   let left = ["the beginning"];
+  let settled = countSettled();
   while (left.length > 0 && scheduler.now < limit && !isOver()) {
     await scheduler.runUntil(isOver, scheduler.now + SETTLE_STEP);
     left = await findLeft();
+    const count = countSettled();
+    if (count > settled) limit = Math.min(scheduler.now + within, end);
+    settled = Math.max(settled, count);
   }
   return left;
 }

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from "commander";
 import type { BenchOptions } from "../bench.ts";
 import { withPage, withTarget } from "../declare.ts";
-import { act } from "../run-command.ts";
+import { act, type TargetContext } from "../run-command.ts";
 
 const upTo = (most: number) => (text: string) => {
   const value = Number(text);
@@ -26,8 +26,9 @@ export function register(command: Command): void {
     json: '{"store","jobs","concurrency","enqueue":{"per_second","p50_ms","p95_ms","p99_ms"},"batch":{"per_second"},"drain":{"per_second"},"pickup":{"p50_ms","p95_ms","p99_ms"},"left_behind"}',
     more: "It uses a queue of its own and deletes its jobs, also after Ctrl-C. If it is killed, its jobs end by their own timeouts.\nOther workers do not take them, but share the store with them. The statistics keep one more job type: curfew-bench.",
   });
-  act<BenchOptions>(command, async (context, options) => {
+  const run = async (context: TargetContext, options: BenchOptions) => {
     const { bench } = await import("../bench.ts");
     await bench(context, options);
-  });
+  };
+  act(command, run, undefined, { runsJobs: true });
 }

@@ -41,6 +41,7 @@ export class SagaChecker extends WorldChecker implements HandlerWatch {
   readonly requested = new Map<TimeoutId, Requested>();
   readonly sent = new Map<number, Sent>();
   readonly #handled = new Set<number>();
+  readonly #dead = new Set<TimeoutId>();
   /** Messages and timeouts whose step was committed, in the order of the commits. */
   readonly #steps: TimeoutId[] = [];
   /** The numbers of messages, by the rows they are stored as. */
@@ -206,6 +207,15 @@ export class SagaChecker extends WorldChecker implements HandlerWatch {
       .map(({ data }) => data.event.id);
     if (told.join() !== this.#steps.join())
       this.report("every step is told once", `${this.#steps.length} committed, ${told.length} told`);
+  }
+
+  /** Grows with each event that is handled, taken back or dead. A failed try does not count: it leaves nothing behind. */
+  get settled(): number {
+    return this.steps + this.#dead.size;
+  }
+
+  sawDead(rows: readonly { readonly id: TimeoutId }[]): void {
+    for (const { id } of rows) this.#dead.add(id);
   }
 
   /** When everything should be over: what was promised and has not happened. */

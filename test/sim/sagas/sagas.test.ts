@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { SAGA_REGRESSION_SEEDS } from "../regression-seeds.ts";
 import { batchStarts, FAULTS, rulesBroken, runTraced, runTwice } from "../world.ts";
 import { SAGA_MUTANTS } from "./saga-mutants.ts";
 import { simulateSagas } from "./simulate-sagas.ts";
@@ -18,6 +19,19 @@ describe("sagas under virtual time and faults", () => {
       }
     },
   );
+
+  it.each(SAGA_REGRESSION_SEEDS)("all rules hold with seed %i: %s", async (seed) => {
+    const { violations } = await simulateSagas({ seed });
+    expect(violations).toEqual([]);
+  });
+
+  it.each([
+    [95_000_330, "an undo fails its tries after a timeout that failed all of its own and was taken back"],
+    [95_000_130, "an undo that newer ones put off fails its tries after theirs"],
+  ])("the checker waits with seed %i: %s", async (seed) => {
+    const { violations } = await simulateSagas({ seed });
+    expect(violations).toEqual([]);
+  });
 
   it.each([3, 17])("seed %i gives the same run twice", async (seed) => {
     const [first, second] = await runTwice(simulateSagas, seed);

@@ -19,8 +19,11 @@ export interface SagaSimReport extends WorldReport {
 
 const SAGAS = ["s0", "s1", "s2"];
 const LEASE = "10s";
-/** Ten tries of a message take nine minutes, and a timeout that it requested at last comes after them. */
-const SETTLES_WITHIN = 40 * 60_000;
+/**
+ * Ten tries take eleven minutes at most, and messages of one saga wait for each other. So within this time the next event
+ * is handled, dead or taken back, however many are left.
+ */
+const NEXT_SETTLES_WITHIN = 15 * 60_000;
 
 /** One world of processes that host the same sagas, from its seed to its end. */
 export async function simulateSagas(options: WorldOptions): Promise<SagaSimReport> {
@@ -101,7 +104,13 @@ class SagaWorld extends FleetWorld {
     this.#schedule();
     await scheduler.runUntil(isOver, EPOCH + 31_000);
     this.network.rates = NO_FAULTS;
-    const left = await runUntilSettled(this.world, isOver, SETTLES_WITHIN, () => this.#left());
+    const left = await runUntilSettled(
+      this.world,
+      isOver,
+      NEXT_SETTLES_WITHIN,
+      () => this.#left(),
+      () => this.#checker.settled,
+    );
     if (!isOver()) {
       for (const what of left) this.#checker.report("everything settles", what);
       const { events } = await this.memory.inspect.events(null, 100_000);
@@ -115,6 +124,7 @@ class SagaWorld extends FleetWorld {
 
   async #left(): Promise<string[]> {
     const rows = await this.memory.timeouts.list({ isDead: true }, null, 1_000);
+    this.#checker.sawDead(rows);
     const dead = new Set(rows.map(({ payload }) => numberOf(payload as string)));
     const left = this.#checker.unsettled(dead);
     const records = await this.memory.records.list("saga", null, 1_000);

@@ -154,7 +154,8 @@ const workers: Situation[] = [
       await rig.advance(1_000);
       other.fail("jobs.claim");
       const handle = await rig.of(engine.enqueue(mail.definition));
-      await rig.advance(8_000);
+      // An idle worker reports every 10 s.
+      await rig.advance(12_000);
       return handle;
     },
   },

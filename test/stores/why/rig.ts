@@ -129,7 +129,7 @@ export class Rig {
           typeof run === "function" ? through(`${name}.${key}`, run) : run,
         ]),
       ) as Part;
-    const { jobs, records, timeouts, inspect, commit } = this.#store;
+    const { jobs, records, timeouts, inspect, commit, look } = this.#store;
     return {
       capabilities: this.#store.capabilities,
       jobs: part("jobs", jobs),
@@ -138,7 +138,7 @@ export class Rig {
       inspect: part("inspect", inspect),
       commit: through("commit", commit as never) as Store["commit"],
       clock: async () => this.now(),
-      look: (request) => this.#store.look(request),
+      look: through("look", look.bind(this.#store) as never) as Store["look"],
       listen: async () => ({ [Symbol.asyncDispose]: async () => {} }),
       close: async () => {},
     };
