@@ -46,6 +46,11 @@ const WORLDS: { readonly [name: string]: (options: Options) => Promise<Outcome> 
     (options) => simulate({ ...options, isDistant: true }),
     ({ jobs }) => jobs,
   ),
+  /** The store has four homes, which are away at times and may forget their last second. */
+  homes: world(
+    (options) => simulate({ ...options, homes: 4 }),
+    ({ jobs }) => jobs,
+  ),
   workflows: world(simulateWorkflows, ({ workflows }) => workflows),
   sagas: world(simulateSagas, ({ steps }) => steps),
   timeouts: world(simulateTimeouts, ({ handled }) => handled),

@@ -94,8 +94,7 @@ export class Sagas {
     const { clock, nextId, store } = this.#context;
     const { id } = message;
     if (id !== undefined) checkMessageId(id);
-    const { id: _id, ...target } = message;
-    const rowId = rowIdOf(target, nextId);
+    const rowId = rowIdOf({ saga: message.saga, to: message.to }, nextId);
     const now = clock.now();
     const row = messageRow({ ...message, replyTo: null }, rowId, now);
     if (tx === undefined) await this.#outbox.add(row);

@@ -25,6 +25,9 @@ import type { Visits } from "./visits.ts";
 
 type OnFailed = (home: Home, error: unknown) => void;
 
+/** Homes whose copies of settings one prune compares. */
+const RECONCILED_AT_ONCE = 4;
+
 /** Jobs in several homes. Each job is in the home that its id names. */
 export function createHomedJobs(
   homes: readonly HomeStore[],
@@ -34,6 +37,7 @@ export function createHomedJobs(
 ): JobStore {
   const homeOfJob = ({ id }: { readonly id: JobId }) => homeOf(cellOfId(id), homes.length);
   const at = (home: Home) => (homes[home] as HomeStore).jobs;
+  let reconciled = 0;
   const enqueue = async (jobs: readonly NewJob[], options: EnqueueCallOptions): Promise<Enqueued[]> => {
     checkJobs(jobs, options.now);
     return perHome(jobs, homeOfJob, (home, own) => at(home).enqueue(own, options));
@@ -53,6 +57,11 @@ export function createHomedJobs(
     },
     async prune(request) {
       checkLimit(request.limit);
+      // A few homes per call: a prune comes once a minute and process.
+      for (let left = RECONCILED_AT_ONCE; left > 0; left--) {
+        reconciled = (reconciled + 1) % homes.length;
+        await outbox.reconcile(reconciled, request.now).catch((error) => onFailed(reconciled, error));
+      }
       const all = homes.map((_, home) => home);
       const counts = await fill(
         all,

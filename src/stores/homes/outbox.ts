@@ -15,13 +15,14 @@ type Message =
 
 const OUTBOX = "outbox";
 const DELIVERED = "delivered";
-/** Grows with each change of a copied record. In the home of a copy, it says which change the copy has. */
+/** Names the last change of a copied record. In the home of a copy, it names the change that the copy has. */
 const COPIED = "copied";
 /** The sweep delivers a message that its sender has not delivered by then. */
 const DELIVERED_WITHIN = 1_000;
 /** After this, the mark of a delivered message is deleted if the message is gone. */
 const MARK_KEPT = 600_000;
 const COPY_TRIES = 10;
+const COPIES_LISTED = 500;
 
 /** Whether the sweep of a store with several homes handles this record itself. */
 export function isPostal({ key: [kind] }: RecordRow): boolean {
@@ -150,22 +151,47 @@ export class Outbox {
   }
 
   /**
-   * Copies a record from the home of settings. The mark is read before the record, so the record is at least as new as the
-   * mark says. A copy that has this change or a later one stays.
+   * Makes the copies of one home those of the settings again. A home that lost its last writes may have others, and no
+   * message is on its way.
+   */
+  async reconcile(to: Home, now: Instant): Promise<void> {
+    if (to === 0) return;
+    const [wanted, found] = await Promise.all([this.#changesIn(0), this.#changesIn(to)]);
+    const differ = [...new Set([...wanted.keys(), ...found.keys()])].filter(
+      (name) => wanted.get(name) !== found.get(name),
+    );
+    for (const name of differ) await this.#copy(keyOfCopied(name), to, now);
+  }
+
+  /** The last change of each copied record, as a home knows it. */
+  async #changesIn(home: Home): Promise<Map<string, unknown>> {
+    const { records } = this.#homes[home] as HomeStore;
+    const changes = new Map<string, unknown>();
+    for (let after: string | null = null, isLast = false; !isLast; ) {
+      const page: RecordRow[] = await records.list(COPIED, after, COPIES_LISTED);
+      for (const { key, body } of page) changes.set(key[1], changeOf(body));
+      after = page.at(-1)?.key[1] ?? null;
+      isLast = page.length < COPIES_LISTED;
+    }
+    return changes;
+  }
+
+  /**
+   * Copies a record from the home of settings. The home of the copy is read first: a delivery that wrote there before had
+   * read nothing newer than what is read now, and the guard refuses this one if another writes meanwhile.
    */
   async #copy(key: RecordKey, to: Home, now: Instant): Promise<void> {
     const [source, target] = [this.#homes[0] as HomeStore, this.#homes[to] as HomeStore];
     const mark = copiedKey(key);
     for (let tries = 0; tries < COPY_TRIES; tries++) {
-      const [marked] = await source.records.load([mark]);
-      const [row] = await source.records.load([key]);
       const [known] = await target.records.load([mark]);
-      const version = marked?.version ?? 0;
-      if (known && (known.body as { from: number }).from >= version) return;
+      const [marked, row] = await source.records.load([mark, key]);
+      const change = changeOf(marked?.body);
+      if (known && changeOf(known.body) === change) return;
       const effect: Effect = row ? { put: key, body: row.body, wakeAt: null } : { delete: key };
       const unit: Unit = {
         when: [{ record: mark, version: known?.version ?? 0 }],
-        effects: [effect, { put: mark, body: { from: version }, wakeAt: null }],
+        effects: [effect, { put: mark, body: { change }, wakeAt: null }],
       };
       const [outcome] = await target.commit([unit], { now });
       if (outcome?.ok) return;
@@ -173,8 +199,17 @@ export class Outbox {
   }
 }
 
+function changeOf(body: Json | undefined): string | null {
+  return (body as { change?: string | null } | undefined)?.change ?? null;
+}
+
 function copiedKey([kind, key]: RecordKey): RecordKey {
-  return [COPIED, `${kind} ${key}`.slice(0, 512)];
+  return [COPIED, `${kind} ${key}`];
+}
+
+function keyOfCopied(name: string): RecordKey {
+  const space = name.indexOf(" ");
+  return [name.slice(0, space), name.slice(space + 1)];
 }
 
 /** The unit as its home commits it: with its messages, and with a mark for each record that is copied. */
@@ -188,7 +223,10 @@ function withMessages({ unit, copies }: SplitUnit, messages: readonly Message[],
       wakeAt,
     }),
   );
-  const marks = copies.map((key): Effect => ({ put: copiedKey(key), body: {}, wakeAt: null }));
+  const marks = copies.map((key): Effect => {
+    const { id } = messages.find((message) => "copy" in message && message.copy === key) as Message;
+    return { put: copiedKey(key), body: { change: id }, wakeAt: null };
+  });
   return { ...unit, effects: [...(unit.effects ?? []), ...marks, ...puts] };
 }
 
