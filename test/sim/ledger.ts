@@ -98,7 +98,7 @@ export function newJobLedger(row: JobRow, expected: Expected): JobLedger {
 /**
  * A running job without a hard deadline and without a heartbeat, whose process died: its definition said that nothing
  * should ever end it, and so nothing does. And one whose verdict its home forgot: its worker lives and does not know of it
- * any more, so only its hard deadline ends it (SEMANTICS 15.3).
+ * any more, so only its hard deadline ends it (SEMANTICS 17.7).
  */
 export function isOrphan({ row, claims, isForgotten }: JobLedger): boolean {
   if (isForgotten && row.state === "active" && row.startedAt !== null) return true;

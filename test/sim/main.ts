@@ -7,6 +7,7 @@ import { addRun } from "../support/run-report.ts";
 import { wholeNumber } from "../support/whole-number.ts";
 import type { Violation } from "./checker.ts";
 import { simulateCrons } from "./crons/simulate-crons.ts";
+import { simulateOutbox } from "./homes/simulate-outbox.ts";
 import { simulateSagas } from "./sagas/simulate-sagas.ts";
 import { simulate } from "./simulate.ts";
 import { simulateTimeouts } from "./timeouts/simulate-timeouts.ts";
@@ -51,6 +52,7 @@ const WORLDS: { readonly [name: string]: (options: Options) => Promise<Outcome> 
     (options) => simulate({ ...options, homes: 4 }),
     ({ jobs }) => jobs,
   ),
+  outbox: world(simulateOutbox, ({ done }) => done),
   workflows: world(simulateWorkflows, ({ workflows }) => workflows),
   sagas: world(simulateSagas, ({ steps }) => steps),
   timeouts: world(simulateTimeouts, ({ handled }) => handled),

@@ -51,7 +51,7 @@ export class SimHomes {
   readonly store: Store;
   readonly #options: HomesOptions;
   readonly #homes: readonly SimHome[];
-  readonly #stores: readonly HomeStore[];
+  readonly stores: readonly HomeStore[];
   readonly #watches: readonly StoreWatch<HomeStore>[];
 
   constructor(options: HomesOptions) {
@@ -60,18 +60,18 @@ export class SimHomes {
     this.#options = options;
     this.rules = new HomeRules(count, now, report);
     this.#homes = Array.from({ length: count }, (_, home) => new SimHome(home, now));
-    this.#stores = this.#homes.map(({ store, number }) =>
+    this.stores = this.#homes.map(({ store, number }) =>
       this.rules.watch(number, mutation?.home?.(store, dice) ?? store),
     );
-    this.#watches = observer ? this.#stores.map((store) => new StoreWatch(store, observer)) : [];
-    this.store = createHomedStore(this.#stores, { nextId: this.#ids(() => {}) });
+    this.#watches = observer ? this.stores.map((store) => new StoreWatch(store, observer)) : [];
+    this.store = createHomedStore(this.stores, { nextId: this.#ids(() => {}) });
   }
 
   /** The homes as one process reaches them. */
   connect(machine: Machine): Store {
     const { network, mutation } = this.#options;
     const reached = this.#homes.map((home, number) => {
-      const store = this.#watches[number]?.view(machine) ?? (this.#stores[number] as HomeStore);
+      const store = this.#watches[number]?.view(machine) ?? (this.stores[number] as HomeStore);
       return network.connect(machine, store, () => home.isAway);
     });
     const homes = mutation?.route?.(reached) ?? reached;
@@ -80,14 +80,14 @@ export class SimHomes {
   }
 
   /** Some homes are away for up to half a minute, until `calmAt` at the latest, and half of them forget their last second. */
-  scheduleFaults(calmAt: number): void {
+  scheduleFaults(calmAt: number, mayForget = true): void {
     const { scheduler, dice } = this.#options;
     for (let times = 1 + dice.int(3); times > 0; times--) {
       const home = dice.pick(this.#homes);
       // Not before all processes may know the settings, which are written at the beginning.
       const goesAt = 2 * FORGOTTEN + dice.random() * (calmAt - 2 * FORGOTTEN);
       const lasts = Math.min(dice.between(500, LONGEST_AWAY), calmAt - goesAt);
-      const forgets = dice.chance(0.5);
+      const forgets = mayForget && dice.chance(0.5);
       scheduler.after(goesAt, null, () => this.#leave(home, lasts, forgets));
     }
   }
@@ -96,7 +96,7 @@ export class SimHomes {
   async checkEnd(): Promise<void> {
     const now = Math.floor(this.#options.scheduler.now) + DELIVERED_WITHIN;
     await this.store.jobs.sweep({ now, limit: 500, holdUntil: now + DELIVERED_WITHIN });
-    await this.rules.checkEnd(this.#stores);
+    await this.rules.checkEnd(this.stores);
   }
 
   #leave(home: SimHome, lasts: number, forgets: boolean): void {
@@ -112,8 +112,7 @@ export class SimHomes {
     trace.add(`home ${home.number}`, "comes back without its last second");
     await home.forgetAfter(after);
     this.rules.forgot(home.number, after);
-    const changed = await this.#watches[home.number]?.forgot();
-    if (changed) forgot?.(home.number, changed);
+    forgot?.(home.number, (await this.#watches[home.number]?.forgot()) ?? new Map());
   }
 
   #ids(fill: (bytes: Uint8Array) => void) {
