@@ -154,8 +154,8 @@ class OutboxWorld extends FleetWorld {
     const dice = this.dice;
     const key = `k${dice.int(5)}`;
     try {
-      if (dice.chance(0.1)) await engine.enqueue(limited, { n: this.#numbers++, key });
-      else if (dice.chance(0.1)) await engine.enqueue(unique, { n: this.#numbers++, key });
+      const job = dice.pick([limited, unique]);
+      if (dice.chance(0.2)) await engine.enqueue(job, { n: this.#numbers++, key });
       else await engine.send(this.#giver(machine), "give", { id: `s${dice.int(8)}`, items: this.#items() });
     } catch (error) {
       const isExpected = error instanceof CurfewError && ["store_failed", "closed"].includes(error.code);
