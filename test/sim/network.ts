@@ -121,6 +121,7 @@ export class Network {
       if (fate !== "arrives") this.#trouble(machine, call, fate);
       if (fate === "dropped" || fate === "refused" || fate === "not heard") {
         const after = fate === "not heard" ? ANSWER_WITHIN : this.#latency(machine, call);
+        this.#troubled(machine, this.#scheduler.now + after);
         this.#scheduler.after(after, machine, () => fail(fate));
         return;
       }

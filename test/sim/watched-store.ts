@@ -56,7 +56,9 @@ export class StoreWatch<Watched extends Store = Store> {
     const changed = new Map<JobId, JobRow | null>();
     for (const [index, id] of ids.entries()) {
       const [before, after] = [this.#rows.get(id) ?? null, rows[index] ?? null];
-      if (JSON.stringify(before) !== JSON.stringify(after)) changed.set(id, after);
+      // A job that came and went may have done so in the time that is forgotten.
+      const isNew = before === null || JSON.stringify(before) !== JSON.stringify(after);
+      if (isNew) changed.set(id, after);
       if (after) this.#rows.set(id, after);
       else this.#rows.delete(id);
     }

@@ -30,7 +30,7 @@ interface HomesOptions {
   readonly dice: Dice;
   readonly mutation?: HomeMutation | undefined;
   report(rule: string, says: string): void;
-  /** Told of every change of a job. Left out: jobs are not watched. */
+  /** Sees every change of a job. Left out: jobs are not watched. */
   readonly observer?: StoreObserver;
   /** A home forgot what happened to these jobs: they are as they were before, or gone. */
   forgot?(home: number, changed: ReadonlyMap<JobId, JobRow | null>): void;
