@@ -1,7 +1,7 @@
 import type { CallPolicy } from "../core/call/call-policy.ts";
 import { TimeoutError } from "../core/job/reasons.ts";
 import { backoffDelay, isExcepted } from "../core/job/retry.ts";
-import { describeError, isInstance, isThenable } from "../core/user-values.ts";
+import { describeError, isInstance, isThenable, readKey } from "../core/user-values.ts";
 import { type Ambient, captureContext, currentAmbient, runInside } from "../engine/runtime/ambient.ts";
 import type { System } from "../ports/system.ts";
 import { Deadline, type DeadlineList } from "./deadline-list.ts";
@@ -186,7 +186,7 @@ export class RunningCall<Value> extends Deadline {
     if (this.#phase === "trying" && now >= current.softAt) this.#signal(current);
     const isTimedOut = this.#phase === "grace";
     const isTooLate = isTimedOut && now >= current.softAt + this.#input.policy.grace;
-    if (isTooLate || this.#phase === "over") this.#host.ignored(this.#input.name);
+    if (isTooLate || this.#phase === "over") current.drop(isOk, value);
     if (this.#phase === "over") return;
     if (isTooLate) this.#failed({ error: this.#timeout, isTimeout: true });
     else if (isOk) this.#finish(isTimedOut ? "late" : "ok", () => this.#resolve(value as Value));
@@ -274,6 +274,11 @@ export class RunningCall<Value> extends Deadline {
   }
 }
 
+/** Whether the error is the reason of an aborted signal, as `fetch` gives it, or has it as its cause, as Node's own calls. */
+function endsAsAsked(error: unknown, reason: unknown): boolean {
+  return error === reason || readKey(error, "cause") === reason;
+}
+
 /** One try of a call: its function, its signal, and whether anybody still waits for it. */
 class Try<Value> implements CallContext, Ambient {
   readonly attempt: number;
@@ -323,7 +328,7 @@ class Try<Value> implements CallContext, Ambient {
         return;
       }
       this.#host.unstuck(this.#name);
-      this.#host.ignored(this.#name);
+      this.drop(isOk, value);
     };
     try {
       const returned = runInside(this, () => run(this));
@@ -337,6 +342,12 @@ class Try<Value> implements CallContext, Ambient {
     } catch (error) {
       done(false, error);
     }
+  }
+
+  /** What the function gives after its verdict is dropped. If it ended as its signal asked, there is nothing to count. */
+  drop(isOk: boolean, value: unknown): void {
+    const isAsAsked = !isOk && this.#reason && endsAsAsked(value, this.#reason.value);
+    if (!isAsAsked) this.#host.ignored(this.#name);
   }
 
   /** The verdict was given without the function. */
