@@ -78,6 +78,7 @@ function withoutEnds(calls: Calls): CallHost {
   return {
     system: calls.system,
     deadlines: calls.deadlines,
+    trace: (name) => calls.trace(name),
     ended: (end) => calls.ended(end),
     streamEnded: nothing,
     wasCut: nothing,

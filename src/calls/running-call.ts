@@ -4,6 +4,7 @@ import { backoffDelay, isExcepted } from "../core/job/retry.ts";
 import { describeError, isInstance, isThenable, readKey } from "../core/user-values.ts";
 import { type Ambient, captureContext, currentAmbient, runInside } from "../engine/runtime/ambient.ts";
 import type { System } from "../ports/system.ts";
+import type { CallTrace } from "../ports/trace.ts";
 import { Deadline, type DeadlineList } from "./deadline-list.ts";
 
 /** What the function of a call gets. */
@@ -41,6 +42,8 @@ export type StreamEnd = "completed" | "failed" | "stopped" | "first" | "idle" | 
 export interface CallHost {
   readonly system: System;
   readonly deadlines: DeadlineList;
+  /** The span of a call that begins; undefined without a tracer. */
+  trace(name: string): CallTrace | undefined;
   ended(end: CallEnd): void;
   streamEnded(name: string, end: StreamEnd): void;
   /** A try was cut off by its own limit. */
@@ -76,6 +79,7 @@ export class RunningCall<Value> extends Deadline {
   readonly #host: CallHost;
   readonly #input: CallInput<Value>;
   readonly #ambient: Ambient | undefined;
+  readonly #trace: CallTrace | undefined;
   readonly #startedAt: number;
   /** By the monotonic clock; Infinity for none. */
   readonly #totalAt: number;
@@ -98,6 +102,7 @@ export class RunningCall<Value> extends Deadline {
     this.#ambient = input.isDetached ? undefined : currentAmbient();
     const own = input.policy.total === null ? Number.POSITIVE_INFINITY : this.#startedAt + input.policy.total;
     this.#totalAt = this.#ambient ? Math.min(own, this.#startedAt + this.#ambient.remaining()) : own;
+    this.#trace = host.trace(input.name);
     if (input.policy.attempts > 1) this.#inContext = captureContext();
     this.promise = new Promise((resolve, reject) => {
       this.#resolve = resolve;
@@ -137,7 +142,7 @@ export class RunningCall<Value> extends Deadline {
     const softAt = Math.min(attempt === null ? Number.POSITIVE_INFINITY : now + attempt, this.#totalAt);
     this.#tries += 1;
     this.#timeout = undefined;
-    const current = new Try<Value>(this.#host, this.#input.name, this.#tries, now, softAt);
+    const current = new Try<Value>(this.#host, this.#input.name, this.#tries, now, softAt, this.#trace);
     this.#try = current;
     this.#phase = "trying";
     if (softAt <= now) {
@@ -170,6 +175,7 @@ export class RunningCall<Value> extends Deadline {
     const from = kind === "total" ? this.#startedAt : current.startedAt;
     this.#timeout = new TimeoutError(kind, Math.round(current.softAt - from), Math.round(now - from), null);
     this.#phase = "grace";
+    this.#trace?.aborted(this.#timeout);
     current.abort(this.#timeout);
   }
 
@@ -260,7 +266,7 @@ export class RunningCall<Value> extends Deadline {
     const current = this.#try;
     const limit =
       current && current.softAt !== Number.POSITIVE_INFINITY ? current.softAt - current.startedAt : null;
-    this.#host.ended({
+    const end: CallEnd = {
       name: this.#input.name,
       policy: this.#input.policy,
       outcome,
@@ -270,7 +276,9 @@ export class RunningCall<Value> extends Deadline {
       attempts: this.#tries,
       ...(outcome === "timeout" && this.#timeout && { kind: this.#timeout.kind as "execution" | "total" }),
       ...(error !== undefined && { error }),
-    });
+    };
+    this.#trace?.ended(end);
+    this.#host.ended(end);
   }
 }
 
@@ -287,18 +295,27 @@ class Try<Value> implements CallContext, Ambient {
   isEntered = false;
   readonly #host: CallHost;
   readonly #name: string;
+  readonly #trace: CallTrace | undefined;
   #controller: AbortController | undefined;
   #reason: { readonly value: unknown } | undefined;
   #hasEnded = false;
   /** The verdict stands: what the function returns now is dropped. */
   #isLeft = false;
 
-  constructor(host: CallHost, name: string, attempt: number, startedAt: number, softAt: number) {
+  constructor(
+    host: CallHost,
+    name: string,
+    attempt: number,
+    startedAt: number,
+    softAt: number,
+    trace: CallTrace | undefined,
+  ) {
     this.#host = host;
     this.#name = name;
     this.attempt = attempt;
     this.startedAt = startedAt;
     this.softAt = softAt;
+    this.#trace = trace;
   }
 
   /** Made on first use, because a controller costs more than the rest of a call. */
@@ -331,7 +348,8 @@ class Try<Value> implements CallContext, Ambient {
       this.drop(isOk, value);
     };
     try {
-      const returned = runInside(this, () => run(this));
+      const inside = () => runInside(this, () => run(this));
+      const returned = this.#trace ? this.#trace.run(inside) : inside();
       // A foreign thenable may settle twice, or resolve with another one. A promise of it does neither.
       if (isThenable(returned))
         Promise.resolve(returned).then(
