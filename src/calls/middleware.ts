@@ -4,7 +4,7 @@ import { refuseUnknownKeys } from "../core/errors.ts";
 import { StopError, TimeoutError } from "../core/job/reasons.ts";
 import { type Duration, formatDuration, parseDuration } from "../core/time.ts";
 import { isInstance } from "../core/user-values.ts";
-import { runInside } from "../engine/runtime/ambient.ts";
+import { runInside } from "../ports/ambient.ts";
 import type { Calls } from "./calls.ts";
 import { checkName } from "./check-options.ts";
 import { type CallContext, type CallFunction, type CallHost, RunningCall } from "./running-call.ts";
@@ -300,7 +300,8 @@ export function fastifyDeadline(app: FastifyLike, calls: Calls, options: RouteOp
   });
   // Reading a body leaves the context of the first hook, so the handler enters it again.
   app.addHook("preHandler", ({ raw }, _reply, done) => {
-    if (raw.deadline) runInside(raw.deadline, done);
+    const { deadline } = raw;
+    if (deadline) runInside({ signal: deadline.signal, untilSignal: deadline.remaining }, done);
     else done();
   });
 }

@@ -1,8 +1,15 @@
 import type { CallPolicy } from "../core/call/call-policy.ts";
 import { TimeoutError } from "../core/job/reasons.ts";
 import { backoffDelay, isExcepted } from "../core/job/retry.ts";
-import { describeError, isInstance, isThenable, readKey } from "../core/user-values.ts";
-import { type Ambient, captureContext, currentAmbient, runInside } from "../engine/runtime/ambient.ts";
+import { describeError, isThenable, readKey } from "../core/user-values.ts";
+import {
+  type Ambient,
+  captureContext,
+  currentAmbient,
+  hasTimedOut,
+  runInside,
+  SIGNAL_WITHIN,
+} from "../ports/ambient.ts";
 import type { System } from "../ports/system.ts";
 import type { CallTrace } from "../ports/trace.ts";
 import { Deadline, type DeadlineList } from "./deadline-list.ts";
@@ -81,8 +88,8 @@ export class RunningCall<Value> extends Deadline {
   readonly #ambient: Ambient | undefined;
   readonly #trace: CallTrace | undefined;
   readonly #startedAt: number;
-  /** By the monotonic clock; Infinity for none. */
-  readonly #totalAt: number;
+  /** When the time of the code around is up, by the monotonic clock; Infinity for none. It may be extended. */
+  #aroundAt = Number.POSITIVE_INFINITY;
   #resolve!: (value: Value) => void;
   #reject!: (reason: unknown) => void;
   #phase: Phase = "trying";
@@ -100,14 +107,19 @@ export class RunningCall<Value> extends Deadline {
     this.#input = input;
     this.#startedAt = host.system.monotonic();
     this.#ambient = input.isDetached ? undefined : currentAmbient();
-    const own = input.policy.total === null ? Number.POSITIVE_INFINITY : this.#startedAt + input.policy.total;
-    this.#totalAt = this.#ambient ? Math.min(own, this.#startedAt + this.#ambient.remaining()) : own;
+    if (this.#ambient) this.#aroundAt = this.#startedAt + this.#ambient.untilSignal();
     this.#trace = host.trace(input.name);
     if (input.policy.attempts > 1) this.#inContext = captureContext();
     this.promise = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
     });
+  }
+
+  /** The end of all tries, by the monotonic clock; Infinity for none. */
+  get #totalAt(): number {
+    const { total } = this.#input.policy;
+    return total === null ? this.#aroundAt : Math.min(this.#startedAt + total, this.#aroundAt);
   }
 
   /** Enters the function for the first time. */
@@ -129,17 +141,22 @@ export class RunningCall<Value> extends Deadline {
   readonly #onAbort = (): void => this.#stop(this.#input.signal?.reason);
 
   readonly #onAmbientAbort = (): void => {
-    const reason = this.#ambient?.signal.reason;
-    // At its deadline ours is due too, and the timeout names our limit. The sum behind ours may be a fraction off.
-    const isDue = this.#totalAt - this.#host.system.monotonic() < 1;
-    if (!isDue || !isInstance(reason, TimeoutError)) this.#stop(reason);
+    const around = this.#ambient as Ambient;
+    if (!hasTimedOut(around)) {
+      this.#stop(around.signal.reason);
+      return;
+    }
+    // Its time is up, so ours is too, and the timeout names our limit. In the grace the try has timed out already.
+    this.#aroundAt = Math.min(this.#aroundAt, this.#host.system.monotonic());
+    const current = this.#try;
+    if (!current || this.#phase !== "trying") return;
+    current.softAt = Math.min(current.softAt, this.#aroundAt);
+    this.#expireTry(current);
   };
 
   #begin(): void {
-    const { system, deadlines } = this.#host;
-    const { attempt } = this.#input.policy;
-    const now = system.monotonic();
-    const softAt = Math.min(attempt === null ? Number.POSITIVE_INFINITY : now + attempt, this.#totalAt);
+    const now = this.#host.system.monotonic();
+    const softAt = this.#softAtOf(now);
     this.#tries += 1;
     this.#timeout = undefined;
     const current = new Try<Value>(this.#host, this.#input.name, this.#tries, now, softAt, this.#trace);
@@ -149,13 +166,36 @@ export class RunningCall<Value> extends Deadline {
       this.#expireTry(current);
       return;
     }
-    if (softAt !== Number.POSITIVE_INFINITY) deadlines.set(this, softAt);
+    this.#arm(current);
     current.enter(this.#input.run, (isOk, value) => this.#settled(isOk, value));
+  }
+
+  #softAtOf(startedAt: number): number {
+    const { attempt } = this.#input.policy;
+    return Math.min(attempt === null ? Number.POSITIVE_INFINITY : startedAt + attempt, this.#totalAt);
+  }
+
+  /** The timer of the soft deadline. */
+  #arm(current: Try<Value>): void {
+    const { softAt } = current;
+    if (softAt === Number.POSITIVE_INFINITY) return;
+    this.#host.deadlines.set(this, softAt < this.#aroundAt ? softAt : softAt + SIGNAL_WITHIN);
+  }
+
+  /** Whether the code around has got more time than it had when this call began. */
+  #isExtended(current: Try<Value>): boolean {
+    if (!this.#ambient || current.softAt < this.#aroundAt) return false;
+    const left = this.#ambient.untilSignal();
+    if (left === 0) return false;
+    this.#aroundAt = this.#host.system.monotonic() + left;
+    current.softAt = this.#softAtOf(current.startedAt);
+    return current.softAt > this.#host.system.monotonic();
   }
 
   override expire(): void {
     const current = this.#try as Try<Value>;
     if (this.#phase === "backoff") this.#retry();
+    else if (this.#phase === "trying" && this.#isExtended(current)) this.#arm(current);
     else if (this.#phase === "trying") this.#expireTry(current);
     else if (this.#phase === "grace") this.#force(current);
   }
@@ -189,7 +229,8 @@ export class RunningCall<Value> extends Deadline {
     const current = this.#try as Try<Value>;
     const now = this.#host.system.monotonic();
     // If the event loop was blocked, the function may end before the timer of its deadline fires.
-    if (this.#phase === "trying" && now >= current.softAt) this.#signal(current);
+    if (this.#phase === "trying" && now >= current.softAt && !this.#isBeforeAround(current))
+      this.#signal(current);
     const isTimedOut = this.#phase === "grace";
     const isTooLate = isTimedOut && now >= current.softAt + this.#input.policy.grace;
     if (isTooLate || this.#phase === "over") current.drop(isOk, value);
@@ -198,6 +239,11 @@ export class RunningCall<Value> extends Deadline {
     else if (isOk) this.#finish(isTimedOut ? "late" : "ok", () => this.#resolve(value as Value));
     else if (isTimedOut) this.#failed({ error: this.#timeoutCausedBy(value), isTimeout: true });
     else this.#failed({ error: value, isTimeout: false });
+  }
+
+  /** The time of the code around is up, but its signal has not said so yet. Until then its results count. */
+  #isBeforeAround({ softAt }: Try<Value>): boolean {
+    return softAt >= this.#aroundAt && this.#ambient?.signal.aborted === false;
   }
 
   #timeoutCausedBy(cause: unknown): TimeoutError {
@@ -291,7 +337,7 @@ function endsAsAsked(error: unknown, reason: unknown): boolean {
 class Try<Value> implements CallContext, Ambient {
   readonly attempt: number;
   readonly startedAt: number;
-  readonly softAt: number;
+  softAt: number;
   isEntered = false;
   readonly #host: CallHost;
   readonly #name: string;
@@ -328,6 +374,10 @@ class Try<Value> implements CallContext, Ambient {
   }
 
   readonly remaining = (): number => Math.max(0, this.softAt - this.#host.system.monotonic());
+
+  untilSignal(): number {
+    return this.remaining();
+  }
 
   abort(reason: unknown): void {
     if (this.#reason) return;
