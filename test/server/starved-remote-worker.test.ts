@@ -16,7 +16,7 @@ it.each([400, 900, 2_000])(
     };
     await client.enqueueMany(quick, Array.from({ length: 50 }));
     let entered = 0;
-    work([processor(quick, () => void (entered += 1))], { queues: { default: { concurrency: 5 } } });
+    work([processor(quick, () => void entered++)], { queues: { default: { concurrency: 5 } } });
     await advance("5m");
     expect(await engine.queues.depth()).toMatchObject({ completed: 50, available: 0, active: 0 });
     expect(entered).toBe(50);
