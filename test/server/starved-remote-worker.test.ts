@@ -4,7 +4,7 @@ import { openClientStage } from "./client-stage.ts";
 
 const quick = defineJob({ type: "test.quick" });
 
-/** Each of these requests takes so long that no answer to it is fresh. */
+/** The process stands still during each of these requests, so no answer to them is fresh. */
 const STARVED = ["/workers/fetch", "/workers/heartbeat"];
 
 it.each([400, 900, 2_000])(
