@@ -8,13 +8,13 @@ import { attemptLimitOf, runStep, type SagaEvent, type StepOutcome } from "../..
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { TimeoutRow } from "../../core/timeout/timeout.ts";
+import { runInside } from "../../ports/ambient.ts";
 import type { Effect, RecordKey, RecordRow, Unit } from "../../ports/store.ts";
 import type { System } from "../../ports/system.ts";
 import type { Revoked } from "../../ports/timeouts.ts";
 import { STALE_TRIES } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import type { Delivery, DeliveryLease } from "../dispatch/destination.ts";
-import { runInside } from "../runtime/ambient.ts";
 import { sha256 } from "../runtime/sha256.ts";
 import { announceStep, stepEvents } from "./announce-saga.ts";
 import {
@@ -145,8 +145,8 @@ async function stepWithin(
   };
   try {
     const { signal } = controller;
-    const remaining = () => Math.max(0, startedAt + limit - system.monotonic());
-    const step = runInside({ remaining, signal }, () =>
+    const untilSignal = () => Math.max(0, startedAt + limit - system.monotonic());
+    const step = runInside({ untilSignal, signal }, () =>
       runStep({ plan, id, record, event, now: clock.now(), nextId, signal, enqueue, calendars }),
     );
     if (limit === Number.POSITIVE_INFINITY) return await step;
