@@ -41,7 +41,9 @@ class CommandHost {
     const child = this.#child;
     const ended = new Promise<Ended>((resolve, reject) => {
       child.once("message", (message) => resolve(message as Ended));
-      child.once("exit", (code) => reject(new Error(`curfew ${flags.join(" ")} ended its host with ${code}`)));
+      child.once("exit", (code) =>
+        reject(new Error(`curfew ${flags.join(" ")} ended its host with ${code}`)),
+      );
     });
     child.send({ flags, env: { ...bareEnvironment(), ...env } } satisfies HostedCommand);
     try {
