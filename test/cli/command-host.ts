@@ -2,6 +2,7 @@
  * Runs one command after the other in one process, each as if it had a process of its own: with its own environment,
  * its own output and no listeners of the command before it. Loading the program takes most of a command's time.
  */
+import type { EventEmitter } from "node:events";
 import type { run as runProgram } from "../../src/cli/program.ts";
 import type { Ended } from "../server/command.ts";
 
@@ -17,7 +18,8 @@ type Listener = (...given: unknown[]) => void;
 
 /** Forgets what a command listens to. */
 async function withoutListeners<Result>(work: () => Promise<Result>): Promise<Result> {
-  const kept = [process, process.stdout].map((emitter) => {
+  const emitters: readonly EventEmitter[] = [process, process.stdout];
+  const kept = emitters.map((emitter) => {
     const names = emitter.eventNames();
     return { emitter, listeners: new Map(names.map((name) => [name, emitter.listeners(name)])) };
   });
@@ -26,8 +28,8 @@ async function withoutListeners<Result>(work: () => Promise<Result>): Promise<Re
   } finally {
     for (const { emitter, listeners } of kept)
       for (const name of emitter.eventNames())
-        for (const listener of emitter.listeners(name as string))
-          if (!listeners.get(name)?.includes(listener)) emitter.off(name as string, listener as Listener);
+        for (const listener of emitter.listeners(name))
+          if (!listeners.get(name)?.includes(listener)) emitter.off(name, listener as Listener);
   }
 }
 

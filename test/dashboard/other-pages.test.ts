@@ -5,7 +5,8 @@ import { defineSaga } from "../../src/core/saga/saga-definition.ts";
 import { violations, violationsOfBothThemes } from "./axe.ts";
 import { hasChromium } from "./chromium.ts";
 import { beat, type FullStage, openFullDashboard } from "./full-stage.ts";
-import { openBrowser, openDashboard, settled } from "./stage.ts";
+import { openBrowser } from "./shared-browser.ts";
+import { follow, openDashboard, settled } from "./stage.ts";
 
 const LISTS = [
   ["/queues", "Queues"],
@@ -303,7 +304,7 @@ describe.skipIf(!hasChromium)("hostile names and payloads on the other pages", (
       `/calendars/frankfurt?month=${name}`,
     ];
     for (const path of paths) {
-      await page.goto(stage.url + path);
+      await follow(page, path);
       await page.locator("main h1, main .callout, main .empty").first().waitFor();
       await page.locator('[role="status"][aria-label="Loading"]').first().waitFor({ state: "detached" });
       for (const detail of await page

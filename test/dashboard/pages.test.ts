@@ -6,7 +6,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RECORDED } from "../../src/engine/events/recording-rules.ts";
 import { violations, violationsOfBothThemes } from "./axe.ts";
 import { hasChromium } from "./chromium.ts";
-import { type DashboardStage, openBrowser, openDashboard, settled } from "./stage.ts";
+import { openBrowser } from "./shared-browser.ts";
+import { type DashboardStage, openDashboard, settled } from "./stage.ts";
 
 /** In the page, before its own program: what each line of events listens for. */
 const NOTE_LISTENERS = `(() => {
