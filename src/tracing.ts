@@ -4,7 +4,16 @@ import type { LifecycleEvent } from "./core/job/decision.ts";
 import { dueAtOf, type JobRow } from "./core/job/job.ts";
 import type { AbortReason } from "./core/job/reasons.ts";
 import { ifMissing } from "./core/load-package.ts";
-import type { AttemptTrace, EnqueueToTrace, EnqueueTrace, TracedVerdict, Tracing } from "./ports/trace.ts";
+import type {
+  AttemptTrace,
+  CallTrace,
+  CallTracing,
+  EnqueueToTrace,
+  EnqueueTrace,
+  TracedCall,
+  TracedVerdict,
+  Tracing,
+} from "./ports/trace.ts";
 
 /** The fields of W3C Trace Context, as OpenTelemetry's own propagator names them. */
 const CARRIED = ["traceparent", "tracestate", "baggage"] as const;
@@ -28,9 +37,10 @@ function api(): Api {
 
 /**
  * Traces jobs with the OpenTelemetry SDK of the process: `openEngine({ store, tracing: openTelemetry() })`. A job is
- * one trace: `enqueue`, then for each attempt `wait`, `attempt` and, inside it, `settle`.
+ * one trace: `enqueue`, then for each attempt `wait`, `attempt` and, inside it, `settle`. Calls have one span each:
+ * `createCalls({ tracing: openTelemetry() })`.
  */
-export function openTelemetry(options: { readonly tracer?: Tracer } = {}): Tracing {
+export function openTelemetry(options: { readonly tracer?: Tracer } = {}): Tracing & CallTracing {
   const { trace } = api();
   const tracer = options.tracer ?? trace.getTracer("curfew");
   return {
@@ -41,7 +51,39 @@ export function openTelemetry(options: { readonly tracer?: Tracer } = {}): Traci
       if (row.startedAt === null) traceEndOfWait(tracer, row, verdict);
       else new OpenAttempt(tracer, row).settled(verdict);
     },
+    call: (name) => new OpenCall(tracer, name),
   };
+}
+
+/** The span of a call through all its tries, a child of what its caller was doing. */
+class OpenCall implements CallTrace {
+  readonly #span: Span;
+  readonly #context: Context;
+
+  constructor(tracer: Tracer, name: string) {
+    const parent = api().context.active();
+    this.#span = tracer.startSpan(`call ${name}`, { attributes: { "curfew.call.name": name } }, parent);
+    this.#context = api().trace.setSpan(parent, this.#span);
+  }
+
+  run<Value>(call: () => Value): Value {
+    return api().context.with(this.#context, call);
+  }
+
+  aborted(reason: AbortReason): void {
+    addSignal(this.#span, reason);
+  }
+
+  ended({ outcome, attempts, kind, limit, error }: TracedCall): void {
+    this.#span.setAttributes({
+      "curfew.outcome": outcome,
+      "curfew.attempt": attempts,
+      ...(kind !== undefined && { "curfew.timeout.kind": kind }),
+      ...(kind !== undefined && limit !== null && { "curfew.timeout.limit": Math.round(limit) }),
+    });
+    if (outcome !== "ok" && outcome !== "late") fail(this.#span, error);
+    this.#span.end();
+  }
 }
 
 function carriedBy(meta: Readonly<Record<string, unknown>> | undefined): Record<string, string> {
@@ -107,7 +149,7 @@ class OpenAttempt implements AttemptTrace {
   }
 
   aborted(reason: AbortReason): void {
-    this.#span.addEvent("signal", { "curfew.reason": reason.kind, "curfew.elapsed": reason.elapsed });
+    addSignal(this.#span, reason);
   }
 
   settled({ state, events, at, committedAt }: TracedVerdict): void {
@@ -116,6 +158,10 @@ class OpenAttempt implements AttemptTrace {
     addVerdict(this.#span, state, events, at);
     this.#span.end(new Date(Math.max(at, committedAt)));
   }
+}
+
+function addSignal(span: Span, { kind, elapsed }: AbortReason): void {
+  span.addEvent("signal", { "curfew.reason": kind, "curfew.elapsed": elapsed });
 }
 
 function traceEndOfWait(tracer: Tracer, row: JobRow, { state, events, at }: TracedVerdict): void {

@@ -88,6 +88,10 @@ function recording(span: SeenSpan): Span {
       span.attributes[name] = value;
       return itself;
     },
+    setAttributes(attributes: Attributes) {
+      Object.assign(span.attributes, attributes);
+      return itself;
+    },
     addEvent(name: string) {
       span.events.push(name);
       return itself;

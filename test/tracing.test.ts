@@ -4,6 +4,7 @@ import { constant, defineJob, processor, unchecked } from "../src/index.ts";
 import { openTestEngine } from "../src/testing/index.ts";
 import { rowOf } from "../src/testing/read-store.ts";
 import { openTelemetry } from "../src/tracing.ts";
+import { never, openCalls } from "./calls/open-calls.ts";
 import { type SeenSpan, setUpTracer } from "./tracer.ts";
 
 const charge = defineJob({
@@ -139,5 +140,68 @@ describe("traces", () => {
     expect(attempt.parentId).toBe(named("enqueue remote.job").spanId);
     expect(Number(attempt.endedAt) - Number(attempt.startedAt)).toBe(3_000);
     expect(attempt.attributes["curfew.state"]).toBe("completed");
+  });
+});
+
+describe("traces of calls", () => {
+  const openTraced = () => openCalls({ tracing: openTelemetry({ tracer: tracer.tracer }) });
+
+  it("a call is one span through all its tries, a child of its caller, and its function runs inside", async () => {
+    const { system, within, watch, sleep } = openTraced();
+    const caller = tracer.tracer.startSpan("caller");
+    const retry = { attempts: 2, backoff: constant({ first: "1s" }) };
+    await context.with(trace.setSpan(context.active(), caller), () =>
+      watch(
+        within({ name: "quote", attempt: "5s", retry }, async ({ attempt }) => {
+          tracer.tracer.startSpan(`inside ${attempt}`, {}, context.active()).end();
+          await sleep(attempt === 1 ? 10_000 : 1_000);
+        }),
+      ),
+    );
+    await system.advance(20_000);
+    const [outer, call, first, second] = tracer.spans as [SeenSpan, SeenSpan, SeenSpan, SeenSpan];
+    expect(tracer.spans.map(({ name }) => name)).toEqual(["caller", "call quote", "inside 1", "inside 2"]);
+    expect([call.parentId, first.parentId, second.parentId]).toEqual([
+      outer.spanId,
+      call.spanId,
+      call.spanId,
+    ]);
+    expect(call.events).toEqual(["signal"]);
+    expect(call.attributes).toEqual({
+      "curfew.call.name": "quote",
+      "curfew.outcome": "ok",
+      "curfew.attempt": 2,
+    });
+    expect([call.status, call.endedAt !== undefined]).toEqual([undefined, true]);
+  });
+
+  it("a timeout, a failure and a stop are errors of their span", async () => {
+    const { system, within, watch } = openTraced();
+    const leaving = new AbortController();
+    await watch(within({ name: "slow", attempt: "5s" }, never));
+    await watch(within({ name: "broken" }, () => Promise.reject(new Error("no"))));
+    await watch(within({ name: "left", signal: leaving.signal }, never));
+    leaving.abort(new Error("gone"));
+    await system.advance(10_000);
+    const [slow, broken, left] = ["slow", "broken", "left"].map((name) => named(`call ${name}`));
+    expect(slow?.attributes).toMatchObject({
+      "curfew.outcome": "timeout",
+      "curfew.timeout.kind": "execution",
+      "curfew.timeout.limit": 5_000,
+    });
+    const status = [slow, broken, left].map((span) => span?.status?.message);
+    expect(status).toEqual(["Timed out (execution) after 5s", "no", "gone"]);
+    expect(tracer.spans.every(({ endedAt }) => endedAt !== undefined)).toBe(true);
+  });
+
+  it("a tracer that throws costs its span and nothing else, and one that is none is refused", async () => {
+    const tracing = {
+      call: () => {
+        throw new Error("no tracer");
+      },
+    };
+    const { within } = openCalls({ tracing });
+    expect(await within({}, () => 7)).toBe(7);
+    expect(() => openCalls({ tracing: {} as never })).toThrow("createCalls.tracing");
   });
 });

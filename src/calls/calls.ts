@@ -10,10 +10,13 @@ import {
 import { refuse, refuseUnknownKeys } from "../core/errors.ts";
 import type { Advice } from "../core/stats/advice.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
-import { followDeadlines } from "../engine/runtime/ambient.ts";
+import { readKey } from "../core/user-values.ts";
+import { guardedCallTracing } from "../engine/runtime/guarded-tracing.ts";
 import { realSystem } from "../engine/runtime/real-system.ts";
+import { followDeadlines } from "../ports/ambient.ts";
 import { type Logger, silentLogger } from "../ports/log.ts";
 import type { System } from "../ports/system.ts";
+import type { CallTrace, CallTracing } from "../ports/trace.ts";
 import { type CallCounts, CallStats } from "./call-stats.ts";
 import { checkName, checkSignal } from "./check-options.ts";
 import { DeadlineList } from "./deadline-list.ts";
@@ -35,7 +38,9 @@ export interface CallsOptions {
   readonly logger?: Logger;
   /** The clock and the timers; tests pass a virtual one. */
   readonly system?: System;
-  /** Called at the end of each call, for traces. What it throws is logged and costs the call nothing. */
+  /** `openTelemetry()` of `curfew/tracing` makes a span of each call. Default: none. */
+  readonly tracing?: CallTracing;
+  /** Called at the end of each call. What it throws is logged and costs the call nothing. */
   readonly onEnd?: (end: CallEnd) => void;
 }
 
@@ -82,16 +87,26 @@ export class Calls implements CallHost {
   readonly #logger: Logger;
   readonly #defaults: CallSettings | undefined;
   readonly #onEnd: ((end: CallEnd) => void) | undefined;
+  readonly #tracing: CallTracing | undefined;
   readonly #stats = new CallStats();
   readonly #warned = new Set<string>();
 
   constructor(options: CallsOptions = {}) {
-    refuseUnknownKeys(options, "createCalls", ["defaults", "logger", "system", "onEnd"]);
+    refuseUnknownKeys(options, "createCalls", ["defaults", "logger", "system", "tracing", "onEnd"]);
     this.system = options.system ?? realSystem;
     this.deadlines = new DeadlineList(this.system);
     this.#logger = options.logger ?? silentLogger;
     this.#defaults = options.defaults && parseCall(options.defaults, "createCalls.defaults");
     this.#onEnd = options.onEnd;
+    const { tracing } = options;
+    if (tracing !== undefined && typeof readKey(tracing, "call") !== "function")
+      throw refuse(
+        "invalid_option",
+        "createCalls.tracing",
+        tracing,
+        "pass openTelemetry() of curfew/tracing",
+      );
+    this.#tracing = tracing && guardedCallTracing(tracing, this.#logger);
     followDeadlines();
   }
 
@@ -187,6 +202,10 @@ export class Calls implements CallHost {
       isDetached: options?.detach === true,
     });
     return call.start();
+  }
+
+  trace(name: string): CallTrace | undefined {
+    return this.#tracing?.call(name);
   }
 
   ended(end: CallEnd): void {

@@ -1,6 +1,6 @@
 import { DEADLINE_HEADER } from "../core/call/deadline-header.ts";
 import { TimeoutError } from "../core/job/reasons.ts";
-import { currentAmbient } from "../engine/runtime/ambient.ts";
+import { currentAmbient } from "../ports/ambient.ts";
 
 /**
  * `fetch` that ends with the handler, step or call around it, and sends what is left of its time to the server
@@ -12,7 +12,7 @@ export async function deadlineFetch(
 ): Promise<Response> {
   const ambient = currentAmbient();
   if (!ambient) return fetch(input, init);
-  const left = ambient.remaining();
+  const left = ambient.untilSignal();
   ambient.signal.throwIfAborted();
   if (left <= 0) throw new TimeoutError("total", 0, 0, null);
   const own = init.signal ?? (input instanceof Request ? input.signal : undefined);

@@ -1,5 +1,5 @@
 import { DueHeap, type Slotted } from "../core/due-heap.ts";
-import { captureContext } from "../engine/runtime/ambient.ts";
+import { captureContext } from "../ports/ambient.ts";
 import type { System, Timer } from "../ports/system.ts";
 
 /** Something that is woken at an instant. */

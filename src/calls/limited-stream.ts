@@ -1,8 +1,7 @@
 import { refuseUnknownKeys } from "../core/errors.ts";
 import { TimeoutError } from "../core/job/reasons.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
-import { isInstance } from "../core/user-values.ts";
-import { type Ambient, currentAmbient } from "../engine/runtime/ambient.ts";
+import { type Ambient, currentAmbient, hasTimedOut, SIGNAL_WITHIN } from "../ports/ambient.ts";
 import { checkName, checkSignal } from "./check-options.ts";
 import { Deadline } from "./deadline-list.ts";
 import type { CallHost, StreamEnd } from "./running-call.ts";
@@ -63,12 +62,17 @@ export function limitedStream<Item>(
   return new LimitedStream(host, parseLimits(options), source, options.signal);
 }
 
-interface Waiting<Item> {
-  readonly since: number;
+interface WaitLimit {
   /** By the monotonic clock; Infinity for none. */
   readonly until: number;
   readonly kind: "first" | "idle" | "total";
   readonly limit: number;
+  /** The limit is that of the code around. */
+  readonly isAround: boolean;
+}
+
+interface Waiting<Item> extends WaitLimit {
+  readonly since: number;
   readonly resolve: (result: IteratorResult<Item, undefined>) => void;
   readonly reject: (reason: unknown) => void;
 }
@@ -143,12 +147,10 @@ class LimitedStream<Item> extends Deadline implements AsyncIterableIterator<Item
 
   #stopBy(signal: AbortSignal): void {
     if (this.#isOver) return;
-    const { reason } = signal;
-    const until = this.#waiting?.until ?? NONE;
-    // At the deadline of the code around ours is due too, and the timeout names our limit.
-    const isDue = signal === this.#ambient?.signal && until - this.#host.system.monotonic() < 1;
-    if (isDue && isInstance(reason, TimeoutError)) return;
-    this.#stop(reason, "stopped");
+    // At the deadline of the code around the timeout names our limit.
+    const around = signal === this.#ambient?.signal ? this.#ambient : undefined;
+    if (around && this.#waiting?.isAround && hasTimedOut(around)) this.expire();
+    else this.#stop(signal.reason, "stopped");
   }
 
   /** Ends the stream for a reason that the consumer hears once: now if it waits, else when it asks again. */
@@ -168,23 +170,47 @@ class LimitedStream<Item> extends Deadline implements AsyncIterableIterator<Item
     }
     return new Promise((resolve, reject) => {
       const since = this.#host.system.monotonic();
-      const own = this.#hasItem ? this.#limits.idle : this.#limits.first;
-      const left = Math.min(this.#limits.total - this.#used, this.#ambient?.remaining() ?? NONE);
-      const isTotal = left <= own;
-      const kind = isTotal ? "total" : this.#hasItem ? "idle" : "first";
-      const limit = isTotal ? Math.round(this.#used + left) : own;
-      const until = since + Math.min(own, left);
-      this.#waiting = { since, until, kind, limit, resolve, reject };
-      if (until <= since) {
+      const waiting = { since, ...this.#limitOf(since), resolve, reject };
+      this.#waiting = waiting;
+      if (waiting.until <= since) {
         this.expire();
         return;
       }
-      if (until !== NONE) this.#host.deadlines.set(this, until);
+      this.#arm(waiting);
       this.#source.next().then(
         (result) => this.#received(result),
         (error) => this.#failed(error),
       );
     });
+  }
+
+  /** The limit of a wait that began then. */
+  #limitOf(since: number): WaitLimit {
+    const own = this.#hasItem ? this.#limits.idle : this.#limits.first;
+    const now = this.#host.system.monotonic();
+    const around = now - since + (this.#ambient?.untilSignal() ?? NONE);
+    const left = Math.min(this.#limits.total - this.#used, around);
+    const isTotal = left <= own;
+    return {
+      until: since + Math.min(own, left),
+      kind: isTotal ? "total" : this.#hasItem ? "idle" : "first",
+      limit: isTotal ? Math.round(this.#used + left) : own,
+      isAround: around <= Math.min(own, left) && around !== NONE,
+    };
+  }
+
+  #arm({ until, isAround }: WaitLimit): void {
+    if (until !== NONE) this.#host.deadlines.set(this, isAround ? until + SIGNAL_WITHIN : until);
+  }
+
+  /** The code around has got more time than it had when the wait began. */
+  #isExtended(waiting: Waiting<Item>): boolean {
+    if (!waiting.isAround || this.#ambient?.signal.aborted) return false;
+    const limit = this.#limitOf(waiting.since);
+    if (limit.until <= this.#host.system.monotonic()) return false;
+    this.#waiting = { ...waiting, ...limit };
+    this.#arm(limit);
+    return true;
   }
 
   #received(result: IteratorResult<Item, undefined>): void {
@@ -213,7 +239,8 @@ class LimitedStream<Item> extends Deadline implements AsyncIterableIterator<Item
 
   /** If the event loop was blocked, an item may come before the timer of its limit fires. */
   #expireIfDue(): void {
-    if (this.#waiting && this.#host.system.monotonic() >= this.#waiting.until) this.expire();
+    if (!this.#waiting || this.#host.system.monotonic() < this.#waiting.until) return;
+    if (!this.#waiting.isAround || this.#ambient?.signal.aborted) this.expire();
   }
 
   #takeWaiting(): Waiting<Item> | undefined {
@@ -227,7 +254,9 @@ class LimitedStream<Item> extends Deadline implements AsyncIterableIterator<Item
 
   /** A limit has passed. The consumer goes on, and the source gets its grace. */
   override expire(): void {
-    const { since, kind, limit } = this.#waiting as Waiting<Item>;
+    const waiting = this.#waiting as Waiting<Item>;
+    if (this.#isExtended(waiting)) return;
+    const { since, kind, limit } = waiting;
     const waited = this.#host.system.monotonic() - since;
     const elapsed = Math.round(kind === "total" ? this.#used + waited : waited);
     this.#stop(new TimeoutError(kind, limit, elapsed, null), kind);

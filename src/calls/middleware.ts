@@ -1,12 +1,13 @@
+import { type CallPolicy, parseCall, resolveCall } from "../core/call/call-policy.ts";
 import { DEADLINE_HEADER, readDeadline } from "../core/call/deadline-header.ts";
 import { refuseUnknownKeys } from "../core/errors.ts";
 import { StopError, TimeoutError } from "../core/job/reasons.ts";
 import { type Duration, formatDuration, parseDuration } from "../core/time.ts";
 import { isInstance } from "../core/user-values.ts";
-import { runInside } from "../engine/runtime/ambient.ts";
+import { runInside } from "../ports/ambient.ts";
 import type { Calls } from "./calls.ts";
 import { checkName } from "./check-options.ts";
-import type { CallContext, CallFunction } from "./running-call.ts";
+import { type CallContext, type CallFunction, type CallHost, RunningCall } from "./running-call.ts";
 
 /** The limit of a route. */
 export interface RouteOptions {
@@ -21,14 +22,12 @@ interface Refusal {
   readonly body: { readonly error: { readonly code: string; readonly message: string } };
 }
 
-/** The defaults of the calls must not repeat a request or delay its 504. */
-const ONCE = { total: "none", grace: "0s", mode: "fail", retry: { attempts: 1 } } as const;
-
 /** What the middleware of every framework shares. */
 class Route {
   readonly #calls: Calls;
   readonly #name: string;
   readonly #limit: number;
+  readonly #nodeHost: CallHost;
 
   constructor(calls: Calls, options: RouteOptions) {
     refuseUnknownKeys(options, "deadline", ["attempt", "name"]);
@@ -37,6 +36,7 @@ class Route {
     this.#calls = calls;
     this.#name = name;
     this.#limit = parseDuration(attempt, "deadline.attempt");
+    this.#nodeHost = withoutEnds(calls);
   }
 
   /** The time that a request has; a refusal if its header is not valid. */
@@ -47,10 +47,45 @@ class Route {
     return { status: 400, body: { error: { code: "invalid_deadline", message } } };
   }
 
-  run<Value>(limit: number, signal: AbortSignal | undefined, run: CallFunction<Value>): Promise<Value> {
-    const attempt = { milliseconds: limit };
-    return this.#calls.within({ ...ONCE, name: this.#name, attempt, ...(signal && { signal }) }, run);
+  /** `run` ends when the handler does. */
+  run(limit: number, signal: AbortSignal, run: CallFunction<void>): Promise<void> {
+    return this.#start(this.#calls, limit, signal, run);
   }
+
+  /** `run` ends when the reply is closed. When the handler ends is unknown. */
+  runUntilClosed(limit: number, signal: AbortSignal, run: CallFunction<void>): Promise<void> {
+    return this.#start(this.#nodeHost, limit, signal, run);
+  }
+
+  /** The handler has sent a reply after the verdict. */
+  dropped(): void {
+    this.#calls.ignored(this.#name);
+  }
+
+  #start(host: CallHost, limit: number, signal: AbortSignal, run: CallFunction<void>): Promise<void> {
+    return new RunningCall(host, { name: this.#name, policy: once(limit), run, signal }).start();
+  }
+}
+
+/** A request is entered once and its 504 is not delayed, whatever the defaults of the calls say. */
+function once(milliseconds: number): CallPolicy {
+  return resolveCall({ call: parseCall({ attempt: { milliseconds } }, "deadline") });
+}
+
+/** Express and Fastify do not say when a handler has ended. The close of a reply after its 504 is no late result. */
+function withoutEnds(calls: Calls): CallHost {
+  const nothing = () => {};
+  return {
+    system: calls.system,
+    deadlines: calls.deadlines,
+    trace: (name) => calls.trace(name),
+    ended: (end) => calls.ended(end),
+    streamEnded: nothing,
+    wasCut: nothing,
+    ignored: nothing,
+    stuck: nothing,
+    unstuck: nothing,
+  };
 }
 
 /** The reply to a request whose time is up; undefined for any other error. */
@@ -102,40 +137,57 @@ const clientLeft = () => new StopError("cancelled", 0, null);
  * Answers 504 at the deadline. It listens before the handler does, so a handler that ends at its signal and sends
  * something comes second.
  */
-function refuseAtDeadline(signal: AbortSignal, reply: NodeReply): void {
+function refuseAtDeadline(signal: AbortSignal, reply: NodeReply, dropped?: () => void): void {
   const answer = () => {
     const refusal = timeoutReply(signal.reason);
-    if (refusal && !reply.headersSent) sendNode(reply, refusal);
+    if (refusal && !reply.headersSent) sendNode(reply, refusal, dropped);
   };
   signal.addEventListener("abort", answer, { once: true });
 }
 
+interface NodeHandler {
+  enter(context: CallContext): void;
+  /** What a framework does with the value of its handler after the verdict; `dropped` counts it. */
+  fence?(dropped: () => void): void;
+}
+
 /** Ends when the reply is sent, and stops when the client leaves before that. */
-function nodeCall(
-  route: Route,
-  limit: number,
-  reply: NodeReply,
-  enter: (context: CallContext) => void,
-): void {
+function nodeCall(route: Route, limit: number, reply: NodeReply, handler: NodeHandler): void {
   // The client left while something before us worked. A handler that only listens for the abort would miss it.
   if (reply.closed) return;
   const left = new AbortController();
-  const call = route.run(limit, left.signal, (context) => {
+  const dropped = onlyOnce(() => route.dropped());
+  const call = route.runUntilClosed(limit, left.signal, (context) => {
     return new Promise<void>((resolve) => {
-      refuseAtDeadline(context.signal, reply);
+      refuseAtDeadline(context.signal, reply, dropped);
       whenClosed(reply, (isSent) => {
         if (!isSent) left.abort(clientLeft());
         resolve();
       });
-      enter(context);
+      enterHandler(handler, context, dropped);
     });
   });
   call.catch((error) => {
     const refusal = timeoutReply(error);
-    if (refusal && !reply.headersSent) sendNode(reply, refusal);
+    if (refusal && !reply.headersSent) sendNode(reply, refusal, dropped);
+    if (refused.has(reply)) return;
     // The reply streams past its deadline, the client has left, or the next function threw.
-    else if (!refused.has(reply)) reply.destroy();
+    reply.destroy();
+    fence(reply, dropped);
   });
+}
+
+function enterHandler(handler: NodeHandler, context: CallContext, dropped: () => void): void {
+  if (handler.fence) context.signal.addEventListener("abort", () => handler.fence?.(dropped), { once: true });
+  handler.enter(context);
+}
+
+function onlyOnce(run: () => void): () => void {
+  let isRun = false;
+  return () => {
+    if (!isRun) run();
+    isRun = true;
+  };
 }
 
 /** Replies that one middleware has refused. Another one around the same handler must not cut them off. */
@@ -151,7 +203,7 @@ const BODY_HEADERS = [
   "cache-control",
 ];
 
-function sendNode(reply: NodeReply, { status, body }: Refusal): void {
+function sendNode(reply: NodeReply, { status, body }: Refusal, dropped = () => {}): void {
   refused.add(reply);
   for (const name of BODY_HEADERS) reply.removeHeader(name);
   reply.statusCode = status;
@@ -159,17 +211,43 @@ function sendNode(reply: NodeReply, { status, body }: Refusal): void {
   // The rest of the request, if any, belongs to nobody.
   reply.setHeader("connection", "close");
   reply.end(JSON.stringify(body));
-  fence(reply);
+  fence(reply, dropped);
 }
 
-const HEAD_CALLS = ["setHeader", "setHeaders", "appendHeader", "removeHeader", "writeHead", "flushHeaders"];
+const HEAD_CALLS = ["setHeader", "setHeaders", "appendHeader", "removeHeader", "flushHeaders"];
 
-/** What a handler sends after the refusal is dropped. Node would throw, and Express would cut the connection for it. */
-function fence(reply: NodeReply): void {
-  const replace = (name: string, value: () => unknown) =>
+/**
+ * What a handler sends after the verdict is dropped. Node would throw, and Express would cut the connection for it. A
+ * reply with 5xx is not counted: it is what an app makes of a handler that ended at its signal.
+ */
+function fence(reply: NodeReply, dropped: () => void): void {
+  const sent = reply.statusCode;
+  let status = 200;
+  const replace = (name: string, value: (...given: unknown[]) => unknown) =>
     Object.defineProperty(reply, name, { value, configurable: true, writable: true });
-  for (const name of [...HEAD_CALLS, "end"]) replace(name, () => reply);
-  replace("write", () => true);
+  const setStatus = (value: unknown) => {
+    status = Number(value);
+  };
+  Object.defineProperty(reply, "statusCode", { get: () => sent, set: setStatus, configurable: true });
+  for (const name of HEAD_CALLS) replace(name, () => reply);
+  replace("writeHead", (value) => {
+    setStatus(value);
+    return reply;
+  });
+  const drop = (...given: unknown[]) => {
+    if (status < 500) dropped();
+    // A handler may wait for the callback of its write.
+    const written = given.at(-1);
+    if (typeof written === "function") queueMicrotask(() => written());
+  };
+  replace("write", (...given) => {
+    drop(...given);
+    return true;
+  });
+  replace("end", (...given) => {
+    drop(...given);
+    return reply;
+  });
 }
 
 /** Middleware for Express, Connect and plain Node. `request.signal` aborts at the deadline. */
@@ -181,9 +259,11 @@ export function expressDeadline(calls: Calls, options: RouteOptions = {}) {
       sendNode(reply, limit);
       return;
     }
-    nodeCall(route, limit, reply, (context) => {
-      attach(request, context);
-      next();
+    nodeCall(route, limit, reply, {
+      enter(context) {
+        attach(request, context);
+        next();
+      },
     });
   };
 }
@@ -191,7 +271,8 @@ export function expressDeadline(calls: Calls, options: RouteOptions = {}) {
 interface FastifyLike {
   addHook(name: "onRequest" | "preHandler", hook: FastifyHook): unknown;
 }
-type FastifyHook = (request: FastifyRequest, reply: { readonly raw: NodeReply }, done: () => void) => void;
+type FastifyHook = (request: FastifyRequest, reply: FastifyReply, done: () => void) => void;
+type FastifyReply = { readonly raw: NodeReply; send(value?: unknown): unknown };
 type FastifyRequest = NodeRequest & { readonly raw: WithDeadline };
 
 /** Adds the deadline to all routes of a Fastify instance. `request.raw.signal` aborts at it. */
@@ -203,14 +284,24 @@ export function fastifyDeadline(app: FastifyLike, calls: Calls, options: RouteOp
       sendNode(reply.raw, limit);
       return;
     }
-    nodeCall(route, limit, reply.raw, (context) => {
-      attach(request.raw, context);
-      done();
+    nodeCall(route, limit, reply.raw, {
+      enter(context) {
+        attach(request.raw, context);
+        done();
+      },
+      // Fastify knows that the reply is sent, and would only log what the handler returns.
+      fence(dropped) {
+        reply.send = (value) => {
+          if (!isInstance(value, Error)) dropped();
+          return reply;
+        };
+      },
     });
   });
   // Reading a body leaves the context of the first hook, so the handler enters it again.
   app.addHook("preHandler", ({ raw }, _reply, done) => {
-    if (raw.deadline) runInside(raw.deadline, done);
+    const { deadline } = raw;
+    if (deadline) runInside({ signal: deadline.signal, untilSignal: deadline.remaining }, done);
     else done();
   });
 }
@@ -219,6 +310,7 @@ interface HonoContext {
   readonly req: { readonly raw: Request; header(name: string): string | undefined };
   set(key: "signal", value: AbortSignal): void;
   json(body: unknown, status: 400 | 504): Response;
+  readonly error: unknown;
   get res(): Response;
   set res(response: Response | undefined);
 }
@@ -234,9 +326,11 @@ export function honoDeadline(calls: Calls, options: RouteOptions = {}) {
     if (signal.aborted) left.abort(clientLeft());
     else signal.addEventListener("abort", () => left.abort(clientLeft()), { once: true });
     try {
-      await route.run(limit, left.signal, (context) => {
+      await route.run(limit, left.signal, async (context) => {
         c.set("signal", context.signal);
-        return next();
+        await next();
+        // Hono has made a reply of what the handler threw.
+        if (context.signal.aborted && c.error !== undefined) throw c.error;
       });
     } catch (error) {
       // Nobody reads it, but Hono would report an error without one.
@@ -275,10 +369,10 @@ export function koaDeadline(calls: Calls, options: RouteOptions = {}) {
     const left = new AbortController();
     whenClosed(ctx.res, (isSent) => isSent || left.abort(clientLeft()));
     try {
-      await route.run(limit, left.signal, ({ signal }) => {
+      await route.run(limit, left.signal, async ({ signal }) => {
         refuseAtDeadline(signal, ctx.res);
         ctx.state.signal = signal;
-        return next();
+        await next();
       });
     } catch (error) {
       if (left.signal.aborted) return;

@@ -1,9 +1,17 @@
 import type { CallPolicy } from "../core/call/call-policy.ts";
 import { TimeoutError } from "../core/job/reasons.ts";
 import { backoffDelay, isExcepted } from "../core/job/retry.ts";
-import { describeError, isInstance, isThenable } from "../core/user-values.ts";
-import { type Ambient, captureContext, currentAmbient, runInside } from "../engine/runtime/ambient.ts";
+import { describeError, isThenable, readKey } from "../core/user-values.ts";
+import {
+  type Ambient,
+  captureContext,
+  currentAmbient,
+  hasTimedOut,
+  runInside,
+  SIGNAL_WITHIN,
+} from "../ports/ambient.ts";
 import type { System } from "../ports/system.ts";
+import type { CallTrace } from "../ports/trace.ts";
 import { Deadline, type DeadlineList } from "./deadline-list.ts";
 
 /** What the function of a call gets. */
@@ -41,6 +49,8 @@ export type StreamEnd = "completed" | "failed" | "stopped" | "first" | "idle" | 
 export interface CallHost {
   readonly system: System;
   readonly deadlines: DeadlineList;
+  /** The span of a call that begins; undefined without a tracer. */
+  trace(name: string): CallTrace | undefined;
   ended(end: CallEnd): void;
   streamEnded(name: string, end: StreamEnd): void;
   /** A try was cut off by its own limit. */
@@ -76,9 +86,10 @@ export class RunningCall<Value> extends Deadline {
   readonly #host: CallHost;
   readonly #input: CallInput<Value>;
   readonly #ambient: Ambient | undefined;
+  readonly #trace: CallTrace | undefined;
   readonly #startedAt: number;
-  /** By the monotonic clock; Infinity for none. */
-  readonly #totalAt: number;
+  /** When the time of the code around is up, by the monotonic clock; Infinity for none. It may be extended. */
+  #aroundAt = Number.POSITIVE_INFINITY;
   #resolve!: (value: Value) => void;
   #reject!: (reason: unknown) => void;
   #phase: Phase = "trying";
@@ -96,13 +107,19 @@ export class RunningCall<Value> extends Deadline {
     this.#input = input;
     this.#startedAt = host.system.monotonic();
     this.#ambient = input.isDetached ? undefined : currentAmbient();
-    const own = input.policy.total === null ? Number.POSITIVE_INFINITY : this.#startedAt + input.policy.total;
-    this.#totalAt = this.#ambient ? Math.min(own, this.#startedAt + this.#ambient.remaining()) : own;
+    if (this.#ambient) this.#aroundAt = this.#startedAt + this.#ambient.untilSignal();
+    this.#trace = host.trace(input.name);
     if (input.policy.attempts > 1) this.#inContext = captureContext();
     this.promise = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
     });
+  }
+
+  /** The end of all tries, by the monotonic clock; Infinity for none. */
+  get #totalAt(): number {
+    const { total } = this.#input.policy;
+    return total === null ? this.#aroundAt : Math.min(this.#startedAt + total, this.#aroundAt);
   }
 
   /** Enters the function for the first time. */
@@ -124,33 +141,61 @@ export class RunningCall<Value> extends Deadline {
   readonly #onAbort = (): void => this.#stop(this.#input.signal?.reason);
 
   readonly #onAmbientAbort = (): void => {
-    const reason = this.#ambient?.signal.reason;
-    // At its deadline ours is due too, and the timeout names our limit. The sum behind ours may be a fraction off.
-    const isDue = this.#totalAt - this.#host.system.monotonic() < 1;
-    if (!isDue || !isInstance(reason, TimeoutError)) this.#stop(reason);
+    const around = this.#ambient as Ambient;
+    if (!hasTimedOut(around)) {
+      this.#stop(around.signal.reason);
+      return;
+    }
+    // Its time is up, so ours is too, and the timeout names our limit. In the grace the try has timed out already.
+    this.#aroundAt = Math.min(this.#aroundAt, this.#host.system.monotonic());
+    const current = this.#try;
+    if (!current || this.#phase !== "trying") return;
+    current.softAt = Math.min(current.softAt, this.#aroundAt);
+    this.#expireTry(current);
   };
 
   #begin(): void {
-    const { system, deadlines } = this.#host;
-    const { attempt } = this.#input.policy;
-    const now = system.monotonic();
-    const softAt = Math.min(attempt === null ? Number.POSITIVE_INFINITY : now + attempt, this.#totalAt);
+    const now = this.#host.system.monotonic();
+    const softAt = this.#softAtOf(now);
     this.#tries += 1;
     this.#timeout = undefined;
-    const current = new Try<Value>(this.#host, this.#input.name, this.#tries, now, softAt);
+    const current = new Try<Value>(this.#host, this.#input.name, this.#tries, now, softAt, this.#trace);
     this.#try = current;
     this.#phase = "trying";
     if (softAt <= now) {
       this.#expireTry(current);
       return;
     }
-    if (softAt !== Number.POSITIVE_INFINITY) deadlines.set(this, softAt);
+    this.#arm(current);
     current.enter(this.#input.run, (isOk, value) => this.#settled(isOk, value));
+  }
+
+  #softAtOf(startedAt: number): number {
+    const { attempt } = this.#input.policy;
+    return Math.min(attempt === null ? Number.POSITIVE_INFINITY : startedAt + attempt, this.#totalAt);
+  }
+
+  /** The timer of the soft deadline. */
+  #arm(current: Try<Value>): void {
+    const { softAt } = current;
+    if (softAt === Number.POSITIVE_INFINITY) return;
+    this.#host.deadlines.set(this, softAt < this.#aroundAt ? softAt : softAt + SIGNAL_WITHIN);
+  }
+
+  /** Whether the code around has got more time than it had when this call began. */
+  #isExtended(current: Try<Value>): boolean {
+    if (!this.#ambient || current.softAt < this.#aroundAt) return false;
+    const left = this.#ambient.untilSignal();
+    if (left === 0) return false;
+    this.#aroundAt = this.#host.system.monotonic() + left;
+    current.softAt = this.#softAtOf(current.startedAt);
+    return current.softAt > this.#host.system.monotonic();
   }
 
   override expire(): void {
     const current = this.#try as Try<Value>;
     if (this.#phase === "backoff") this.#retry();
+    else if (this.#phase === "trying" && this.#isExtended(current)) this.#arm(current);
     else if (this.#phase === "trying") this.#expireTry(current);
     else if (this.#phase === "grace") this.#force(current);
   }
@@ -170,6 +215,7 @@ export class RunningCall<Value> extends Deadline {
     const from = kind === "total" ? this.#startedAt : current.startedAt;
     this.#timeout = new TimeoutError(kind, Math.round(current.softAt - from), Math.round(now - from), null);
     this.#phase = "grace";
+    this.#trace?.aborted(this.#timeout);
     current.abort(this.#timeout);
   }
 
@@ -183,15 +229,21 @@ export class RunningCall<Value> extends Deadline {
     const current = this.#try as Try<Value>;
     const now = this.#host.system.monotonic();
     // If the event loop was blocked, the function may end before the timer of its deadline fires.
-    if (this.#phase === "trying" && now >= current.softAt) this.#signal(current);
+    if (this.#phase === "trying" && now >= current.softAt && !this.#isBeforeAround(current))
+      this.#signal(current);
     const isTimedOut = this.#phase === "grace";
     const isTooLate = isTimedOut && now >= current.softAt + this.#input.policy.grace;
-    if (isTooLate || this.#phase === "over") this.#host.ignored(this.#input.name);
+    if (isTooLate || this.#phase === "over") current.drop(isOk, value);
     if (this.#phase === "over") return;
     if (isTooLate) this.#failed({ error: this.#timeout, isTimeout: true });
     else if (isOk) this.#finish(isTimedOut ? "late" : "ok", () => this.#resolve(value as Value));
     else if (isTimedOut) this.#failed({ error: this.#timeoutCausedBy(value), isTimeout: true });
     else this.#failed({ error: value, isTimeout: false });
+  }
+
+  /** The time of the code around is up, but its signal has not said so yet. Until then its results count. */
+  #isBeforeAround({ softAt }: Try<Value>): boolean {
+    return softAt >= this.#aroundAt && this.#ambient?.signal.aborted === false;
   }
 
   #timeoutCausedBy(cause: unknown): TimeoutError {
@@ -260,7 +312,7 @@ export class RunningCall<Value> extends Deadline {
     const current = this.#try;
     const limit =
       current && current.softAt !== Number.POSITIVE_INFINITY ? current.softAt - current.startedAt : null;
-    this.#host.ended({
+    const end: CallEnd = {
       name: this.#input.name,
       policy: this.#input.policy,
       outcome,
@@ -270,30 +322,46 @@ export class RunningCall<Value> extends Deadline {
       attempts: this.#tries,
       ...(outcome === "timeout" && this.#timeout && { kind: this.#timeout.kind as "execution" | "total" }),
       ...(error !== undefined && { error }),
-    });
+    };
+    this.#trace?.ended(end);
+    this.#host.ended(end);
   }
+}
+
+/** Whether the error is the reason of an aborted signal, as `fetch` gives it, or has it as its cause, as Node's own calls. */
+function endsAsAsked(error: unknown, reason: unknown): boolean {
+  return error === reason || readKey(error, "cause") === reason;
 }
 
 /** One try of a call: its function, its signal, and whether anybody still waits for it. */
 class Try<Value> implements CallContext, Ambient {
   readonly attempt: number;
   readonly startedAt: number;
-  readonly softAt: number;
+  softAt: number;
   isEntered = false;
   readonly #host: CallHost;
   readonly #name: string;
+  readonly #trace: CallTrace | undefined;
   #controller: AbortController | undefined;
   #reason: { readonly value: unknown } | undefined;
   #hasEnded = false;
   /** The verdict stands: what the function returns now is dropped. */
   #isLeft = false;
 
-  constructor(host: CallHost, name: string, attempt: number, startedAt: number, softAt: number) {
+  constructor(
+    host: CallHost,
+    name: string,
+    attempt: number,
+    startedAt: number,
+    softAt: number,
+    trace: CallTrace | undefined,
+  ) {
     this.#host = host;
     this.#name = name;
     this.attempt = attempt;
     this.startedAt = startedAt;
     this.softAt = softAt;
+    this.#trace = trace;
   }
 
   /** Made on first use, because a controller costs more than the rest of a call. */
@@ -306,6 +374,10 @@ class Try<Value> implements CallContext, Ambient {
   }
 
   readonly remaining = (): number => Math.max(0, this.softAt - this.#host.system.monotonic());
+
+  untilSignal(): number {
+    return this.remaining();
+  }
 
   abort(reason: unknown): void {
     if (this.#reason) return;
@@ -323,10 +395,11 @@ class Try<Value> implements CallContext, Ambient {
         return;
       }
       this.#host.unstuck(this.#name);
-      this.#host.ignored(this.#name);
+      this.drop(isOk, value);
     };
     try {
-      const returned = runInside(this, () => run(this));
+      const inside = () => runInside(this, () => run(this));
+      const returned = this.#trace ? this.#trace.run(inside) : inside();
       // A foreign thenable may settle twice, or resolve with another one. A promise of it does neither.
       if (isThenable(returned))
         Promise.resolve(returned).then(
@@ -337,6 +410,12 @@ class Try<Value> implements CallContext, Ambient {
     } catch (error) {
       done(false, error);
     }
+  }
+
+  /** What the function gives after its verdict is dropped. If it ended as its signal asked, there is nothing to count. */
+  drop(isOk: boolean, value: unknown): void {
+    const isAsAsked = !isOk && this.#reason && endsAsAsked(value, this.#reason.value);
+    if (!isAsAsked) this.#host.ignored(this.#name);
   }
 
   /** The verdict was given without the function. */

@@ -25,6 +25,10 @@ export const ERRORS = {
   invalid_retry: { kind: "programmer", says: "is not a valid retry policy" },
   invalid_name: { kind: "programmer", says: "is not a valid name" },
   invalid_option: { kind: "programmer", says: "is not a valid value here" },
+  two_homes: {
+    kind: "programmer",
+    says: "would put the job into two homes of this store, which cannot keep both promises",
+  },
   unknown_option: { kind: "programmer", says: "is not an option" },
   invalid_definition: { kind: "programmer", says: "is not a definition made by defineJob" },
   invalid_schema: { kind: "programmer", says: "is not a schema that the registry takes" },

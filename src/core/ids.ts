@@ -1,7 +1,15 @@
+import { CELLS, type Cell, cellOfName } from "./home/cell.ts";
 import type { Instant } from "./time.ts";
 
-/** Makes growing UUIDv7 strings, so that ids sort in the order in which they were made. */
-export type IdSource = () => string;
+/**
+ * Makes growing UUIDv7 strings, so that ids sort in the order in which they were made. A cell puts the id into the home
+ * that has it. A source for a store with one home ignores the cell.
+ */
+export interface IdSource {
+  (cell?: Cell): string;
+  /** What stored names begin with: the prefix of a tenant, or nothing. Left out for a store with one home. */
+  readonly namePrefix?: string;
+}
 
 const DIGITS = Uint8Array.from("0123456789abcdef", (character) => character.charCodeAt(0));
 const DASH = 45;
@@ -46,6 +54,73 @@ export function createIdSource(
     used += 8;
     return text;
   };
+}
+
+const HOMED_COUNTER_LIMIT = 2 ** 14;
+/** Ids of one cell are stored by one call, so that many ids in a row share it. */
+const IDS_PER_CELL = 32;
+
+/**
+ * Ids for a store with several homes: the low 12 bits of the counter are the cell. An id for which no cell is given is
+ * spread: `IDS_PER_CELL` in a row share a random one, but those of different milliseconds do not. `isAway` says which
+ * cells to avoid for now.
+ */
+export function createHomedIdSource(
+  now: () => Instant,
+  fill: (bytes: Uint8Array) => void,
+  isAway: (cell: Cell) => boolean = () => false,
+): IdSource {
+  const pool = new Uint8Array(4_096);
+  let used = pool.length;
+  let lastAt = -1;
+  let counter = 0;
+  let prefix = "";
+  let spread = 0;
+  let left = 0;
+  const reserve = (bytes: number) => {
+    if (used + bytes > pool.length) {
+      fill(pool);
+      used = 0;
+    }
+    used += bytes;
+    return used - bytes;
+  };
+  const randomCell = () => {
+    const from = reserve(2);
+    return (((pool[from] as number) << 8) | (pool[from + 1] as number)) % CELLS;
+  };
+
+  const next = (cell?: Cell) => {
+    const at = Math.floor(now());
+    if (at > lastAt || ++counter >= HOMED_COUNTER_LIMIT) {
+      lastAt = at > lastAt ? at : lastAt + 1;
+      counter = pool[reserve(1)] as number;
+      prefix = timestampText(lastAt);
+      left = 0;
+    }
+    if (cell === undefined && left-- <= 0) {
+      spread = randomCell();
+      for (let tries = 0; tries < 8 && isAway(spread); tries++) spread = randomCell();
+      left = IDS_PER_CELL - 1;
+    }
+    return prefix + tailText(counter * CELLS + (cell ?? spread), pool, reserve(6));
+  };
+  return Object.assign(next, { namePrefix: "" });
+}
+
+/** The same ids, for names of a tenant. */
+export function idsOfTenant(nextId: IdSource, namePrefix: string): IdSource {
+  return nextId.namePrefix === undefined
+    ? nextId
+    : Object.assign((cell?: Cell) => nextId(cell), { namePrefix });
+}
+
+/** The same ids, but in the cell of this name where no other is asked for. */
+export function idsBeside(nextId: IdSource, name: string): IdSource {
+  const { namePrefix } = nextId;
+  if (namePrefix === undefined) return nextId;
+  const beside = cellOfName(namePrefix + name);
+  return Object.assign((cell: Cell = beside) => nextId(cell), { namePrefix });
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { IdSource } from "../core/ids.ts";
 import type { EnqueuedJob, EnqueueOptions, NewJob } from "../core/job/envelope.ts";
 import type { JobId, JobRow, PolicySettings } from "../core/job/job.ts";
 import type { JobDefinition } from "../core/job/job-definition.ts";
@@ -64,7 +65,7 @@ export interface EngineContext extends AttemptParts {
   /** Loops that rest are woken by the lookout. */
   readonly isWatched: true;
   readonly random: Random;
-  readonly nextId: () => JobId;
+  readonly nextId: IdSource;
   /** The tenant whose names the store shows; null for the engine of all that belongs to none. */
   readonly tenant: string | null;
   /** Throws if jobs do not fit into the limits of the tenant. Left out: there is no tenant. */

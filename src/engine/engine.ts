@@ -369,6 +369,7 @@ export class Engine extends JobCalls implements CurfewApi {
         return this.#context.admit?.(jobs)?.then(store) ?? store();
       },
       context: () => this.#enqueuer.context(undefined),
+      promoteDue: () => (this.#all ?? this).#sweep.promoteDue(),
       crons: this.crons,
     });
     return this.#service;
@@ -481,7 +482,7 @@ export class Engine extends JobCalls implements CurfewApi {
         this.#unique.flushed().then(() => this.#intake.flushed()),
         this.#sagas.flushed(),
         this.bulk.close(),
-        this.#sweep.loop
+        this.#sweep
           .stop()
           .then(() => Promise.all([this.#stepScheduler.flushed(), this.#workflowCleanup.flushed()])),
         this.#context.recorder.close(),

@@ -1,4 +1,4 @@
-import { createIdSource } from "../core/ids.ts";
+import { createHomedIdSource, createIdSource } from "../core/ids.ts";
 import { parseSettings } from "../core/job/policy.ts";
 import { DOCUMENT_LIMIT } from "../core/schema.ts";
 import { parseDuration } from "../core/time.ts";
@@ -45,6 +45,7 @@ export async function openSharedContext(options: EngineOptions): Promise<SharedC
   const { durable, name } = store.capabilities;
   if (durable === "none")
     logger.warn({ store: name }, "this store is not durable: all jobs are lost when the process ends");
+  const createIds = store.capabilities.homes === 1 ? createIdSource : createHomedIdSource;
   const commit = (units: readonly Unit[]) => commitUnits({ store, clock }, units);
   return {
     system,
@@ -63,7 +64,7 @@ export async function openSharedContext(options: EngineOptions): Promise<SharedC
     committer: new Committer(commit),
     tracing: options.tracing && guardedTracing(options.tracing, logger),
     random: system.random,
-    nextId: createIdSource(() => clock.now(), system.fill),
+    nextId: createIds(() => clock.now(), system.fill),
     host: options.host ?? null,
     documentLimit,
     ...(options.encryption && { sealing: openSealing(options.encryption, system, documentLimit) }),

@@ -65,6 +65,7 @@ export class Upkeep {
       round: () => this.#round(),
       onError: (error) => storeFailed(error, "settings"),
     });
+    context.learned.onAsked = () => this.#loop.wake();
   }
 
   /** Not for a producer. */
@@ -128,6 +129,6 @@ export class Upkeep {
     // Both make no statement where no job has an adaptive limit.
     await this.#context.learned.refresh();
     await this.#learner.round();
-    return UNATTENDED_EVERY * this.#context.idlePollFactor;
+    return Math.min(UNATTENDED_EVERY * this.#context.idlePollFactor, this.#learner.untilNext());
   }
 }

@@ -1,6 +1,7 @@
 import type { StoreDiagnosis } from "../core/doctor/facts.ts";
 import type { NewEvent } from "../core/event/new-event.ts";
 import type { Turns } from "../core/fair/turns.ts";
+import type { Home } from "../core/home/cell.ts";
 import type { NewJob } from "../core/job/envelope.ts";
 import type { HeldSlots } from "../core/job/held-slots.ts";
 import type { Fence, JobDocuments, JobId, JobImage, JobRow, JobState, Rank } from "../core/job/job.ts";
@@ -9,6 +10,7 @@ import type { KeyLimit, KeyUse } from "../core/limit/limit.ts";
 import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import type { NewTimeout, Owner, TimeoutId } from "../core/timeout/timeout.ts";
+import type { Capabilities } from "./capabilities.ts";
 import type { FairLine, Line, ShareRow } from "./lines.ts";
 import type { Looked, LookRequest } from "./look.ts";
 import type { SearchIndex } from "./search.ts";
@@ -16,7 +18,7 @@ import type { RecordKey } from "./stored-names.ts";
 import type { Revoked, TimeoutStore, Which } from "./timeouts.ts";
 
 export { limitRecordKey, pauseKey, queueMark, START_KIND, startKey, startsOf } from "./stored-names.ts";
-export type { FairLine, HeldSlots, Line, ScanFilter, ShareRow };
+export type { Capabilities, FairLine, HeldSlots, Line, ScanFilter, ShareRow };
 
 /**
  * The storage that an engine needs. A store claims, commits and lists. It contains no rule about jobs: it only
@@ -67,20 +69,6 @@ export interface CommitOptions {
    * may undo it together with the claim that it belongs to. For starts of attempts, never for verdicts.
    */
   readonly relaxed?: boolean;
-}
-
-/** What a store can do, as data. The conformance kit prints what it skips, and the engine refuses what cannot work. */
-export interface Capabilities {
-  readonly name: string;
-  /**
-   * An acknowledged write survives a crash of the store (`ack`), may be lost if it is very recent (`interval`), or is
-   * lost with the process (`none`).
-   */
-  readonly durable: "ack" | "interval" | "none";
-  /** Whether the store accepts `tx`. */
-  readonly tx: boolean;
-  /** Whether `listen` reaches other processes, or they must poll. */
-  readonly hints: "push" | "poll";
 }
 
 /**
@@ -170,6 +158,8 @@ export interface ClaimRequest {
    * It returns them in the order of their turns. `from` is ignored. Left out: in the order (rank, id).
    */
   readonly turns?: Turns;
+  /** Claims only from these homes. Left out: from all. */
+  readonly homes?: readonly Home[];
 }
 
 export interface BeatRequest {
@@ -200,6 +190,8 @@ export interface SweepRequest {
    */
   readonly limit: number;
   readonly holdUntil: Instant;
+  /** Sweeps only these homes. Left out: all. */
+  readonly homes?: readonly Home[];
 }
 
 export interface Swept {

@@ -36,6 +36,26 @@ export interface AttemptTrace {
   settled(verdict: TracedVerdict): void;
 }
 
+/** Reports to a tracer what happens to calls (SEMANTICS 10). */
+export interface CallTracing {
+  /** A call of this name begins. */
+  call(name: string): CallTrace;
+}
+
+/** `run` is called for each try, and `aborted` at its soft deadline. */
+export interface CallTrace extends Pick<AttemptTrace, "run" | "aborted"> {
+  ended(end: TracedCall): void;
+}
+
+export interface TracedCall {
+  readonly outcome: string;
+  readonly attempts: number;
+  /** Which limit ended it. */
+  readonly kind?: string;
+  readonly limit: number | null;
+  readonly error?: unknown;
+}
+
 export interface TracedVerdict {
   /** The state of the job afterwards; `lost` if the store refused the verdict. */
   readonly state: JobState | "lost";

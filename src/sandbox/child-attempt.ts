@@ -6,6 +6,7 @@ import { portableDefinition, portableOptions } from "../core/job/portable.ts";
 import { type AbortReason, Snooze } from "../core/job/reasons.ts";
 import { pathsWithin } from "../core/job/redaction.ts";
 import { type Json, LOG_LINE_LIMIT, LOG_LINES_LIMIT, toJsonText, validate } from "../core/schema.ts";
+import { runInside } from "../ports/ambient.ts";
 import type { SandboxJob } from "../ports/sandbox.ts";
 import { Output, writingTo } from "./child-output.ts";
 import { Latest } from "./child-pace.ts";
@@ -115,7 +116,9 @@ export class ChildAttempt {
     this.#controller.signal.throwIfAborted();
     const context = this.#context(payload);
     if (onCleanup) this.#hooks.push(() => onCleanup(context));
-    return handler(context);
+    // Calls inside get what is left of this attempt (SEMANTICS 10.6).
+    const untilSignal = () => Math.max(0, this.#softAt - performance.now());
+    return runInside({ untilSignal, signal: this.#controller.signal }, () => handler(context));
   }
 
   #settle(report: Report): void {

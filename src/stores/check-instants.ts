@@ -1,8 +1,9 @@
 import { checkImage } from "../core/job/check-image.ts";
 import type { NewJob } from "../core/job/envelope.ts";
 import { checkInstant, type Instant } from "../core/time.ts";
-import type { BeatRequest, ClaimRequest, Effect, SweepRequest } from "../ports/store.ts";
+import type { ClaimRequest, Effect, SweepRequest } from "../ports/store.ts";
 import type { ExtendedLease, Move, ReleasedTimeout } from "../ports/timeouts.ts";
+import type { HomeBeat } from "./homes/home-store.ts";
 
 /*
  * Instants are whole milliseconds. Every store refuses others before it writes anything: a store that rounds them would
@@ -25,9 +26,9 @@ export function checkClaimInstants({ now, lease }: ClaimRequest): void {
   checkInstant(now + lease, "lease");
 }
 
-export function checkBeatInstants({ now, worker, jobs }: BeatRequest): void {
+export function checkBeatInstants({ now, worker, jobs }: HomeBeat): void {
   checkInstant(now, "now");
-  checkInstant(worker.wakeAt, "worker.wakeAt");
+  if (worker) checkInstant(worker.wakeAt, "worker.wakeAt");
   for (const { stallAt } of jobs) checkOptional(stallAt, "stallAt");
 }
 

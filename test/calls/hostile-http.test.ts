@@ -56,6 +56,30 @@ describe("middleware of plain Node", () => {
     ]);
   });
 
+  it.each([
+    ["a reply", 1, (reply: ServerResponse) => reply.end("late")],
+    ["a reply in pieces", 1, (reply: ServerResponse) => [reply.write("late"), reply.end("later")]],
+    ["a reply with a head", 1, (reply: ServerResponse) => reply.writeHead(200, {}).end("late")],
+    ["an error", 0, (reply: ServerResponse) => reply.writeHead(500).end("late")],
+    ["another error", 0, (reply: ServerResponse) => Object.assign(reply, { statusCode: 503 }).end("late")],
+  ])("counts %s after the 504 %i times, and a log still sees 504", async (_what, ignored, send) => {
+    const calls = createCalls();
+    const guard = expressDeadline(calls, { attempt: "20ms" });
+    const seen = Promise.withResolvers<number>();
+    const url = await listen((incoming, reply) =>
+      guard(incoming, reply, () => {
+        const { signal } = incoming as unknown as { signal: AbortSignal };
+        signal.addEventListener("abort", () => {
+          send(reply);
+          reply.end("again", () => seen.resolve(reply.statusCode));
+        });
+      }),
+    );
+    expect((await fetch(url)).status).toBe(504);
+    expect(await seen.promise).toBe(504);
+    expect(calls.counts()).toMatchObject([{ timeouts: { execution: 1 }, ignored, stuck: 0 }]);
+  });
+
   it("ends at once for a reply that was sent before it", async () => {
     const calls = createCalls();
     const guard = expressDeadline(calls, { attempt: "10s" });

@@ -81,7 +81,10 @@ const post = (url: string, init: RequestInit = {}) =>
 const aborted = (signal: AbortSignal) =>
   new Promise((resolve) => signal.addEventListener("abort", () => resolve(signal.reason), { once: true }));
 
-describe.each(Object.entries(frameworks))("%s", (_name, open) => {
+/** Express and Fastify do not say when a handler ends. */
+const KNOWS_ENDS = ["Hono", "Koa"];
+
+describe.each(Object.entries(frameworks))("%s", (name, open) => {
   it("answers as the handler does, and the handler knows what is left", async () => {
     const calls = createCalls();
     const url = await open(calls, { attempt: "10s" }, async (_signal, body) => ({
@@ -111,7 +114,10 @@ describe.each(Object.entries(frameworks))("%s", (_name, open) => {
       { error: { code: "deadline_exceeded", message: "The request was not answered within 50ms" } },
     ]);
     expect(await reasons[0]).toBeInstanceOf(TimeoutError);
-    expect(calls.counts()).toMatchObject([{ name: "slow", timeouts: { execution: 1 } }]);
+    const stuck = KNOWS_ENDS.includes(name) ? 1 : 0;
+    expect(calls.counts()).toMatchObject([
+      { name: "slow", calls: 1, timeouts: { execution: 1 }, ignored: 0, stuck },
+    ]);
     expect(calls.pending).toBe(0);
   });
 
@@ -130,7 +136,31 @@ describe.each(Object.entries(frameworks))("%s", (_name, open) => {
         504,
         { error: { code: "deadline_exceeded" } },
       ]);
-      expect(calls.counts()).toMatchObject([{ timeouts: { execution: 1 }, failed: 0 }]);
+      const ignored = how === "returns" ? 1 : 0;
+      expect(calls.counts()).toMatchObject([{ timeouts: { execution: 1 }, failed: 0, ignored, stuck: 0 }]);
+    },
+  );
+
+  it.each(["returns", "throws"])(
+    "counts as stopped a client that left, whose handler then %s",
+    async (how) => {
+      const calls = createCalls();
+      const entered = Promise.withResolvers<void>();
+      const ended = Promise.withResolvers<void>();
+      const url = await open(calls, {}, async (signal) => {
+        entered.resolve();
+        await aborted(signal);
+        setImmediate(ended.resolve);
+        if (how === "throws") throw signal.reason;
+        return { late: true };
+      });
+      const client = new AbortController();
+      const sent = post(url, { signal: client.signal }).catch(() => {});
+      await entered.promise;
+      client.abort();
+      await Promise.all([sent, ended.promise]);
+      const ignored = how === "returns" ? 1 : 0;
+      expect(calls.counts()).toMatchObject([{ calls: 1, stopped: 1, ignored, stuck: 0 }]);
     },
   );
 

@@ -1,18 +1,18 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, it } from "vitest";
-import { createCalls } from "../../src/calls/index.ts";
+import { adaptive, type CallContext, createCalls } from "../../src/calls/index.ts";
 import { createSimSystem } from "../../src/testing/sim-clock.ts";
 
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
 
 const ROUNDS = 10;
-/** `npm run test:long -- calls` times 100,000 calls and streams out. */
+/** `npm run test:long -- calls` times out 100,000 calls, as many with adaptive limits, and as many streams. */
 const PER_ROUND = Number(process.env.CURFEW_TIMED_OUT_CALLS ?? 1_000);
 const GROWTH = 3_000_000;
 
-it("calls and streams that time out leave no timer, no listener and no memory", async () => {
+it("calls, adaptive calls and streams that time out leave no timer, no listener and no memory", async () => {
   const system = createSimSystem({ seed: 1, startAt: 0 });
   const calls = createCalls({ system });
   let listeners = 0;
@@ -45,7 +45,10 @@ it("calls and streams that time out leave no timer, no listener and no memory", 
       const signal = signals[count % signals.length] as AbortSignal;
       const failed = () => void timedOut++;
       const limits = { attempt: { milliseconds: 1_000 + (count % 100) }, signal };
-      calls.within(limits, (context) => new Promise<never>(() => context.signal.aborted)).catch(failed);
+      const hear = (context: CallContext) => new Promise<never>(() => context.signal.aborted);
+      calls.within(limits, hear).catch(failed);
+      const learns = adaptive({ floor: "1s", ceiling: { milliseconds: 1_500 + (count % 15) } });
+      calls.within({ name: `learns ${count % 7}`, attempt: learns, signal }, hear).catch(failed);
       const idle = { milliseconds: 1_000 + (count % 100) };
       calls.limitStream({ idle, signal }, source).next().catch(failed);
     }
@@ -53,7 +56,7 @@ it("calls and streams that time out leave no timer, no listener and no memory", 
     collect();
     heaps.push(process.memoryUsage().heapUsed);
   }
-  expect(timedOut).toBe(2 * ROUNDS * PER_ROUND);
+  expect(timedOut).toBe(3 * ROUNDS * PER_ROUND);
   expect([calls.pending, system.pendingTimers, listeners]).toEqual([0, 0, 0]);
   expect((heaps.at(-1) as number) - (heaps[2] as number)).toBeLessThan(GROWTH);
 }, 120_000);

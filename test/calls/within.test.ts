@@ -84,6 +84,29 @@ describe("what a function does after its verdict", () => {
     expect(calls.counts()).toMatchObject([{ stuck: 0, ignored: 2, timeouts: { execution: 2, total: 0 } }]);
     expect(warnings).toEqual([{ call: "slow" }]);
   });
+
+  it("is not counted if it ends with the reason of its signal, or with an error that this reason caused", async () => {
+    const { system, within, watch, calls } = openCalls();
+    const ends = {
+      reason: (reason: Error) => reason,
+      cause: (cause: Error) => new Error("The operation was aborted", { cause }),
+      other: () => new Error("something else"),
+    };
+    for (const [name, end] of Object.entries(ends))
+      await watch(
+        within({ name, attempt: "1s" }, async ({ signal }) => {
+          await new Promise((resolve) => signal.addEventListener("abort", resolve));
+          throw end(signal.reason);
+        }),
+      );
+    await system.advance(1_000);
+    const ignored = calls.counts().map((counts) => [counts.name, counts.ignored, counts.stuck]);
+    expect(ignored).toEqual([
+      ["reason", 0, 0],
+      ["cause", 0, 0],
+      ["other", 1, 0],
+    ]);
+  });
 });
 
 describe("the caller's own signal", () => {

@@ -32,6 +32,23 @@ async function limitOf(stage: Stage, run = 1) {
 /** The hour at which the stage begins, so that periods end where the tests say. */
 const toNextHour = (stage: Stage) => stage.advance({ milliseconds: HOUR - (stage.now() % HOUR) });
 
+it("a period of a minute has a step each minute, also where an idle engine polls seldom", async () => {
+  const stage = await openStage();
+  const rule = adaptive({ floor: "100ms", ceiling: "10s", samples: 20, every: "1m", window: "1h" });
+  const often = defineJob({ type: "often", timeouts: { attempt: rule } });
+  stage.work([processor(often, () => stage.sleep(50))]);
+  await stage.engine.enqueueMany(often, Array.from({ length: 30 }));
+  const limits: unknown[] = [];
+  await stage.advance({ milliseconds: 60_000 - (stage.now() % 60_000) });
+  for (let minute = 0; minute < 4; minute++) {
+    await stage.advance("11s");
+    const job = await stage.engine.enqueue(often);
+    await stage.advance("49s");
+    limits.push((await stage.engine.store.jobs.load([job.id]))[0]?.policy?.attempt);
+  }
+  expect(limits).toEqual([6_667, 4_445, 2_964, 1_976]);
+});
+
 describe("adaptive limits (SEMANTICS 16)", () => {
   it("begin at the ceiling and follow the runs, a step per hour, to the millisecond", async () => {
     const stage = await openStage();

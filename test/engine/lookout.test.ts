@@ -44,6 +44,33 @@ describe("an engine at rest", () => {
   });
 });
 
+describe("without looks", () => {
+  it("a job whose claim was not answered comes back when its lease ends", async () => {
+    const blind = (store: Store): Store => ({
+      ...store,
+      look: async ({ records }) => ({
+        nextWakeAt: null,
+        ready: [],
+        nextDueAt: null,
+        versions: records.map(() => 0),
+      }),
+    });
+    // The first claim finds nothing. The second one takes the job, and its answer is lost.
+    const losing = (store: Store) =>
+      faultyStore(store, (call, nth) => (call === "jobs.claim" && nth === 2 ? "lose-reply" : undefined));
+    const stage = await openOver((store) => blind(losing(store)));
+    const at: number[] = [];
+    const { definition, processors } = jobWith(() => void at.push(stage.now() - START));
+    stage.work(processors);
+    await stage.advance("1s");
+    await stage.engine.enqueue(definition);
+    await stage.advance("9s");
+    expect(at).toEqual([]);
+    await stage.advance("2s");
+    expect(at).toHaveLength(1);
+  });
+});
+
 describe("without hints", () => {
   it("a job, a delayed job and a timeout of another process begin within 1.4 s", async () => {
     const stage = await openOver(silent);

@@ -58,7 +58,7 @@ it("a job that its limit admitted stays, and the error says so", async () => {
 });
 
 it.each([
-  [{ delay: "10m" }, "would be due at or after its deadline"],
+  [{ delay: "10m" }, "where its wait ends, so it could never run; name an earlier time, or cancel it"],
   [{}, "reschedule"],
   [{ delay: "1m", at: new Date() }, "reschedule"],
   [{ delay: 5 }, "reschedule.delay"],
@@ -68,4 +68,14 @@ it.each([
   const handle = await test.engine.enqueue(job, undefined, { delay: "1m", timeouts: { wait: "5m" } });
   await expect(handle.reschedule(when as never)).rejects.toThrow(message);
   expect((await handle.load())?.state).toBe("scheduled");
+});
+
+it("past its total the error says to extend that, and then it works", async () => {
+  await using test = await openTestEngine();
+  const handle = await test.engine.enqueue(job, undefined, { delay: "1m", timeouts: { total: "5m" } });
+  await expect(handle.reschedule({ delay: "10m" })).rejects.toThrow(
+    /05:00.*Z, where its total ends.*extend its total first/,
+  );
+  await handle.extend({ total: "1h" });
+  expect((await handle.reschedule({ delay: "10m" })).state).toBe("scheduled");
 });

@@ -22,7 +22,11 @@ interface Opened {
   live(): Promise<number>;
 }
 
-export async function openWorkflows(options: { documentLimit?: number } = {}): Promise<Opened> {
+/** `more` are handlers for the same worker: of two workers on a queue, either may win a step that it has no handler for. */
+export async function openWorkflows(
+  options: { documentLimit?: number } = {},
+  more: readonly Processor[] = [],
+): Promise<Opened> {
   // An option of engines that their tests seldom need.
   const stage = await openStage(options as object);
   const seen: Seen[] = [];
@@ -40,6 +44,7 @@ export async function openWorkflows(options: { documentLimit?: number } = {}): P
       see(payload, parentResults);
       return new Promise<never>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
     }),
+    ...more,
   ];
   stage.work(processors, { queues: { default: { concurrency: 10 } } });
   return {

@@ -144,10 +144,7 @@ describe("a step that ends without success halts its chain in the same commit", 
   ];
 
   it.each(cases)("%s", async (_name, first, words) => {
-    const { stage, ran, live } = await openWorkflows();
-    stage.work([brokenProcessor, processor(echo, () => "never")], {
-      queues: { default: { concurrency: 2 } },
-    });
+    const { stage, ran, live } = await openWorkflows({}, [brokenProcessor]);
     const workflow = await stage.engine.workflows.start(
       chain([batch([first], { onFailure: step(echo, "told") }), step(echo, "never")]),
     );

@@ -1,6 +1,111 @@
 import { describe, expect, it } from "vitest";
+import type { Store } from "../../src/ports/store.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createLatch, type Latch } from "../../src/testing/latch.ts";
 import { openStage } from "./stage.ts";
+
+/** Calls of the store that wait at a latch, once it is set. */
+interface Gates {
+  sweep?: Latch;
+  commit?: Latch;
+  claimed?: Latch;
+}
+
+function openGated(gates: Gates) {
+  const store = (clock: () => number): Store => {
+    const inner = createMemoryStore({ clock });
+    const { jobs } = inner;
+    return {
+      ...inner,
+      commit: async (...call) => {
+        await gates.commit?.pass();
+        return inner.commit(...call);
+      },
+      jobs: {
+        ...jobs,
+        sweep: async (request) => {
+          await gates.sweep?.pass();
+          return jobs.sweep(request);
+        },
+        claim: async (request) => {
+          const rows = await jobs.claim(request);
+          await gates.claimed?.pass();
+          return rows;
+        },
+      },
+    };
+  };
+  return openStage({ store });
+}
+
+describe("a fetch that does not wait", () => {
+  it("finds a job that is due although the sweep that promotes it is slow", async () => {
+    const gates: Gates = {};
+    await using stage = await openGated(gates);
+    const { id } = await stage.enqueue({ retry: { initial_interval: "PT1S", jitter: false } });
+    await stage.fetch();
+    await stage.post("/workers/nack", { job_id: id, error: { message: "no" } });
+    gates.sweep = createLatch();
+    await stage.advance("1s");
+    const fetching = stage.fetch();
+    await gates.sweep.reached();
+    for (let turns = 0; turns < 20; turns++) await stage.test.settle();
+    gates.sweep.open();
+    expect(await fetching).toMatchObject({ id, attempt: 2 });
+  });
+
+  it("finds a job that is due although the sweep is busy with other deadlines", async () => {
+    const gates: Gates = {};
+    await using stage = await openGated(gates);
+    const { id: ending } = await stage.enqueue({ queue: "other", enqueue_ttl: 1 });
+    const { id } = await stage.enqueue({ scheduled_at: new Date(stage.test.now() + 1_500).toISOString() });
+    const ended = createLatch();
+    gates.commit = ended;
+    await stage.advance("1s");
+    await ended.reached();
+    await stage.advance("500ms");
+    // The commit of the sweep still waits; the start of the fetched job does not.
+    delete gates.commit;
+    expect(await stage.fetch()).toMatchObject({ id });
+    ended.open();
+    await stage.test.settle();
+    expect(await stage.job(ending)).toMatchObject({ state: "discarded" });
+  });
+
+  it("asks the store once if nothing is due", async () => {
+    const gates: Gates = {};
+    await using stage = await openGated(gates);
+    await stage.enqueue({ scheduled_at: new Date(stage.test.now() + 60_000).toISOString() });
+    gates.sweep = createLatch();
+    expect(await stage.fetch()).toBeUndefined();
+    gates.sweep.open();
+  });
+});
+
+describe("a fetch that waits", () => {
+  it("hears of a job that was stored while its claim was under way", async () => {
+    const gates: Gates = { claimed: createLatch() };
+    await using stage = await openGated(gates);
+    let fetched: unknown;
+    const fetching = stage.engine.service.fetch({
+      queues: ["default"],
+      count: 1,
+      hears: false,
+      wait: 30_000,
+    });
+    void fetching.then((rows) => {
+      fetched = rows;
+    });
+    const { claimed } = gates;
+    await claimed?.reached();
+    const { id } = await stage.enqueue();
+    delete gates.claimed;
+    claimed?.open();
+    // No time passes here, so only the hint can wake the fetch.
+    for (let turns = 0; turns < 20 && fetched === undefined; turns++) await stage.test.settle();
+    expect(fetched).toMatchObject([{ id }]);
+  });
+});
 
 describe("4.3 a sweep on a server", () => {
   it("a checkpoint that comes while a sweep judges the job does not put off its next deadline", async () => {

@@ -1,5 +1,6 @@
 import type { JobId, JobRow } from "../../src/core/job/job.ts";
 import type { BeatAnswer, BeatRequest, Outcome, Unit } from "../../src/ports/store.ts";
+import type { HomeBeat } from "../../src/stores/homes/home-store.ts";
 import type { StoreCall } from "../../src/testing/faulty-store.ts";
 import { CHANGE_RULES, isReturn, judgedAttempt, type Seen, settles } from "./change-rules.ts";
 import { EventRules } from "./event-rules.ts";
@@ -79,7 +80,7 @@ export class Checker implements StoreObserver, ReplyObserver {
     const seenAt = this.#workerSeenAt.get(before?.worker ?? "") ?? 0;
     const troubledAt = claim ? this.#options.troubledAt(claim.by) : 0;
     const seen: Seen = { change, job, now, claim, errors, seenAt, troubledAt };
-    for (const { name, check } of CHANGE_RULES) {
+    for (const { name, check } of job.isForgotten ? [] : CHANGE_RULES) {
       const problem = check(seen);
       if (problem) this.report(name, `job ${short(after.id)}: ${problem}`);
     }
@@ -115,6 +116,7 @@ export class Checker implements StoreObserver, ReplyObserver {
     const job = newJobLedger(after, expected);
     if (known) {
       job.isAcknowledged = known.isAcknowledged;
+      job.isForgotten = known.isForgotten;
       job.isExtended = known.isExtended;
       job.retriesAsked = known.retriesAsked;
     }
@@ -166,12 +168,12 @@ export class Checker implements StoreObserver, ReplyObserver {
     for (const row of rows) {
       const job = this.jobs.get(row.id);
       if (!job) continue;
-      if (job.row.state !== "available")
+      if (job.row.state !== "available" && !job.isForgotten)
         this.report(
           "no job is claimed twice",
           `job ${short(row.id)} was handed out while it was ${job.row.state}`,
         );
-      if (row.fence <= job.highestFence)
+      if (row.fence <= job.highestFence && !job.isForgotten)
         this.report("fences only grow", `job ${short(row.id)} was claimed under the old fence ${row.fence}`);
       job.claims.set(row.fence, {
         fence: row.fence,
@@ -187,9 +189,8 @@ export class Checker implements StoreObserver, ReplyObserver {
     }
   }
 
-  beaten(_by: Machine, request: BeatRequest, _answers: readonly BeatAnswer[]): void {
-    const { id, body } = request.worker;
-    this.#workerSeenAt.set(id, (body as { seenAt: number }).seenAt);
+  beaten(_by: Machine, { worker }: HomeBeat, _answers: readonly BeatAnswer[]): void {
+    if (worker) this.#workerSeenAt.set(worker.id, (worker.body as { seenAt: number }).seenAt);
   }
 
   committed(_by: Machine, units: readonly Unit[], outcomes: readonly Outcome[]): void {
@@ -206,7 +207,8 @@ export class Checker implements StoreObserver, ReplyObserver {
           `a write under fence ${write.fence} was taken at ${job.row.fence}`,
         );
       // Outsiders name the revision they have read; without one it is the attempt itself that still writes.
-      if (write.rev === undefined && job?.claims.get(write.fence)?.settledAt !== undefined)
+      const isForgotten = job?.isForgotten ?? false;
+      if (write.rev === undefined && !isForgotten && job?.claims.get(write.fence)?.settledAt !== undefined)
         this.report(
           "nothing is written after the verdict",
           `job ${short(write.id)} under fence ${write.fence}`,
@@ -285,7 +287,7 @@ export class Checker implements StoreObserver, ReplyObserver {
     job.entries.set(run.attempt, (job.entries.get(run.attempt) ?? 0) + 1);
     const dense = this.#limits.entered(run, by.clockDoubt);
     if (dense) this.report("limits are kept", dense);
-    const problem = entryProblem(run);
+    const problem = job.isForgotten ? undefined : entryProblem(run);
     if (problem) this.report(problem.rule, `job ${short(job.id)} in ${by.name}: ${problem.says}`);
     claim.run = run;
     this.runs.push(run);
@@ -302,7 +304,7 @@ export class Checker implements StoreObserver, ReplyObserver {
     run.signalledAt ??= this.#options.now();
     this.#options.trace.add(run.claim.by.name, `${short(run.job.id)} hears ${kind}`);
     const problem = signalProblem(run, kind) ?? lateSignal(run, run.signalledAt);
-    if (problem)
+    if (problem && !run.job.isForgotten)
       this.report("soft signals come on time, never early, once", `job ${short(run.job.id)}: ${problem}`);
   }
 
@@ -322,6 +324,7 @@ export class Checker implements StoreObserver, ReplyObserver {
   }
 
   #checkSignal(run: Run, now: number): void {
+    if (run.job.isForgotten) return;
     const late = lateSignal(run, now);
     if (late)
       this.report("soft signals come on time, never early, once", `job ${short(run.job.id)}: ${late}`);
@@ -337,6 +340,23 @@ export class Checker implements StoreObserver, ReplyObserver {
         "events follow their commit",
         `${name} was announced for job ${short(id)}, which never was ${state}`,
       );
+  }
+
+  /** The home of a job forgot what had happened to it: it is as it was before, or gone. Limits are counted anew. */
+  forgot(id: JobId, row: JobRow | null): void {
+    const job = this.jobs.get(id);
+    if (!job) return;
+    job.isForgotten = true;
+    job.isGone = row === null;
+    if (row) job.row = row;
+    this.events.forget(id);
+    this.#limits.forget(job.row.limitKey);
+    this.#options.trace.add("store", `${short(id)} is ${row?.state ?? "gone"} again`);
+  }
+
+  /** The home of these workers forgot when it last heard of them. */
+  forgotWorkers(isForgotten: (worker: string) => boolean): void {
+    for (const id of [...this.#workerSeenAt.keys()]) if (isForgotten(id)) this.#workerSeenAt.delete(id);
   }
 
   // What callers were promised.

@@ -37,6 +37,11 @@ export abstract class FleetWorld {
     this.isTroubled = isTroubled;
   }
 
+  /** The store as one process reaches it. */
+  protected connect(machine: Machine): Store {
+    return this.network.connect(machine, this.store);
+  }
+
   /** Starts the processes. Each opens an engine, and `start` gives it its work. */
   protected startProcesses<At extends Place>(
     downFor: readonly [least: number, most: number],
@@ -53,7 +58,7 @@ export abstract class FleetWorld {
     start: Start<At>,
     options: Partial<EngineOptions>,
   ): Promise<void> {
-    const store = this.network.connect(machine, this.store);
+    const store = this.connect(machine);
     try {
       const engine = await Engine.open({ store, system: machine, logger: silentLogger, ...options });
       if (machine.isDead) return;

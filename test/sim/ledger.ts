@@ -49,6 +49,8 @@ export interface JobLedger {
   row: JobRow;
   isGone: boolean;
   isAcknowledged: boolean;
+  /** Its home forgot what had happened to it, so that its past says nothing about what may happen. */
+  isForgotten: boolean;
   /** An extension was asked for, so that limits are no longer the ones it was enqueued with. */
   isExtended: boolean;
   highestFence: number;
@@ -79,6 +81,7 @@ export function newJobLedger(row: JobRow, expected: Expected): JobLedger {
     row,
     isGone: false,
     isAcknowledged: false,
+    isForgotten: false,
     isExtended: false,
     highestFence: row.fence,
     claims: new Map(),
@@ -94,9 +97,11 @@ export function newJobLedger(row: JobRow, expected: Expected): JobLedger {
 
 /**
  * A running job without a hard deadline and without a heartbeat, whose process died: its definition said that nothing
- * should ever end it, and so nothing does.
+ * should ever end it, and so nothing does. And one whose verdict its home forgot: its worker lives and does not know of it
+ * any more, so only its hard deadline ends it (SEMANTICS 17.7).
  */
-export function isOrphan({ row, claims }: JobLedger): boolean {
+export function isOrphan({ row, claims, isForgotten }: JobLedger): boolean {
+  if (isForgotten && row.state === "active" && row.startedAt !== null) return true;
   const hasNoEnd =
     row.state === "active" && row.startedAt !== null && row.hardAt === null && row.heartbeat === null;
   return hasNoEnd && claims.get(row.fence)?.by.isDead === true;

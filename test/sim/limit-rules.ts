@@ -28,6 +28,11 @@ export class LimitRules {
     return problem ?? (call === "enqueue" ? this.#tooDeep(after.queue) : undefined);
   }
 
+  /** The home of a limit forgot starts, so those before count no more. */
+  forget(limitKey: string | null): void {
+    if (limitKey !== null) this.#entries.delete(limitKey);
+  }
+
   #live(): JobRow[] {
     const live: JobRow[] = [];
     for (const { row, isGone } of this.#jobs.values()) if (!isGone && !hasEnded(row.state)) live.push(row);

@@ -7,6 +7,7 @@ import { addRun } from "../support/run-report.ts";
 import { wholeNumber } from "../support/whole-number.ts";
 import type { Violation } from "./checker.ts";
 import { simulateCrons } from "./crons/simulate-crons.ts";
+import { simulateOutbox } from "./homes/simulate-outbox.ts";
 import { simulateSagas } from "./sagas/simulate-sagas.ts";
 import { simulate } from "./simulate.ts";
 import { simulateTimeouts } from "./timeouts/simulate-timeouts.ts";
@@ -46,6 +47,12 @@ const WORLDS: { readonly [name: string]: (options: Options) => Promise<Outcome> 
     (options) => simulate({ ...options, isDistant: true }),
     ({ jobs }) => jobs,
   ),
+  /** The store has four homes, which are away at times and may forget their last second. */
+  homes: world(
+    (options) => simulate({ ...options, homes: 4 }),
+    ({ jobs }) => jobs,
+  ),
+  outbox: world(simulateOutbox, ({ done }) => done),
   workflows: world(simulateWorkflows, ({ workflows }) => workflows),
   sagas: world(simulateSagas, ({ steps }) => steps),
   timeouts: world(simulateTimeouts, ({ handled }) => handled),

@@ -1,5 +1,6 @@
 import { CurfewError } from "../../src/core/errors.ts";
 import type { Hint, Store } from "../../src/ports/store.ts";
+import type { HomeStore } from "../../src/stores/homes/home-store.ts";
 import type { StoreCall } from "../../src/testing/faulty-store.ts";
 import { relayTimeouts } from "../../src/testing/relay-timeouts.ts";
 import type { Dice } from "./dice.ts";
@@ -29,9 +30,19 @@ export interface ReplyObserver {
   heard(by: Machine, call: StoreCall, request: unknown, answer: unknown, times: Times): void;
 }
 
-type Fate = "arrives" | "dropped" | "unanswered";
+type Fate = "arrives" | "dropped" | "unanswered" | "refused" | "not heard";
 
 const LONGEST_DELAY = 13_000;
+/** When a client gives up on a node that does not answer. */
+const ANSWER_WITHIN = 6_000;
+
+interface Sent<Answer> {
+  readonly machine: Machine;
+  readonly call: StoreCall;
+  readonly request: unknown;
+  readonly run: () => Promise<Answer>;
+  readonly isAway: boolean;
+}
 
 /** The way between the processes and the store: it takes time, loses requests and replies, and knows when to stop that. */
 export class Network {
@@ -61,14 +72,16 @@ export class Network {
     this.#distanceOf = options.distanceOf ?? (() => 0);
   }
 
-  /** The store as it is reached over this network from one process. */
-  connect(machine: Machine, store: Store): Store {
-    const { jobs, records, timeouts, inspect } = store;
+  /** The store as it is reached over this network from one process. `isAway`: nobody reaches it now. */
+  connect(machine: Machine, store: HomeStore, isAway: () => boolean): HomeStore;
+  connect(machine: Machine, store: Store): Store;
+  connect(machine: Machine, store: Store, isAway = () => false): Store {
+    const { jobs, records, timeouts } = store;
     const send = <Request, Answer>(
       call: StoreCall,
       request: Request,
       run: () => Promise<Answer>,
-    ): Promise<Answer> => this.#send(machine, call, request, run);
+    ): Promise<Answer> => this.#send({ machine, call, request, run, isAway: isAway() });
     return {
       capabilities: store.capabilities,
       clock: () => send("clock", null, () => store.clock()),
@@ -91,26 +104,25 @@ export class Network {
         list: (kind, after, limit) => send("records.list", kind, () => records.list(kind, after, limit)),
       },
       timeouts: relayTimeouts(timeouts, send),
-      inspect,
+      get inspect() {
+        return store.inspect;
+      },
     };
   }
 
-  #send<Answer>(
-    machine: Machine,
-    call: StoreCall,
-    request: unknown,
-    run: () => Promise<Answer>,
-  ): Promise<Answer> {
+  #send<Answer>({ machine, call, request, run, isAway }: Sent<Answer>): Promise<Answer> {
     const crash = machine.isDead ? "already" : this.#crash(machine);
     const arrives = crash !== "already" && crash !== "before";
     return new Promise((resolve, reject) => {
       if (!arrives) return;
       const sentAt = this.#scheduler.now;
-      const fate = this.#fate();
+      const fate = this.#fate(isAway);
       const fail = (why: string) => reject(new CurfewError("store_failed", `${call}: ${why}`));
       if (fate !== "arrives") this.#trouble(machine, call, fate);
-      if (fate === "dropped") {
-        this.#scheduler.after(this.#latency(machine, call), machine, () => fail("dropped"));
+      if (fate === "dropped" || fate === "refused" || fate === "not heard") {
+        const after = fate === "not heard" ? ANSWER_WITHIN : this.#latency(machine, call);
+        this.#troubled(machine, this.#scheduler.now + after);
+        this.#scheduler.after(after, machine, () => fail(fate));
         return;
       }
       this.#scheduler.after(this.#latency(machine, call), null, () => {
@@ -140,8 +152,9 @@ export class Network {
     return when;
   }
 
-  #fate(): Fate {
+  #fate(isAway: boolean): Fate {
     const { drop, loseReply } = this.rates;
+    if (isAway) return this.#dice.chance(0.5) ? "refused" : "not heard";
     const draw = this.#dice.random();
     return draw < drop ? "dropped" : draw < drop + loseReply ? "unanswered" : "arrives";
   }

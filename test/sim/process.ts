@@ -2,6 +2,7 @@ import type { AttemptContext } from "../../src/engine/attempt/processor.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import type { Worker } from "../../src/engine/worker/worker.ts";
 import type { Logger } from "../../src/ports/log.ts";
+import type { Store } from "../../src/ports/store.ts";
 import type { Checker } from "./checker.ts";
 import { type Dice, subSeed } from "./dice.ts";
 import { simProcessor } from "./handlers.ts";
@@ -10,14 +11,14 @@ import type { Network } from "./network.ts";
 import type { Plan, ProcessPlan } from "./plan.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { Trace } from "./trace.ts";
-import type { StoreWatch } from "./watched-store.ts";
 
 /** What all processes of a world share. */
 export interface Surroundings {
   readonly plan: Plan;
   readonly scheduler: Scheduler;
   readonly network: Network;
-  readonly watch: StoreWatch;
+  /** The watched store as one process reaches it. */
+  connect(machine: Machine): Store;
   readonly checker: Checker;
   readonly trace: Trace;
   readonly handlerDice: Dice;
@@ -72,8 +73,8 @@ export class Process {
   }
 
   async #open(machine: Machine): Promise<void> {
-    const { plan, network, watch, checker, trace } = this.#world;
-    const store = network.connect(machine, watch.view(machine));
+    const { plan, connect, checker, trace } = this.#world;
+    const store = connect(machine);
     try {
       const engine = await Engine.open({
         store,
@@ -137,7 +138,8 @@ export class Process {
   #checkNothingHeld(machine: Machine): void {
     for (const job of this.#world.checker.jobs.values()) {
       const claim = job.claims.get(job.row.fence);
-      if (!job.isGone && job.row.state === "active" && claim?.by === machine && claim.isHeard)
+      if (job.isGone || job.isForgotten) continue;
+      if (job.row.state === "active" && claim?.by === machine && claim.isHeard)
         this.#world.checker.report(
           "a closed engine leaves nothing claimed",
           `${machine.name} kept ${job.id}`,

@@ -1,4 +1,6 @@
 import { journalEvent } from "../../src/core/event/journal-event.ts";
+import { homeOf } from "../../src/core/home/cell.ts";
+import { cellOfRecord } from "../../src/core/home/cell-of-row.ts";
 import { parseQueue } from "../../src/core/limit/queue-settings.ts";
 import type { Json } from "../../src/core/schema.ts";
 import { GRAINS } from "../../src/core/stats/grains.ts";
@@ -7,6 +9,7 @@ import type { Store } from "../../src/ports/store.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { Checker, type Violation } from "./checker.ts";
 import { Dice, subSeed } from "./dice.ts";
+import { type HomeMutation, SimHomes } from "./homes/sim-homes.ts";
 import type { JobLedger } from "./ledger.ts";
 import type { Machine } from "./machine.ts";
 import { Network } from "./network.ts";
@@ -21,6 +24,7 @@ import { Workload } from "./workload.ts";
 export interface Mutation {
   readonly store?: (store: Store, dice: Dice) => Store;
   readonly clockRate?: number;
+  readonly homes?: HomeMutation;
 }
 
 export interface SimOptions {
@@ -28,6 +32,8 @@ export interface SimOptions {
   readonly mutation?: Mutation;
   /** Some processes are 50 to 500 ms away from the store. It draws from dice of its own: without it, a seed stays what it is. */
   readonly isDistant?: boolean;
+  /** The number of homes of the store. With more than one, each process has a router, and homes have faults of their own. */
+  readonly homes?: number;
   /** Keeps the timeline. */
   readonly isTraced?: boolean;
 }
@@ -101,9 +107,10 @@ class World {
   readonly #workload: Workload;
   readonly #processes: readonly Process[];
   readonly #dice: Dice;
+  readonly #homes: SimHomes | undefined;
   #figures = { ended: 0, counted: 0 };
 
-  constructor({ seed, mutation = {}, isDistant = false, isTraced = false }: SimOptions) {
+  constructor({ seed, mutation = {}, isDistant = false, isTraced = false, homes = 1 }: SimOptions) {
     const scheduler = this.#scheduler;
     const now = () => scheduler.now;
     this.#plan = isDistant ? withAllTypes(planOf(seed)) : planOf(seed);
@@ -118,9 +125,6 @@ class World {
       trace: this.#trace,
       troubledAt: (machine) => this.#network.troubledAt.get(machine) ?? 0,
     });
-    const memory = createMemoryStore({ clock: () => Math.floor(scheduler.now) });
-    const store = mutation.store?.(memory, new Dice(subSeed(seed, "mutation"))) ?? memory;
-    this.#store = store;
     this.#network = new Network({
       rates: this.#plan.rates,
       scheduler,
@@ -129,12 +133,18 @@ class World {
       observer: this.checker,
       ...(isDistant && { distanceOf: distances(seed) }),
     });
+    const memory = createMemoryStore({ clock: () => Math.floor(scheduler.now) });
+    const one = mutation.store?.(memory, new Dice(subSeed(seed, "mutation"))) ?? memory;
+    this.#homes = homes === 1 ? undefined : this.#openHomes(homes, seed, mutation.homes);
+    this.#store = this.#homes?.store ?? one;
     this.#workload = new Workload(this.#plan, this.checker, this.#trace);
+    const watch = new StoreWatch(one, this.checker);
     const surroundings: Surroundings = {
       plan: this.#plan,
       scheduler,
       network: this.#network,
-      watch: new StoreWatch(store, this.checker),
+      connect: (machine) =>
+        this.#homes?.connect(machine) ?? this.#network.connect(machine, watch.view(machine)),
       checker: this.checker,
       trace: this.#trace,
       handlerDice: new Dice(subSeed(seed, "handlers")),
@@ -143,6 +153,23 @@ class World {
       enqueueChild: (context, machine) => this.#workload.enqueueChild(context, machine),
     };
     this.#processes = this.#plan.processes.map((process) => new Process(process, surroundings));
+  }
+
+  #openHomes(count: number, seed: number, mutation: HomeMutation | undefined): SimHomes {
+    return new SimHomes({
+      count,
+      scheduler: this.#scheduler,
+      network: this.#network,
+      trace: this.#trace,
+      dice: new Dice(subSeed(seed, "homes")),
+      mutation,
+      report: (rule, says) => this.checker.report(rule, says),
+      observer: this.checker,
+      forgot: (home, changed) => {
+        this.checker.forgotWorkers((id) => homeOf(cellOfRecord(["worker", id]), count) === home);
+        for (const [id, row] of changed) this.checker.forgot(id, row);
+      },
+    });
   }
 
   async run(): Promise<void> {
@@ -156,6 +183,7 @@ class World {
     await this.#close();
     await this.#checkEvents();
     if (this.checker.violations.length === 0) await this.#checkFigures();
+    if (this.checker.violations.length === 0) await this.#homes?.checkEnd();
   }
 
   async #checkEvents(): Promise<void> {
@@ -204,7 +232,8 @@ class World {
   }
 
   #scheduleChaos(): void {
-    const { operations, crashes, pauses, suspends, wallSteps, deploys } = this.#plan;
+    const { operations, crashes, pauses, suspends, wallSteps, deploys, rates, calmAt } = this.#plan;
+    if (rates.drop > 0) this.#homes?.scheduleFaults(calmAt);
     const repeat = (times: number, run: (process: Process) => void) => {
       for (let nth = 0; nth < times; nth++) this.#sometime(run);
     };

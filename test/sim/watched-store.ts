@@ -1,6 +1,7 @@
 import type { NewJob } from "../../src/core/job/envelope.ts";
 import type { JobId, JobRow } from "../../src/core/job/job.ts";
-import type { BeatAnswer, BeatRequest, JobWrite, Outcome, Store, Unit } from "../../src/ports/store.ts";
+import type { BeatAnswer, JobWrite, Outcome, Store, Unit } from "../../src/ports/store.ts";
+import type { HomeBeat, HomeStore } from "../../src/stores/homes/home-store.ts";
 import type { Machine } from "./machine.ts";
 
 /** Something the store did to one job, seen from outside: the row before and after, and who asked for it. */
@@ -21,7 +22,7 @@ export interface StoreObserver {
   /** All that a call has changed was told. */
   looked(): void;
   claimed(by: Machine, worker: string, rows: readonly JobRow[]): void;
-  beaten(by: Machine, request: BeatRequest, answers: readonly BeatAnswer[]): void;
+  beaten(by: Machine, request: HomeBeat, answers: readonly BeatAnswer[]): void;
   committed(by: Machine, units: readonly Unit[], outcomes: readonly Outcome[]): void;
 }
 
@@ -29,12 +30,13 @@ export interface StoreObserver {
  * Looks at every row after every call that may write, and tells what has changed. It trusts no answer of the store
  * and no word of the engine: rows are replaced, never changed, so that a comparison of references finds every write.
  */
-export class StoreWatch {
-  readonly #store: Store;
+export class StoreWatch<Watched extends Store = Store> {
+  readonly #store: Watched;
   readonly #observer: StoreObserver;
   readonly #rows = new Map<JobId, JobRow>();
+  readonly #gone = new Set<JobId>();
 
-  constructor(store: Store, observer: StoreObserver) {
+  constructor(store: Watched, observer: StoreObserver) {
     this.#store = store;
     this.#observer = observer;
   }
@@ -47,12 +49,31 @@ export class StoreWatch {
     return this.#rows.get(id);
   }
 
+  /** The store forgot its last writes. Returns the jobs that are not what they were, null for those that are gone. */
+  async forgot(): Promise<Map<JobId, JobRow | null>> {
+    const ids = [...this.#rows.keys(), ...this.#gone];
+    const rows = ids.length === 0 ? [] : await this.#store.jobs.load(ids);
+    const changed = new Map<JobId, JobRow | null>();
+    for (const [index, id] of ids.entries()) {
+      const [before, after] = [this.#rows.get(id) ?? null, rows[index] ?? null];
+      // A job that came and went may have done so in the time that is forgotten.
+      const isNew = before === null || JSON.stringify(before) !== JSON.stringify(after);
+      if (isNew) changed.set(id, after);
+      if (after) this.#rows.set(id, after);
+      else this.#rows.delete(id);
+    }
+    return changed;
+  }
+
   /** The store as one process reaches it. */
-  view(by: Machine): Store {
+  view(by: Machine): Watched {
     const store = this.#store;
-    const { jobs } = store;
+    const jobs = store.jobs as HomeStore["jobs"];
     return {
       ...store,
+      get inspect() {
+        return store.inspect;
+      },
       commit: (units, options) => this.#commit(by, units, () => store.commit(units, options)),
       jobs: {
         load: (ids) => jobs.load(ids),
@@ -111,7 +132,10 @@ export class StoreWatch {
       if (after === before) continue;
       const write = units.find((unit) => unit.job?.id === id)?.job;
       if (after) this.#rows.set(id, after);
-      else this.#rows.delete(id);
+      else {
+        this.#rows.delete(id);
+        this.#gone.add(id);
+      }
       this.#observer.changed({
         by,
         call,

@@ -24,6 +24,8 @@ const REFUSALS: ReadonlySet<string> = new Set([
   "result_gone",
   "result_timeout",
   "queue_full",
+  // On a store with several homes: a limit and a queue in one home, or an id of the caller's own.
+  "two_homes",
 ]);
 
 type Operation = (engine: Engine, machine: Machine) => Promise<void>;

@@ -1,7 +1,8 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
 import type { NewEvent } from "../event/new-event.ts";
 import { type FairKeySource, fairKeyFrom, fairSource } from "../fair/fair-options.ts";
-import { UUID } from "../ids.ts";
+import { isInOneHome, placedId } from "../home/place-job.ts";
+import type { IdSource } from "../ids.ts";
 import { type KeyedLimit, type LimitOptions, limitKeyFrom, parseLimit } from "../limit/limit.ts";
 import type { StoredQueue } from "../limit/queue-settings.ts";
 import { keysOf } from "../option-keys.ts";
@@ -12,6 +13,7 @@ import { checkInstant, type Duration, type Instant, type InstantInput } from "..
 import type { Transaction } from "../transaction.ts";
 import { fixBudgets, type StoredBudgets, startOf } from "./budgets.ts";
 import { waitingWake } from "./deadlines.ts";
+import { checkGivenId } from "./given-id.ts";
 import { refuseInternalQueue } from "./internal-queue.ts";
 import {
   type Fence,
@@ -118,7 +120,7 @@ export interface EnqueueContext {
   readonly now: Instant;
   /** What `delay`, `wait` and `total` count from: the latest possible time (SEMANTICS 3.10). Default `now`. */
   readonly anchor?: Instant;
-  readonly nextId: () => JobId;
+  readonly nextId: IdSource;
   /** Makes unique keys of any length short. It is passed in because core imports nothing from Node. */
   readonly hash: (text: string) => string;
   /** Encrypts the payload of each job, and hashes its unique key with a secret. Left out: neither. */
@@ -177,6 +179,8 @@ export interface JobTemplate {
   /** The limit key, or the function that computes it. */
   readonly key?: KeyedLimit["key"];
   readonly needs?: number;
+  /** Its queue is in one home. Left out in a store with one home. */
+  readonly isStrict?: boolean;
   /** The fair key, or the function that computes it. */
   readonly fair?: FairKeySource;
   /** The fields that the events of its jobs share; undefined while recording is off. */
@@ -276,9 +280,11 @@ function newTemplate<Input>(
     ? resolveField<number | null>(settings, (settings) => settings.timeouts?.heartbeat, null).value
     : null;
   const { waitAt, totalAt } = budgets;
+  const limitKey = keyed && { key: keyed.key, isSaid: said.limit !== undefined };
+  const isStrict = isInOneHome(context, queue, limitKey, unique);
   const wake = waitingWake({ state, rank, waitAt, totalAt }, keyed?.limit);
   return {
-    id: said.id === undefined ? undefined : checkId(said.id),
+    id: said.id === undefined ? undefined : checkGivenId(said.id),
     queue,
     type: definition.type,
     priority,
@@ -303,6 +309,7 @@ function newTemplate<Input>(
     unique,
     hash: context.sealing?.hash ?? context.hash,
     sealing: context.sealing,
+    ...(isStrict && { isStrict }),
     ...(keyed && { key: keyed.key }),
     ...fairSource(said, definition, context.queueSettings?.(queue)?.fair),
     // Its limit must not admit it before it is activated.
@@ -356,13 +363,6 @@ function refusePaced(said: EnqueueOptions, { isPending }: EnqueueContext, kind: 
       );
   if (isPending)
     throw refuse("invalid_option", "options.pending", true, `leave it out: ${kind} says when it starts`);
-}
-
-function checkId(id: string): JobId {
-  if (typeof id !== "string" || !UUID.test(id)) {
-    throw refuse("invalid_option", "options.id", id, "use a lower-case UUID, or leave it out");
-  }
-  return id;
 }
 
 /** Stores only what neither the row nor a worker's definition says. Most jobs store nothing. */
@@ -446,19 +446,15 @@ export function preparePayload<Input>(
  * Makes one job from a template. Its unique key applies while it lives; a rule that asks for more is refused. The
  * limit key may be a function of the payload: of `given`, or of the stored text.
  */
-export function stamp(template: JobTemplate, payload: string, nextId: () => JobId, given?: unknown): NewJob {
+export function stamp(template: JobTemplate, payload: string, nextId: IdSource, given?: unknown): NewJob {
   if (template.unique !== undefined) refuseDemanding(template.unique);
   return stampAny(template, payload, nextId, given);
 }
 
 /** Makes one job from a template, for a caller that enforces its unique rule itself. */
-export function stampAny(
-  template: JobTemplate,
-  payload: string,
-  nextId: () => JobId,
-  given?: unknown,
-): NewJob {
-  const stamped = recordedJob(template, payload, nextId);
+export function stampAny(template: JobTemplate, payload: string, nextId: IdSource, given?: unknown): NewJob {
+  const id = nextId.namePrefix === undefined ? nextId : placedId(template, payload, nextId, given);
+  const stamped = recordedJob(template, payload, id);
   const { key, needs, fair } = template;
   if (key === undefined && fair === undefined) return stamped;
   const isRead = given === undefined && (typeof key === "function" || typeof fair === "function");

@@ -20,6 +20,11 @@ export interface QueueOptions extends PolicyOptions {
   readonly depth?: DepthOptions;
   /** Claims take from each fair key in turn, so that many jobs of one key do not delay those of another. */
   readonly fair?: FairOptions;
+  /**
+   * `"strict"`: claims are in the order (rank, id) over the whole queue. A store with several homes then keeps the queue
+   * in one of them, which bounds its rate. Other stores always claim so.
+   */
+  readonly order?: "strict";
 }
 
 export interface QueueDepth {
@@ -33,6 +38,7 @@ export interface StoredQueue extends PolicySettings {
   readonly concurrency?: number;
   readonly depth?: QueueDepth;
   readonly fair?: QueueFairness;
+  readonly order?: "strict";
 }
 
 const QUEUE_KEYS = keysOf<QueueOptions>({
@@ -42,18 +48,22 @@ const QUEUE_KEYS = keysOf<QueueOptions>({
   concurrency: true,
   depth: true,
   fair: true,
+  order: true,
 });
 
 const MOST = 1_000_000;
 
 export function parseQueue(options: QueueOptions, field: string): StoredQueue {
   refuseUnknownKeys(options, field, QUEUE_KEYS);
-  const { concurrency, depth, fair } = options;
+  const { concurrency, depth, fair, order } = options;
+  if (order !== undefined && order !== "strict")
+    throw refuse("invalid_option", `${field}.order`, order, 'write "strict", or leave it out');
   return {
     ...parseSettings(options, field),
     ...(concurrency !== undefined && { concurrency: checkCount(concurrency, `${field}.concurrency`, MOST) }),
     ...(depth !== undefined && { depth: parseDepth(depth, `${field}.depth`) }),
     ...(fair !== undefined && { fair: parseFair(fair, `${field}.fair`) }),
+    ...(order !== undefined && { order }),
   };
 }
 

@@ -1,8 +1,11 @@
 import type { NamedCalendars } from "../calendar/business-calendar.ts";
 import { refuse, refuseUnknownKeys, show } from "../errors.ts";
+import { placedId } from "../home/place-job.ts";
+import type { IdSource } from "../ids.ts";
 import {
   type EnqueueContext,
   type EnqueueOptions,
+  type JobTemplate,
   type NewJob,
   prepareJob,
   preparePayload,
@@ -63,7 +66,7 @@ export interface ActionsInput {
   readonly id: string;
   readonly eventId: string;
   readonly now: Instant;
-  readonly nextId: () => string;
+  readonly nextId: IdSource;
   readonly signal: AbortSignal;
   readonly enqueue: Omit<EnqueueContext, "now" | "nextId">;
   /** Business calendars that a request may name. */
@@ -274,11 +277,18 @@ export class SagaActions {
       throw refuse("invalid_option", "options.tx", typeof options.tx, fix);
     }
     const template = prepareJob(definition, options, { ...enqueue, now, nextId });
-    const id = template.id ?? nextId();
-    const stamped = (text: string): SagaEffect => ({ enqueue: stamp(template, text, () => id, payload) });
     const text = preparePayload(definition, payload as never, enqueue.documentLimit);
+    const id = template.id ?? this.#placed(template, payload)();
+    const stamped = (text: string): SagaEffect => ({ enqueue: stamp(template, text, () => id, payload) });
     this.#others.push(typeof text === "string" ? stamped(text) : text.then(stamped));
     return id;
+  }
+
+  /** The source of a new job's id. In a store with several homes its payload may decide where it is. */
+  #placed(template: JobTemplate, payload: unknown): () => string {
+    const { nextId, enqueue } = this.#input;
+    if (nextId.namePrefix === undefined) return nextId;
+    return placedId(template, toJsonText(payload ?? null, "payload", enqueue.documentLimit), nextId, payload);
   }
 
   #send(saga: unknown, name: string, payload: unknown, options: SendOptions = {}): string {

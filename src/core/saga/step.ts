@@ -1,5 +1,6 @@
 import type { NamedCalendars } from "../calendar/business-calendar.ts";
 import { CurfewError, refuse } from "../errors.ts";
+import type { IdSource } from "../ids.ts";
 import type { EnqueueContext } from "../job/envelope.ts";
 import { type Json, type Schema, toJsonText, validate } from "../schema.ts";
 import type { Instant } from "../time.ts";
@@ -33,7 +34,7 @@ export interface StepInput {
   readonly record: SagaRecord | null;
   readonly event: SagaEvent;
   readonly now: Instant;
-  readonly nextId: () => string;
+  readonly nextId: IdSource;
   readonly signal: AbortSignal;
   /** The less specific sources and limits for jobs that the handler enqueues. */
   readonly enqueue: Omit<EnqueueContext, "now" | "nextId">;

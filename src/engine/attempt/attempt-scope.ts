@@ -123,6 +123,12 @@ export class AttemptScope implements AttemptContext {
     };
   }
 
+  /** As `remaining`, by the clock that decides when the signal is due. */
+  untilSignal(): number {
+    const { softAt } = this.#attempt.row;
+    return softAt === null ? Number.POSITIVE_INFINITY : Math.max(0, softAt - this.#attempt.parts.clock.now());
+  }
+
   get progress(): (fraction: number, note?: Json) => void {
     return (fraction, note) => this.#attempt.progress(fraction, note);
   }

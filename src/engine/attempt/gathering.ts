@@ -2,9 +2,9 @@ import { CurfewError } from "../../core/errors.ts";
 import { type AbortReason, Snooze } from "../../core/job/reasons.ts";
 import { earlier } from "../../core/time.ts";
 import { isInstance } from "../../core/user-values.ts";
+import { captureContext, runInside } from "../../ports/ambient.ts";
 import type { Timer } from "../../ports/system.ts";
 import type { AttemptParts } from "../context.ts";
-import { captureContext, runInside } from "../runtime/ambient.ts";
 import { AttemptScope, type ScopedAttempt } from "./attempt-scope.ts";
 import type { BatchContext, BatchJob, BatchSettings } from "./processor.ts";
 
@@ -107,6 +107,10 @@ class RunningBatch implements BatchContext {
 
   get remaining(): () => number {
     return () => Math.max(...this.#seats.map(({ scope }) => scope.remaining()));
+  }
+
+  untilSignal(): number {
+    return Math.max(...this.#seats.map(({ scope }) => scope.untilSignal()));
   }
 
   /** A job has its verdict or was told to stop. After the last one nobody needs the work. */

@@ -8,9 +8,9 @@ import { isSealed, KeyMissingError, opened, type SealedField } from "../../core/
 import { type Json, toJsonText } from "../../core/schema.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import { isInstance, isThenable } from "../../core/user-values.ts";
+import { runInside } from "../../ports/ambient.ts";
 import { type SandboxRunner, SandboxUnavailable } from "../../ports/sandbox.ts";
 import type { AttemptParts } from "../context.ts";
-import { runInside } from "../runtime/ambient.ts";
 import { AttemptScope, type ScopedAttempt } from "./attempt-scope.ts";
 import { CleanupHooks } from "./cleanup-hooks.ts";
 import { BatchScope, type Gathering, Seat } from "./gathering.ts";

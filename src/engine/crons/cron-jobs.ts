@@ -1,5 +1,6 @@
 import type { CronBody, CronRun } from "../../core/cron/cron.ts";
 import type { NewEvent } from "../../core/event/new-event.ts";
+import { idsBeside } from "../../core/ids.ts";
 import { type EnqueueContext, type NewJob, prepareJob, stamp } from "../../core/job/envelope.ts";
 import type { JobId } from "../../core/job/job.ts";
 import { defineJob } from "../../core/job/job-definition.ts";
@@ -28,10 +29,12 @@ export function putCron(name: string, body: CronBody): Effect {
 /** The job of a cron for one instant. Its meta names the cron and the instant. */
 export function cronJob(base: EnqueueContext, name: string, body: CronBody, instant: Instant): NewJob {
   const { definition, options, payload, visibility, wire } = body.job;
-  const context = { ...base, visibility, wire };
+  // A plain job of a cron is in the home of the cron, so that both are one unit.
+  const nextId = idsBeside(base.nextId, name);
+  const context = { ...base, nextId, visibility, wire };
   const meta = { ...options.meta, cron: name, scheduledFor: new Date(instant).toISOString() };
   const template = prepareJob(defineJob(definition), { ...options, meta, unique: false }, context);
-  return stamp(template, payload, base.nextId);
+  return stamp(template, payload, nextId);
 }
 
 /** The events of these runs, for the commit that stores them. */

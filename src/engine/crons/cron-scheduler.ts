@@ -1,11 +1,12 @@
 import { type CronBody, type CronRun, type Firing, fire, withRuns } from "../../core/cron/cron.ts";
 import { CurfewError } from "../../core/errors.ts";
+import { cellOfId, cellOfName, homeOf } from "../../core/home/cell.ts";
 import { decide } from "../../core/job/decide.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Instant } from "../../core/time.ts";
-import type { RecordRow, Unit } from "../../ports/store.ts";
+import type { Outcome, RecordRow, Unit } from "../../ports/store.ts";
 import { commitJobs, STALE_TRIES } from "../commit/commit.ts";
 import type { StoredRecord } from "../commit/records.ts";
 import type { DecidedJob } from "../commit/unit.ts";
@@ -72,10 +73,13 @@ export class CronScheduler {
       await this.#context.calendars.refresh();
     const now = this.#context.clock.now();
     const decided = crons.map((cron) => this.#decideOne(cron, last, now));
-    const outcomes = await commitJobs(
-      this.#context,
-      decided.map(({ write }) => write),
-    );
+    const outcomes =
+      this.#context.store.capabilities.homes === 1
+        ? await commitJobs(
+            this.#context,
+            decided.map(({ write }) => write),
+          )
+        : await this.#commitApart(decided);
     for (const [index, { name, body, jobs, runs }] of decided.entries()) {
       if (!outcomes[index]?.ok) continue;
       this.#host.notice(jobs);
@@ -83,6 +87,31 @@ export class CronScheduler {
       if (body.nextAt !== null) this.#context.wakeSweepAt(body.nextAt);
     }
     return crons.filter((_, index) => !outcomes[index]?.ok);
+  }
+
+  /** A previous job in another home than its cron is cancelled first, by a unit of its own. */
+  async #commitApart(decided: readonly DecidedCron[]): Promise<Outcome[]> {
+    const { homes } = this.#context.store.capabilities;
+    const isApart = ({ name, write }: DecidedCron) =>
+      "decision" in write &&
+      homeOf(cellOfId(write.row.id), homes) !==
+        homeOf(cellOfName((this.#context.nextId.namePrefix ?? "") + name), homes);
+    const apart = decided.filter(isApart);
+    const cancelled = await commitJobs(
+      this.#context,
+      apart.map(({ write }) => ({ ...(write as DecidedJob), when: undefined, effects: undefined })),
+    );
+    const refused = new Map(apart.map((one, index) => [one, cancelled[index] as Outcome]));
+    const writes = decided.map((one) => {
+      const { when, effects } = one.write;
+      return refused.has(one) ? { ...(when && { when }), ...(effects && { effects }) } : one.write;
+    });
+    const sent = decided.map((one) => refused.get(one)?.ok ?? true);
+    const outcomes = await commitJobs(
+      this.#context,
+      writes.filter((_, index) => sent[index]),
+    );
+    return decided.map((one, index) => (sent[index] ? outcomes.shift() : refused.get(one)) as Outcome);
   }
 
   async #lastJobs(crons: readonly StoredCron[]): Promise<ReadonlyMap<JobId, JobRow>> {

@@ -1,6 +1,9 @@
 import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
-import { type EnqueueOptions, prepareJob, preparePayload } from "../../core/job/envelope.ts";
+import { type Cell, cellOfId } from "../../core/home/cell.ts";
+import { cellOfTimeoutKey } from "../../core/home/cell-of-row.ts";
+import type { IdSource } from "../../core/ids.ts";
+import { type EnqueueOptions, prepareJob, preparePayload, stamp } from "../../core/job/envelope.ts";
 import type { JobDefinition } from "../../core/job/job-definition.ts";
 import type { TimeoutId, TimeoutRow } from "../../core/timeout/timeout.ts";
 import { parseWhen, type When, wallClockOf } from "../../core/timeout/when.ts";
@@ -9,7 +12,7 @@ import type { EngineContext } from "../context.ts";
 import { enqueueContext } from "../enqueue/enqueuer.ts";
 import type { DispatchCounts } from "./dispatch-counters.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import { JOB_DESTINATION, jobPayload } from "./job-destination.ts";
+import { JOB_DESTINATION } from "./job-destination.ts";
 import {
   cancelTimeouts,
   type RevokedState,
@@ -100,11 +103,13 @@ export class EngineTimeouts extends Timeouts {
       enqueueContext(this.#context, Math.max(now, when.dueAt)),
     );
     const text = await preparePayload(definition, payload, documentLimit);
+    // A job that is prepared for an instant: its own instants count from there.
+    const job = stamp(template, text, nextId);
     const timeout = {
-      id: nextId(),
+      id: nextId(cellOfLaterJob(nextId, job.id, key)),
       destination: JOB_DESTINATION,
       dueAt: when.dueAt,
-      payload: jobPayload(template, text, nextId),
+      payload: JSON.stringify(job),
       ...(key !== undefined && { key }),
       ...(wallClock !== undefined && { wallClock }),
     };
@@ -145,4 +150,10 @@ export class EngineTimeouts extends Timeouts {
   async metrics(options: CallOptions = {}): Promise<TimeoutMetrics> {
     return { ...(await this.count(options)), ...this.#dispatcher.counts() };
   }
+}
+
+/** In the home of its key, or beside its job, so that its delivery is one unit. */
+function cellOfLaterJob({ namePrefix }: IdSource, job: string, key: string | undefined): Cell | undefined {
+  if (namePrefix === undefined) return undefined;
+  return key === undefined ? cellOfId(job) : cellOfTimeoutKey(JOB_DESTINATION, namePrefix + key);
 }

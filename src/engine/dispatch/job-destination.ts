@@ -1,4 +1,4 @@
-import { type JobTemplate, type NewJob, stamp } from "../../core/job/envelope.ts";
+import type { NewJob } from "../../core/job/envelope.ts";
 import { rankOf } from "../../core/job/job.ts";
 import { tenantOf } from "../../core/tenant/tenant-name.ts";
 import type { Instant } from "../../core/time.ts";
@@ -8,11 +8,6 @@ import type { Delivery, DeliveryLease, Destination } from "./destination.ts";
 
 /** Every engine serves this destination, so any running engine enqueues the job. */
 export const JOB_DESTINATION = "job";
-
-/** A job that was prepared for an instant: its own instants count from there. */
-export function jobPayload(template: JobTemplate, payload: string, nextId: () => string): string {
-  return JSON.stringify(stamp(template, payload, nextId));
-}
 
 type JobDestinationContext = Pick<EngineContext, "committer" | "clock" | "recorder">;
 

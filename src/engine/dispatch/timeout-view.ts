@@ -1,5 +1,8 @@
 import type { NamedCalendars } from "../../core/calendar/business-calendar.ts";
 import { refuseUnknownKeys } from "../../core/errors.ts";
+import type { Cell } from "../../core/home/cell.ts";
+import { cellOfTimeoutKey } from "../../core/home/cell-of-row.ts";
+import type { IdSource } from "../../core/ids.ts";
 import { keysOf } from "../../core/option-keys.ts";
 import { DOCUMENT_LIMIT, type Json, toJsonText } from "../../core/schema.ts";
 import { refuseTenantMark } from "../../core/tenant/tenant-name.ts";
@@ -53,7 +56,7 @@ const KEYS = keysOf<TimeoutInput>({
 export function newTimeout(
   input: TimeoutInput,
   now: Instant,
-  nextId: () => TimeoutId,
+  nextId: IdSource,
   limit: number = DOCUMENT_LIMIT,
   calendars?: NamedCalendars,
 ): NewTimeout {
@@ -62,7 +65,7 @@ export function newTimeout(
   const when = parseWhen(input.dueAt, now, "timeout.dueAt", calendars);
   const wallClock = wallClockOf(when);
   return {
-    id: id === undefined ? nextId() : unmarked(id, "timeout.id"),
+    id: id === undefined ? nextId(cellOfKey(nextId, destination, key)) : unmarked(id, "timeout.id"),
     destination: unmarked(destination, "timeout.destination"),
     dueAt: when.dueAt,
     ...(payload !== undefined && { payload: toJsonText(payload, "timeout.payload", limit) }),
@@ -70,6 +73,12 @@ export function newTimeout(
     ...(key !== undefined && { key }),
     ...(wallClock !== undefined && { wallClock }),
   };
+}
+
+/** A timeout with a key is in the home of its key. */
+function cellOfKey({ namePrefix }: IdSource, destination: string, key: string | undefined): Cell | undefined {
+  if (namePrefix === undefined || key === undefined) return undefined;
+  return cellOfTimeoutKey(namePrefix + destination, key);
 }
 
 /** The store refuses what is not a text. */

@@ -1,5 +1,6 @@
 import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { checkGivenHome, isStrictQueue } from "../../core/home/place-job.ts";
 import { UUID } from "../../core/ids.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
 import { type ImportedJob, importedJob } from "../../core/job/import-job.ts";
@@ -83,6 +84,7 @@ export async function importLines(
       else {
         const parsed = ownLine(parseLine(line, "job", context.documentLimit), context.tenant);
         const made = importedJob(parsed, now, remember !== undefined);
+        checkGivenHome(made.job, isStrictQueue(context.queues.settingsOf(made.job.queue)), context.nextId);
         jobs.push({ index, parsed, made, fence: fenceSalt(context.random) });
       }
     } catch (error) {

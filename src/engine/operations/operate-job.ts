@@ -92,6 +92,16 @@ function extensionLine(row: JobRow, event: Extension, at: Instant): Json {
   return { at, attempt: row.attempt, message: `Extended: ${changes.join(", ")}` };
 }
 
+/** Which end of a waiting job comes before its new time, and what to do: `extend` moves `total`, and nothing moves `wait`. */
+function endBefore({ waitAt, totalAt }: JobRow, event: JobEvent): string {
+  const dueAt = event.type === "reschedule" ? event.dueAt : Number.POSITIVE_INFINITY;
+  const isWait = waitAt !== null && dueAt >= waitAt;
+  const endsAt = new Date((isWait ? waitAt : totalAt) ?? 0).toISOString();
+  return isWait
+    ? `${endsAt}, where its wait ends, so it could never run; name an earlier time, or cancel it and enqueue it with a longer wait`
+    : `${endsAt}, where its total ends, so it could never run; name an earlier time, or extend its total first`;
+}
+
 function refusal(row: JobRow, event: JobEvent, because: Rejection): CurfewError {
   const states = JOB_STATES.filter((state) => ALLOWED[state][event.type].length > 0).join(", ");
   const why: Record<Rejection, string> = {
@@ -100,7 +110,7 @@ function refusal(row: JobRow, event: JobEvent, because: Rejection): CurfewError 
     too_close: "is at its deadline; try again",
     lease_over: "has lost its claim; try again",
     not_due: "is not due yet; wait until it is",
-    past_deadline: "would be due at or after its deadline, so it could never run; extend it first",
+    past_deadline: `would be due at or after ${endBefore(row, event)}`,
     not_reached: `waits for other steps of workflow ${row.workflow}; cancel the workflow, or the step that runs`,
     waits_for_limit: `is held by its limit "${row.limitKey}"; call engine.limits.put("${row.limitKey}", …) to let more of them run`,
     admitted: `was admitted by its limit "${row.limitKey}" and runs next; cancel it, or let it run`,

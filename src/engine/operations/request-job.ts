@@ -2,8 +2,8 @@ import { refuse } from "../../core/errors.ts";
 import type { EnqueueOptions } from "../../core/job/envelope.ts";
 import { TimeoutError } from "../../core/job/reasons.ts";
 import { type Duration, parseDuration } from "../../core/time.ts";
-import type { System } from "../../ports/system.ts";
-import { currentAmbient } from "../runtime/ambient.ts";
+import { currentAmbient, hasTimedOut, SIGNAL_WITHIN } from "../../ports/ambient.ts";
+import type { System, Timer } from "../../ports/system.ts";
 
 export interface JobRequestOptions extends EnqueueOptions {
   /** How long the caller waits for the result. */
@@ -40,9 +40,12 @@ export async function requestJob<Result>(
   if (onTimeout !== "go-on" && onTimeout !== "cancel")
     throw refuse("invalid_option", "request.onTimeout", onTimeout, 'write "go-on" or "cancel"');
   const own = parseDuration(within, "request.within");
-  const limit = Math.min(own, Math.floor(currentAmbient()?.remaining() ?? own));
+  const around = currentAmbient();
+  const left = Math.ceil(around?.untilSignal() ?? Number.POSITIVE_INFINITY);
+  const limit = Math.min(own, left);
   if (limit < 1) throw new TimeoutError("total", 0, 0, null);
   signal?.throwIfAborted();
+  around?.signal.throwIfAborted();
   const isCancelled = onTimeout === "cancel";
   const timeouts = { ...(isCancelled && { total: { milliseconds: limit } }), ...rest.timeouts };
   const startedAt = system.monotonic();
@@ -50,20 +53,36 @@ export async function requestJob<Result>(
   const stop = new AbortController();
   const elapsed = () => system.monotonic() - startedAt;
   const timeout = () => stop.abort(new TimeoutError("total", limit, Math.round(elapsed()), null));
-  const timer = system.after(limit, timeout, { keepAlive: true });
+  let timer: Timer | undefined;
+  // The code around may have got more time meanwhile. Its own signal ends the wait.
+  const endAfter = (delay: number) => {
+    timer = system.after(
+      delay,
+      () => {
+        const more = left > own ? 0 : Math.min(around?.untilSignal() ?? 0, own - elapsed());
+        if (more > 0) endAfter(more + SIGNAL_WITHIN);
+        else timeout();
+      },
+      { keepAlive: true },
+    );
+  };
+  endAfter(left > own ? limit : limit + SIGNAL_WITHIN);
   const giveUp = () => stop.abort(signal?.reason);
+  const aroundStopped = () => (around && hasTimedOut(around) ? timeout() : stop.abort(around?.signal.reason));
   signal?.addEventListener("abort", giveUp, { once: true });
+  around?.signal.addEventListener("abort", aroundStopped, { once: true });
   try {
     return await untilStopped(stop.signal, async () => (await enqueued).result({ signal: stop.signal }));
   } catch (error) {
     // The job's own `total` may end it at the same instant.
-    if (elapsed() >= limit) timeout();
+    if (elapsed() >= limit && (left > own || around?.signal.aborted)) timeout();
     if (!stop.signal.aborted) throw error;
     if (isCancelled) void cancelOwn(enqueued);
     throw stop.signal.reason;
   } finally {
-    timer.cancel();
+    timer?.cancel();
     signal?.removeEventListener("abort", giveUp);
+    around?.signal.removeEventListener("abort", aroundStopped);
   }
 }
 

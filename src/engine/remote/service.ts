@@ -31,6 +31,7 @@ import { removeJob } from "../operations/operate-job.ts";
 import { CLOSE_MARKS, CloseBudget } from "../runtime/close-budget.ts";
 import { type BeatReport, type JobBeat, RemoteBeats } from "./remote-beats.ts";
 import { RemoteClaims } from "./remote-claims.ts";
+import type { RemoteFetch } from "./remote-fetch.ts";
 import { RemoteNotes } from "./remote-notes.ts";
 import { type RemoteWorker, RemoteWorkers } from "./remote-workers.ts";
 import { RepeatedFetches } from "./repeated-fetches.ts";
@@ -61,30 +62,11 @@ export interface RemoteEnqueued {
   readonly isRejected?: boolean;
 }
 
-export interface RemoteFetch {
-  readonly queues: readonly string[];
-  readonly count: number;
-  readonly worker?: string | undefined;
-  /** The name of the key of the worker, if the server has keys. */
-  readonly caller?: string | undefined;
-  /** Whether the worker hears the soft signal (SEMANTICS 1.4). */
-  readonly hears: boolean;
-  readonly visibility?: number | undefined;
-  /** Settings of the worker's definitions by job type: the definition source of SEMANTICS 2. */
-  readonly definitions?: ReadonlyMap<string, PolicySettings> | undefined;
-  /** The versions that the worker runs, by job type. */
-  readonly versions?: ReadonlyMap<string, readonly string[]> | undefined;
-  /** How many milliseconds to wait if there is no job. */
-  readonly wait?: number | undefined;
-  /** Whether the worker has closed its connection: then jobs are not handed out. */
-  readonly isGone?: (() => boolean) | undefined;
-  /** The worker's key for this fetch. A repeated fetch with the same key gets the same jobs. */
-  readonly key?: string | undefined;
-}
-
 interface ServiceHost {
   store(jobs: readonly NewJob[], rules: ReadonlyMap<NewJob, UniqueRule> | undefined): Promise<Enqueued[]>;
   context(): EnqueueContext;
+  /** Promotes what is due by now. Returns whether a fetch that found nothing should look again. */
+  promoteDue(): Promise<boolean>;
   readonly crons: Crons;
 }
 
@@ -232,22 +214,35 @@ export class Service {
   }
 
   async #fetch(request: RemoteFetch): Promise<JobRow[]> {
+    const { wait = 0 } = request;
     const { elapsed } = this.#timer();
-    const { queues, wait = 0 } = request;
-    for (;;) {
-      if (this.#isClosing || request.isGone?.()) return [];
-      if (request.worker !== undefined && !(await this.workers.mayFetch(request.worker))) return [];
-      const { rows, isAnyReleased } = await this.#fetchNow(request);
-      if (rows.length > 0 && request.isGone?.()) {
-        await Promise.all(rows.map((row) => this.#giveBack(row)));
-        return [];
+    const watch = wait > 0 ? this.#waitingFetches.watch(request.queues) : undefined;
+    try {
+      for (;;) {
+        watch?.claims();
+        if (this.#isClosing || request.isGone?.()) return [];
+        if (request.worker !== undefined && !(await this.workers.mayFetch(request.worker))) return [];
+        const { rows, isAnyReleased } = await this.#fetchDue(request);
+        if (rows.length > 0 && request.isGone?.()) {
+          await Promise.all(rows.map((row) => this.#giveBack(row)));
+          return [];
+        }
+        const left = wait - elapsed();
+        if (rows.length > 0 || left <= 0 || !watch) return rows;
+        // The release of a job wakes the fetches of its queue. This one would claim and release it again without a rest.
+        if (isAnyReleased) await watch.rest(Math.min(left, REST_AFTER_RELEASE));
+        else await watch.wait(left);
       }
-      const left = wait - elapsed();
-      if (rows.length > 0 || left <= 0) return rows;
-      // The release of a job wakes the fetches of its queue. This one would claim and release it again without a rest.
-      if (isAnyReleased) await this.#waitingFetches.wait([], Math.min(left, REST_AFTER_RELEASE));
-      else await this.#waitingFetches.wait(queues, left);
+    } finally {
+      watch?.end();
     }
+  }
+
+  /** A fetch that found nothing looks again if the sweep is late with what is due: its worker may not come back soon. */
+  async #fetchDue(request: RemoteFetch): Promise<{ rows: JobRow[]; isAnyReleased: boolean }> {
+    const fetched = await this.#fetchNow(request);
+    if (fetched.rows.length > 0 || fetched.isAnyReleased || !(await this.#host.promoteDue())) return fetched;
+    return this.#isClosing ? fetched : this.#fetchNow(request);
   }
 
   #timer(): { elapsed: () => number } {

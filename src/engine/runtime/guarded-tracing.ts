@@ -1,11 +1,17 @@
 import { callSafely } from "../../core/user-values.ts";
 import type { Logger } from "../../ports/log.ts";
-import type { AttemptTrace, EnqueueTrace, Tracing } from "../../ports/trace.ts";
+import type { AttemptTrace, CallTrace, CallTracing, EnqueueTrace, Tracing } from "../../ports/trace.ts";
+
+type Guard = (call: () => unknown) => void;
+
+function guardWith(logger: Logger): Guard {
+  const failed = (error: unknown) => logger.warn({ error }, "a tracer threw; its span is lost");
+  return (call) => callSafely(call, failed);
+}
 
 /** The tracing of a user. A tracer that throws costs its spans, and neither the enqueue nor the attempt. */
 export function guardedTracing(tracing: Tracing, logger: Logger): Tracing {
-  const failed = (error: unknown) => logger.warn({ error }, "a tracer threw; its span is lost");
-  const guard = (call: () => unknown) => callSafely(call, failed);
+  const guard = guardWith(logger);
   return {
     enqueue(what) {
       let trace: EnqueueTrace | undefined;
@@ -31,12 +37,26 @@ export function guardedTracing(tracing: Tracing, logger: Logger): Tracing {
   };
 }
 
+/** The same for calls. */
+export function guardedCallTracing(tracing: CallTracing, logger: Logger): CallTracing {
+  const guard = guardWith(logger);
+  return {
+    call(name) {
+      let trace: CallTrace | undefined;
+      guard(() => {
+        trace = tracing.call(name);
+      });
+      return {
+        run: (call) => runIn(trace, call, guard),
+        aborted: (reason) => guard(() => trace?.aborted(reason)),
+        ended: (end) => guard(() => trace?.ended(end)),
+      };
+    },
+  };
+}
+
 /** Calls once, in the span if the tracer allows it. What the call throws is not the tracer's error. */
-function runIn<Value>(
-  trace: AttemptTrace | undefined,
-  call: () => Value,
-  guard: (call: () => unknown) => void,
-): Value {
+function runIn<Value>(trace: Pick<AttemptTrace, "run"> | undefined, call: () => Value, guard: Guard): Value {
   let outcome: { readonly value: Value } | { readonly error: unknown } | undefined;
   guard(() => {
     trace?.run(() => {

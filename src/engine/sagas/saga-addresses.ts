@@ -1,4 +1,6 @@
 import { CurfewError } from "../../core/errors.ts";
+import { cellOfName, withCell } from "../../core/home/cell.ts";
+import type { IdSource } from "../../core/ids.ts";
 import type { OutgoingMessage, TimeoutRequest } from "../../core/saga/saga-actions.ts";
 import {
   decodeRecord,
@@ -57,6 +59,17 @@ export function nameOf([, key]: RecordKey): SagaName {
 /** The mailbox of a saga. Messages are timeouts that are due at once, and this key lists them in order. */
 export function mailKeyOf({ type, id }: SagaName): RecordKey {
   return ["mail", JSON.stringify([type, id])];
+}
+
+/** The id of the row of a message: in the home of the saga that gets it. A sent message keeps its own id otherwise. */
+export function rowIdOf(
+  { id, saga, to }: { readonly id?: string; readonly saga: string; readonly to: string },
+  nextId: IdSource,
+): string {
+  const { namePrefix } = nextId;
+  if (namePrefix === undefined) return id ?? nextId();
+  const cell = cellOfName(namePrefix + sagaName({ type: saga, id: to }));
+  return id === undefined ? nextId(cell) : withCell(id, cell);
 }
 
 /** Fields of a stored message besides its payload. */

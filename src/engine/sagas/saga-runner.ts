@@ -1,3 +1,4 @@
+import { type IdSource, idsBeside } from "../../core/ids.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
 import { TimeoutError } from "../../core/job/reasons.ts";
 import type { SagaPlan } from "../../core/saga/saga.ts";
@@ -7,13 +8,13 @@ import { attemptLimitOf, runStep, type SagaEvent, type StepOutcome } from "../..
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { TimeoutRow } from "../../core/timeout/timeout.ts";
+import { runInside } from "../../ports/ambient.ts";
 import type { Effect, RecordKey, RecordRow, Unit } from "../../ports/store.ts";
 import type { System } from "../../ports/system.ts";
 import type { Revoked } from "../../ports/timeouts.ts";
 import { STALE_TRIES } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import type { Delivery, DeliveryLease } from "../dispatch/destination.ts";
-import { runInside } from "../runtime/ambient.ts";
 import { sha256 } from "../runtime/sha256.ts";
 import { announceStep, stepEvents } from "./announce-saga.ts";
 import {
@@ -22,6 +23,7 @@ import {
   REPLIES,
   readRow,
   recordKeyOf,
+  rowIdOf,
   SAGAS,
   type SagaName,
   sagaName,
@@ -122,7 +124,9 @@ async function stepWithin(
   event: SagaEvent,
   lease: DeliveryLease,
 ): Promise<StepOutcome> {
-  const { system, clock, nextId, queues, calendars, settings, documentLimit, recorder } = context;
+  const { system, clock, queues, calendars, settings, documentLimit, recorder } = context;
+  // Timeouts, undos and plain jobs of a saga are in its home.
+  const nextId = idsBeside(context.nextId, sagaName({ type: plan.type, id }));
   const limit = attemptLimitOf(plan, event, record) ?? Number.POSITIVE_INFINITY;
   const controller = new AbortController();
   const stop = () => controller.abort(lease.signal.reason);
@@ -141,8 +145,8 @@ async function stepWithin(
   };
   try {
     const { signal } = controller;
-    const remaining = () => Math.max(0, startedAt + limit - system.monotonic());
-    const step = runInside({ remaining, signal }, () =>
+    const untilSignal = () => Math.max(0, startedAt + limit - system.monotonic());
+    const step = runInside({ untilSignal, signal }, () =>
       runStep({ plan, id, record, event, now: clock.now(), nextId, signal, enqueue, calendars }),
     );
     if (limit === Number.POSITIVE_INFINITY) return await step;
@@ -181,7 +185,7 @@ function unitOf(
   row: TimeoutRow,
   lease: DeliveryLease,
   now: Instant,
-  nextId: () => string,
+  nextId: IdSource,
 ): Unit & { readonly effects: readonly Effect[] } {
   const key = recordKeyOf(saga);
   const written = outcome.kind === "stepped" ? writeOf(plan, outcome.record) : null;
@@ -198,15 +202,18 @@ function unitOf(
   };
 }
 
-function storedEffect(effect: SagaEffect, saga: SagaName, now: Instant, nextId: () => string): Effect {
+function storedEffect(effect: SagaEffect, saga: SagaName, now: Instant, nextId: IdSource): Effect {
   if ("request" in effect) return { request: timeoutRow(effect.request, saga) };
   if ("revoke" in effect) return { revoke: { id: effect.revoke.id } };
   if ("enqueue" in effect) return { enqueue: effect.enqueue };
-  if ("send" in effect) return { request: messageRow(effect.send, effect.send.id, now) };
+  if ("send" in effect) {
+    const { send } = effect;
+    return { request: messageRow(send, rowIdOf(send, nextId), now) };
+  }
   const { to, value } = effect.reply;
   if ("saga" in to) {
     const message = { saga: to.saga, to: to.id, name: to.as, payload: value, replyTo: null };
-    return { request: messageRow(message, nextId(), now) };
+    return { request: messageRow(message, rowIdOf(message, nextId), now) };
   }
   return REPLIES.put(to.message, { value: JSON.parse(value) as Json }, now + REPLY_KEPT);
 }

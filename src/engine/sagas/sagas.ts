@@ -12,7 +12,7 @@ import { Batcher } from "../runtime/batcher.ts";
 import { Chains } from "../runtime/serial-by-key.ts";
 import { MessageHandle } from "./message-handle.ts";
 import { openOutbox } from "./outbox.ts";
-import { keyPrefixOf, messageRow, SAGAS } from "./saga-addresses.ts";
+import { keyPrefixOf, messageRow, rowIdOf, SAGAS } from "./saga-addresses.ts";
 import { SagaHandle, type SagaView, viewOf } from "./saga-handle.ts";
 import { checkSagas, SagaDestination } from "./saga-host.ts";
 import type { StepContext } from "./saga-runner.ts";
@@ -94,7 +94,7 @@ export class Sagas {
     const { clock, nextId, store } = this.#context;
     const { id } = message;
     if (id !== undefined) checkMessageId(id);
-    const rowId = nextId();
+    const rowId = rowIdOf({ saga: message.saga, to: message.to }, nextId);
     const now = clock.now();
     const row = messageRow({ ...message, replyTo: null }, rowId, now);
     if (tx === undefined) await this.#outbox.add(row);

@@ -28,6 +28,8 @@ export class LearnedLimits {
   readonly #store: Pick<Store, "records">;
   #known: ReadonlyMap<string, StoredRecord<LearnedLimit>> = new Map();
   readonly #asked = new Map<string, AskedLimit>();
+  /** Called when a limit is asked for that nobody keeps up to date here yet. */
+  onAsked: () => void = () => {};
   #isRead = false;
   #epoch = 0;
 
@@ -47,7 +49,10 @@ export class LearnedLimits {
   /** The limit for a job that starts now, and whose type is kept up to date from now on; undefined for the ceiling. */
   of(type: string, rule: AdaptiveRule): LearnedLimit | undefined {
     const name = learnedName(type, rule);
-    if (!this.#asked.has(name) && this.#asked.size < MOST_LIMITS) this.#asked.set(name, { name, type, rule });
+    if (!this.#asked.has(name) && this.#asked.size < MOST_LIMITS) {
+      this.#asked.set(name, { name, type, rule });
+      this.onAsked();
+    }
     return this.#known.get(name)?.body;
   }
 

@@ -47,6 +47,14 @@ export class Learner {
     if (outcomes.length > 0) await this.#context.learned.refresh();
   }
 
+  /** Milliseconds until the counts of the next period are complete; Infinity without adaptive limits. */
+  untilNext(): number {
+    const now = this.#context.clock.now();
+    const nextOf = ({ rule }: AskedLimit) =>
+      periodOf(rule, now - SETTLES_AFTER) + rule.every + SETTLES_AFTER - now;
+    return Math.min(...this.#context.learned.asked.map(nextOf));
+  }
+
   #due(now: Instant): Window[] {
     const { learned } = this.#context;
     return learned.asked.flatMap((asked) => {

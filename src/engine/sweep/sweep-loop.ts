@@ -5,7 +5,7 @@ import type { JobRow } from "../../core/job/job.ts";
 import { jittered } from "../../core/pace.ts";
 import { tenantOf } from "../../core/tenant/tenant-name.ts";
 import { earlier, type Instant } from "../../core/time.ts";
-import type { Effect, RecordRow } from "../../ports/store.ts";
+import type { Effect, RecordRow, Swept } from "../../ports/store.ts";
 import { commitJobs, commitUnits } from "../commit/commit.ts";
 import { admission, type DecidedJob } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
@@ -51,8 +51,11 @@ export class SweepLoop {
   readonly #decideSteps: StepHandler;
   readonly #tenants: DueTenants;
   #nextWakeAt: Instant | null = null;
-  /** Wake-ups that `wakeAt` got during a round. The store's answer may be older than they are. */
-  #meanwhile: { wakeAt: Instant | null } | undefined;
+  /** A sweep of the store under way, and the wake-ups since it began: its answer may be older than they are. */
+  #asking: { readonly answer: Promise<unknown>; wakeAt: Instant | null } | undefined;
+  #rounds = 0;
+  /** What `promoteDue` got besides promoted jobs. */
+  readonly #acting = new Set<Promise<void>>();
 
   constructor(
     context: EngineContext,
@@ -69,39 +72,94 @@ export class SweepLoop {
 
   /** A row may be due at this instant. Wakes the loop if it would rest for longer. */
   wakeAt(at: Instant): void {
-    if (this.#meanwhile) {
-      this.#meanwhile.wakeAt = earlier(this.#meanwhile.wakeAt, at);
+    if (this.#asking) {
+      this.#asking.wakeAt = earlier(this.#asking.wakeAt, at);
       return;
     }
     if (this.#nextWakeAt !== null && at >= this.#nextWakeAt) return;
     this.#nextWakeAt = at;
-    this.loop.wake();
+    // A round that acts on rows rests until then by itself.
+    if (this.#rounds === 0) this.loop.wake();
   }
 
   /** Returns how many milliseconds to rest. */
   async round(): Promise<number> {
-    const meanwhile = { wakeAt: null };
-    this.#meanwhile = meanwhile;
+    this.#rounds += 1;
     try {
-      return await this.#sweep(meanwhile);
+      const { swept, now } = await this.#ask();
+      await this.#handOut(swept, now);
+      return this.#rest(swept);
     } finally {
-      if (this.#meanwhile === meanwhile) this.#meanwhile = undefined;
+      this.#rounds -= 1;
     }
   }
 
-  async #sweep(meanwhile: { readonly wakeAt: Instant | null }): Promise<number> {
-    const { clock, store, random, idlePollFactor } = this.#context;
-    const now = clock.now();
-    const swept = await store.jobs.sweep({ now, limit: LIMIT, holdUntil: now + HOLD });
-    for (const [queue, count] of swept.ready)
-      if (count > 0) (tenantOf(queue) === undefined ? this.#context : this.#tenants).ready(queue);
-    if (swept.jobs.length + swept.records.length > 0)
-      await this.act(await this.#tenants.handOut(swept, now), now);
-    this.#nextWakeAt = earlier(swept.nextWakeAt, meanwhile.wakeAt);
-    if (swept.jobs.length + swept.records.length >= LIMIT) return 0;
+  /**
+   * Promotes what is due by now for a fetch that found nothing. It does not wait for the loop, whose round may be busy
+   * with other due rows. Returns whether jobs may have been promoted since the fetch looked.
+   */
+  async promoteDue(): Promise<boolean> {
+    const underWay = this.#asking?.answer;
+    await underWay;
+    if (!this.#isDue) return underWay !== undefined;
+    const failed = (error: unknown) => this.#context.storeFailed(error, "sweep");
+    try {
+      const { swept, now } = await this.#ask();
+      const acting: Promise<void> = this.#handOut(swept, now)
+        .catch(failed)
+        .finally(() => this.#acting.delete(acting));
+      this.#acting.add(acting);
+    } catch (error) {
+      failed(error);
+      return false;
+    }
+    // Its timer may be set to a later instant than this answer named.
+    if (this.#rounds === 0) this.loop.wake();
+    return true;
+  }
+
+  /** Resolves when nothing is acted on any more. */
+  async stop(): Promise<void> {
+    await this.loop.stop();
+    await Promise.all(this.#acting);
+  }
+
+  get #isDue(): boolean {
+    return this.#nextWakeAt !== null && this.#nextWakeAt <= this.#context.clock.now();
+  }
+
+  #rest({ jobs, records }: Swept): number {
+    const { clock, random, idlePollFactor } = this.#context;
+    if (jobs.length + records.length >= LIMIT) return 0;
     const rest = this.#nextWakeAt === null ? Number.POSITIVE_INFINITY : this.#nextWakeAt - clock.now();
     if (rest <= 0) return 0;
     return Math.min(Math.max(rest, SHORTEST), jittered(POLL * idlePollFactor, random));
+  }
+
+  /** One sweep of the store at a time, so the last answer is the newest. */
+  async #ask(): Promise<{ readonly swept: Swept; readonly now: Instant }> {
+    while (this.#asking) await this.#asking.answer;
+    const { clock, store } = this.#context;
+    const now = clock.now();
+    const answer = store.jobs.sweep({ now, limit: LIMIT, holdUntil: now + HOLD });
+    const asking = { answer: answer.catch(() => {}), wakeAt: null };
+    this.#asking = asking;
+    let nextWakeAt = this.#nextWakeAt;
+    try {
+      const swept = await answer;
+      nextWakeAt = swept.nextWakeAt;
+      for (const [queue, count] of swept.ready)
+        if (count > 0) (tenantOf(queue) === undefined ? this.#context : this.#tenants).ready(queue);
+      return { swept, now };
+    } finally {
+      this.#nextWakeAt = earlier(nextWakeAt, asking.wakeAt);
+      this.#asking = undefined;
+    }
+  }
+
+  async #handOut(swept: Swept, now: Instant): Promise<void> {
+    if (swept.jobs.length + swept.records.length > 0)
+      await this.act(await this.#tenants.handOut(swept, now), now);
   }
 
   /** Acts on due rows within the scope of this engine. */

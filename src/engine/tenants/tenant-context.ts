@@ -1,3 +1,4 @@
+import { idsOfTenant } from "../../core/ids.ts";
 import type { TenantLimits } from "../../core/tenant/tenant-limits.ts";
 import type { Unit } from "../../ports/store.ts";
 import { CalendarCache } from "../calendars/calendar-cache.ts";
@@ -52,7 +53,7 @@ export async function tenantContext(
     committer: new Committer(commit),
     tracing: all.tracing,
     random: all.random,
-    nextId: all.nextId,
+    nextId: idsOfTenant(all.nextId, scope.prefix),
     host: all.host,
     documentLimit: all.documentLimit,
     eventsKept: all.eventsKept,

@@ -2,6 +2,7 @@ import type { Turns } from "../../core/fair/turns.ts";
 import { CLAIM_LEASE, CONFIRMED_WITHIN, SLOWLY_CONFIRMED_WITHIN } from "../../core/job/deadlines.ts";
 import { fenceSalt, type JobRow, type Rank } from "../../core/job/job.ts";
 import { jittered } from "../../core/pace.ts";
+import type { ClaimRequest } from "../../ports/store.ts";
 import { CHARACTERS_PER_TURN } from "../../ports/system.ts";
 import type { EngineContext } from "../context.ts";
 import { Loop } from "../runtime/loop.ts";
@@ -161,13 +162,15 @@ export class QueueConsumer {
     if (parts.queues.isClosed(parts.clock.now())) return this.#dried();
     this.#host.busy();
     const sentAt = parts.clock.elapsed();
-    const start = this.#claimFrom && sentAt < this.#claimFrom.until ? this.#claimFrom : undefined;
+    // A rank that one home has reached says nothing about the others.
+    const isOneHome = parts.store.capabilities.homes === 1;
+    const start =
+      isOneHome && this.#claimFrom && sentAt < this.#claimFrom.until ? this.#claimFrom : undefined;
     const most = this.#queueLimit;
     const turns = parts.queues.turnsOf(this.queue);
-    this.#isClaiming = true;
     // A hint that arrives during the claim clears this.
     this.#claimFrom = start ?? { rank: 0, until: sentAt + RESTART_SCAN_AFTER };
-    const claimed = parts.store.jobs.claim({
+    const rows = await this.#claimRows({
       queue: this.queue,
       limit,
       now: parts.clock.now(),
@@ -178,9 +181,6 @@ export class QueueConsumer {
       from: start?.rank ?? 0,
       ...(most !== undefined && { most }),
       ...(turns && { turns }),
-    });
-    const rows = await claimed.finally(() => {
-      this.#isClaiming = false;
     });
     const receivedAt = parts.clock.elapsed();
     if (turns) this.#tookTurns(turns, rows, receivedAt - sentAt);
@@ -196,6 +196,20 @@ export class QueueConsumer {
     this.pump();
     if (this.#isDry) return this.#dried();
     return this.#wanted > 0 ? 0 : null;
+  }
+
+  /** If the answer is lost, the store may have handed out jobs all the same: the sweep takes them back after their leases. */
+  async #claimRows(request: ClaimRequest): Promise<JobRow[]> {
+    const { store, wakeSweepAt } = this.#host.parts;
+    this.#isClaiming = true;
+    try {
+      return await store.jobs.claim(request);
+    } catch (error) {
+      wakeSweepAt(request.now + request.lease);
+      throw error;
+    } finally {
+      this.#isClaiming = false;
+    }
   }
 
   #tookTurns(turns: Turns, rows: readonly JobRow[], elapsed: number): void {

@@ -1,5 +1,6 @@
 import type { By } from "../../core/audit/audit-entry.ts";
 import { CurfewError, checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { cellOfId } from "../../core/home/cell.ts";
 import { startOf } from "../../core/job/budgets.ts";
 import type { EnqueueContext, NewJob } from "../../core/job/envelope.ts";
 import { earlier, type Instant } from "../../core/time.ts";
@@ -81,7 +82,7 @@ export class Workflows {
       const fix = `with tx it must fit into one commit: at most ${AT_ONCE.jobs / 2 - 1} steps and ${AT_ONCE.text} characters of payloads`;
       throw refuse("invalid_workflow", "workflow", `${leaves.length} steps`, fix);
     }
-    const { plan, jobs } = layOut(node, nextId, isLarge);
+    const { plan, jobs } = layOut(node, this.#stepIds(id), isLarge);
     const enqueue = this.#host.context();
     const { now, anchor = now } = enqueue;
     const ownEnd = parsed.timeout === null ? null : anchor + parsed.timeout;
@@ -94,6 +95,14 @@ export class Workflows {
       plan,
       jobs: jobs.map((job) => workflowJob(job, context, texts)),
     };
+  }
+
+  /** Steps are in the home of their workflow. */
+  #stepIds(workflow: string): () => string {
+    const { nextId } = this.#context;
+    if (nextId.namePrefix === undefined) return nextId;
+    const cell = cellOfId(workflow);
+    return () => nextId(cell);
   }
 
   #announce({ id, record, plan, jobs }: NewWorkflow): void {

@@ -1,7 +1,9 @@
 import { CurfewError } from "../../core/errors.ts";
+import { createHomedIdSource } from "../../core/ids.ts";
 import { type JobRow, sumDepths } from "../../core/job/job.ts";
 import { namesOf } from "../../core/tenant/tenant-name.ts";
 import { earlier, type Instant } from "../../core/time.ts";
+import { reachOf } from "../../ports/capabilities.ts";
 import type { Looked, LookRequest } from "../../ports/look.ts";
 import {
   BATCH_LIMIT,
@@ -10,7 +12,6 @@ import {
   type HeldSlots,
   HOLDERS_SHOWN,
   type Inspector,
-  type JobStore,
   LIVE_LIMIT,
   type LimitRow,
   type Line,
@@ -25,6 +26,8 @@ import {
 import { boundedQueues } from "../admissions.ts";
 import { checkBatch, checkJobs, checkLimit, checkLook, checkUnits } from "../check-batch.ts";
 import { checkBeatInstants, checkClaimInstants, checkSweepInstants } from "../check-instants.ts";
+import type { HomeJobStore, HomeStore } from "../homes/home-store.ts";
+import { createHomedStore } from "../homes/homed-store.ts";
 import { pathOf } from "../scan-cursor.ts";
 import { commitUnit, enqueueJob, limitUse, startsBehind, type Tables } from "./commit.ts";
 import { EventLog } from "./event-log.ts";
@@ -37,11 +40,22 @@ import { TimeoutTable } from "./timeout-table.ts";
 /** Lists begin here if they are given no cursor. */
 const FIRST = namesOf(undefined).from;
 
-/**
- * A store in the memory of this process, and the model for all other stores. Each call does all its work
- * synchronously, so calls never interleave and each is atomic.
- */
-export function createMemoryStore({ clock }: { readonly clock: () => Instant }): Store {
+export interface MemoryStoreOptions {
+  readonly clock: () => Instant;
+  /** The number of homes. More than one is for tests of what a distributed store does (ADR 33). Default 1. */
+  readonly homes?: number;
+}
+
+/** A store in the memory of this process, and the model for all other stores. */
+export function createMemoryStore({ clock, homes = 1 }: MemoryStoreOptions): Store {
+  if (homes === 1) return createMemoryHome({ clock });
+  const all = Array.from({ length: homes }, () => createMemoryHome({ clock }));
+  // The counter alone makes the ids unique: nobody else makes ids of messages in this store.
+  return createHomedStore(all, { nextId: createHomedIdSource(clock, () => {}) });
+}
+
+/** Each call does all its work synchronously, so calls never interleave and each is atomic. */
+export function createMemoryHome({ clock }: { readonly clock: () => Instant }): HomeStore {
   const tables: Tables = {
     jobs: new JobTable(),
     records: new RecordTable(),
@@ -54,7 +68,7 @@ export function createMemoryStore({ clock }: { readonly clock: () => Instant }):
     if (isClosed) throw new CurfewError("closed", "The memory store is closed");
   };
   return {
-    capabilities: { name: "memory", durable: "none", tx: false, hints: "push" },
+    capabilities: { name: "memory", durable: "none", tx: false, hints: "push", ...reachOf(1) },
     jobs: createJobStore(tables, listeners, assertOpen),
     records: createRecordStore(tables.records, assertOpen),
     timeouts: createTimeoutStore(tables.timeouts, listeners, assertOpen),
@@ -87,7 +101,7 @@ export function createMemoryStore({ clock }: { readonly clock: () => Instant }):
   };
 }
 
-function createJobStore(tables: Tables, listeners: Listeners, assertOpen: () => void): JobStore {
+function createJobStore(tables: Tables, listeners: Listeners, assertOpen: () => void): HomeJobStore {
   const { jobs, records, events } = tables;
   return {
     async enqueue(newJobs, { now, bounds, onDepth }) {
@@ -115,8 +129,8 @@ function createJobStore(tables: Tables, listeners: Listeners, assertOpen: () => 
       assertOpen();
       checkBatch(request.jobs, "jobs");
       checkBeatInstants(request);
-      const { id, body, wakeAt } = request.worker;
-      records.put(["worker", id], body, wakeAt);
+      const { worker } = request;
+      if (worker) records.put(["worker", worker.id], worker.body, worker.wakeAt);
       return request.jobs.map((beat) => beatJob(tables, beat, request.now));
     },
     async sweep(request) {

@@ -1,4 +1,5 @@
 import { refuse } from "../../core/errors.ts";
+import { reachOf } from "../../ports/capabilities.ts";
 import type { Store } from "../../ports/store.ts";
 import type { System } from "../../ports/system.ts";
 import { checkUnits } from "../check-batch.ts";
@@ -81,7 +82,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   // The connections of claims do not wait for the disk. A crash may undo a relaxed write together with its claim.
   const relaxedScope = groupScope(connections.relaxed);
   return {
-    capabilities: { name: "postgres", durable: "ack", tx: true, hints: "push" },
+    capabilities: { name: "postgres", durable: "ack", tx: true, hints: "push", ...reachOf(1) },
     jobs: createJobStore(connections, channel, transactions),
     records: createRecordStore(connections.write, () => channel.assertOpen()),
     timeouts: createTimeoutStore(connections, channel, transactions),

@@ -1,4 +1,5 @@
 import { CurfewError, refuse } from "../../core/errors.ts";
+import { reachOf } from "../../ports/capabilities.ts";
 import type { Looked, LookRequest } from "../../ports/look.ts";
 import type { Store } from "../../ports/store.ts";
 import { rest, type System } from "../../ports/system.ts";
@@ -106,6 +107,7 @@ function createHome(home: Home, channels: HintChannels, durability: Durability):
       durable: durability === "local" ? "interval" : "ack",
       tx: false,
       hints: "push",
+      ...reachOf(HOMES),
     },
     jobs: createJobStore(home),
     records: createRecordStore(home),

@@ -1,3 +1,4 @@
+import { reachOf } from "../../ports/capabilities.ts";
 import type { Store } from "../../ports/store.ts";
 import type { System } from "../../ports/system.ts";
 import { checkUnits } from "../check-batch.ts";
@@ -45,7 +46,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     "database" in options ? options.database : undefined,
   );
   const store: Store = {
-    capabilities: { name: "sqlite", durable: "ack", tx: true, hints: "push" },
+    capabilities: { name: "sqlite", durable: "ack", tx: true, hints: "push", ...reachOf(1) },
     jobs: createJobStore(connection, transactions),
     records: createRecordStore(connection),
     timeouts: createTimeoutStore(connection, transactions),

@@ -4,7 +4,7 @@ import { claimedRow } from "../../core/job/store-formulas.ts";
 import { BATCH_LIMIT, pauseKey } from "../../ports/store.ts";
 import { depthOf, jobsOf } from "../read-store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
-import { claimRequest, found, idsOf, type TestBed, times } from "./test-bed.ts";
+import { claimRequest, found, idsOf, QUEUE_HOME, type TestBed, times } from "./test-bed.ts";
 
 const enqueueing: ConformanceCase[] = [
   {
@@ -95,6 +95,7 @@ const enqueueing: ConformanceCase[] = [
 const claiming: ConformanceCase[] = [
   {
     name: "a claim takes the best first: by priority, then by due time, then by id",
+    home: QUEUE_HOME,
     async run(bed) {
       const { now } = bed;
       const sketches = [-100, 100, 0, 0, 7, -1].map((priority, index) => ({
@@ -130,6 +131,7 @@ const claiming: ConformanceCase[] = [
   },
   {
     name: "jobs of one priority and instant come in the order of their ids, claim after claim",
+    home: QUEUE_HOME,
     async run(bed) {
       const jobs = times(50, () => bed.job());
       await bed.addMany(jobs.toReversed());

@@ -5,8 +5,8 @@ import { type JobRow, priorityRank } from "../../core/job/job.ts";
 import { claimedRow } from "../../core/job/store-formulas.ts";
 import { seededRandom } from "../../core/random.ts";
 import { pauseKey } from "../../ports/store.ts";
-import type { ConformanceCase, ConformanceSection } from "./kit.ts";
-import { claimRequest, found, idsOf, type TestBed, times } from "./test-bed.ts";
+import { type ConformanceCase, type ConformanceSection, inOneHome } from "./kit.ts";
+import { claimRequest, found, idsOf, QUEUE_HOME, type TestBed, times } from "./test-bed.ts";
 
 const QUEUE = "default";
 const EQUAL: FairWeights = { weights: {}, defaultWeight: 1 };
@@ -230,4 +230,7 @@ const random: ConformanceCase[] = times(4, (nth) => ({
 }));
 
 /** Fair queues: claims in turns (docs/guides/fair-queues.md). */
-export const fair: ConformanceSection = { name: "fair queues", cases: [...turns, ...combined, ...random] };
+export const fair: ConformanceSection = {
+  name: "fair queues",
+  cases: inOneHome(QUEUE_HOME, [...turns, ...combined, ...random]),
+};

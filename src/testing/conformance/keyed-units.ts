@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { cellOfRecord } from "../../core/home/cell-of-row.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
 import type { Outcome, RecordKey, Store, Unit } from "../../ports/store.ts";
 import { depthOf } from "../read-store.ts";
@@ -98,6 +99,7 @@ const cases: ConformanceCase[] = [
   },
   {
     name: "if many processes end a waiting job, add its successor and put the record of a key, one does all of it",
+    home: cellOfRecord(KEY),
     timeout: 60_000,
     async run(bed) {
       const handles = await bed.handles(HANDLES);

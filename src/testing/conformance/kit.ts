@@ -1,4 +1,6 @@
+import type { Cell } from "../../core/home/cell.ts";
 import type { Capabilities } from "../../ports/store.ts";
+import { homedStore } from "./homed-bed.ts";
 import { type OpenedStore, openBed, type TestBed } from "./test-bed.ts";
 
 /** The test runner that the kit needs. vitest, node:test, mocha and jest fit. */
@@ -13,6 +15,11 @@ export interface ConformanceCase {
   /** Why this case does not apply to a store. It is printed, so that nothing is skipped silently. */
   skip?(capabilities: Capabilities, opened: OpenedStore): string | undefined;
   readonly timeout?: number;
+  /**
+   * The cell of all rows of this case, in a store with several homes. For a case whose units or order need one home.
+   * Left out: ids are spread.
+   */
+  readonly home?: Cell;
 }
 
 export interface ConformanceSection {
@@ -20,17 +27,22 @@ export interface ConformanceSection {
   readonly cases: readonly ConformanceCase[];
 }
 
+/** Cases whose rows are in one home. */
+export function inOneHome(home: Cell, cases: readonly ConformanceCase[]): ConformanceCase[] {
+  return cases.map((each) => ({ home, ...each }));
+}
+
 const DEFAULT_TIMEOUT = 30_000;
 
 /** Runs one case on new data. Resolves with the reason if the case was skipped. Rejects if the store failed it. */
 export async function runCase(
-  { skip, run }: ConformanceCase,
+  { skip, run, home }: ConformanceCase,
   open: () => Promise<OpenedStore>,
 ): Promise<string | undefined> {
-  const opened = await open();
+  const opened = homedStore(await open(), home);
   const reason = skip?.(opened.store.capabilities, opened);
   try {
-    if (reason === undefined) await withBed(opened, run);
+    if (reason === undefined) await withBed(opened, run, home);
     return reason;
   } finally {
     await opened.store.close();
@@ -38,8 +50,12 @@ export async function runCase(
   }
 }
 
-async function withBed(opened: OpenedStore, run: (bed: TestBed) => Promise<void>): Promise<void> {
-  const bed = await openBed(opened);
+async function withBed(
+  opened: OpenedStore,
+  run: (bed: TestBed) => Promise<void>,
+  home: Cell | undefined,
+): Promise<void> {
+  const bed = await openBed(opened, home);
   try {
     await run(bed);
   } finally {

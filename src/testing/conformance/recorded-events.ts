@@ -4,7 +4,7 @@ import type { NewJob } from "../../core/job/envelope.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Store } from "../../ports/store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
-import { type JobSketch, refused, type TestBed, times } from "./test-bed.ts";
+import { type JobSketch, QUEUE_HOME, refused, type TestBed, times } from "./test-bed.ts";
 
 const SHARED = { name: "kit.enqueued", queue: 'a "queue"' };
 
@@ -62,6 +62,7 @@ const units: ConformanceCase[] = [
   },
   {
     name: "of a batch of verdicts, only written ones record events, all of them in the order of the units",
+    home: QUEUE_HOME,
     run: verdictsRecord,
   },
   {
@@ -116,6 +117,7 @@ async function verdictsRecord(bed: TestBed): Promise<void> {
 const enqueues: ConformanceCase[] = [
   {
     name: "jobs record their events in the commit that adds them: alike ones, unlike ones and given ids",
+    home: QUEUE_HOME,
     async run(bed) {
       const template = bed.job();
       const alike = times(20, () => ({ ...recordedJob(bed), image: template.image }));
@@ -150,6 +152,7 @@ const enqueues: ConformanceCase[] = [
   },
   {
     name: "a job that a unit adds records its event in the order of the effects, and only if the unit is committed",
+    home: QUEUE_HOME,
     async run(bed) {
       const row = await bed.add();
       const [next, holder, never] = [

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { SETTINGS_CELL } from "../../core/home/cell.ts";
 import type { Effect, RecordKey, RecordRow, Unit } from "../../ports/store.ts";
 import { depthOf, logOf } from "../read-store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
@@ -138,6 +139,7 @@ const guards: ConformanceCase[] = [
   },
   {
     name: "a unit is all or nothing: after a conflict none of its effects happened",
+    home: SETTINGS_CELL,
     async run(bed) {
       const row = await bed.add();
       const waiting = await bed.add({ needs: 1 });
@@ -173,6 +175,7 @@ const guards: ConformanceCase[] = [
   },
   {
     name: "a refused unit does not stop the others: of 100, one is lost and one in conflict",
+    home: SETTINGS_CELL,
     run: refusedAmongOthers,
   },
   {

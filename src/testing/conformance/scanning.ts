@@ -3,7 +3,7 @@ import type { JobId, JobRow } from "../../core/job/job.ts";
 import { SCAN_STEP, type Scan, type ScanFilter } from "../../ports/store.ts";
 import { logOf } from "../read-store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
-import { idsOf, type TestBed, times } from "./test-bed.ts";
+import { idsOf, QUEUE_HOME, type TestBed, times } from "./test-bed.ts";
 
 const MOST_STEPS = 100;
 
@@ -113,6 +113,7 @@ const scans: ConformanceCase[] = [
   },
   {
     name: "a step reads a bounded number of jobs, and further steps find a rare match",
+    home: QUEUE_HOME,
     timeout: 60_000,
     async run(bed) {
       const many = times(SCAN_STEP + 500, () => bed.job({ queue: "many" }));

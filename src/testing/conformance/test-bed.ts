@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
-import { createIdSource } from "../../core/ids.ts";
+import { type Cell, cellOfName } from "../../core/home/cell.ts";
+import { cellOfJob } from "../../core/home/home-of-job.ts";
+import { createHomedIdSource, createIdSource, type IdSource } from "../../core/ids.ts";
 import { CLAIM_LEASE, waitingWake } from "../../core/job/deadlines.ts";
 import { decide } from "../../core/job/decide.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
@@ -9,12 +11,23 @@ import { resolvePolicy } from "../../core/job/policy.ts";
 import { unstartedImage } from "../../core/job/unstarted-image.ts";
 import { type Random, seededRandom } from "../../core/random.ts";
 import type { Instant } from "../../core/time.ts";
-import type { ClaimRequest, Effect, Outcome, Store, Swept, Unit } from "../../ports/store.ts";
+import {
+  type ClaimRequest,
+  type Effect,
+  type Outcome,
+  queueMark,
+  type Store,
+  type Swept,
+  type Unit,
+} from "../../ports/store.ts";
 import { type Decided, decidedUnit } from "./decided-unit.ts";
+import { spreadIds } from "./spread-ids.ts";
 
 /** The policy of a job for which no source has settings. */
 export const POLICY = resolvePolicy({});
 const QUEUE = "default";
+/** The home of the jobs of a case that needs its queue in one home. */
+export const QUEUE_HOME: Cell = cellOfName(queueMark(QUEUE));
 export const LEASE = CLAIM_LEASE;
 const SEED = 20_260_101;
 
@@ -65,16 +78,21 @@ export interface TestBed {
   close(): Promise<void>;
 }
 
-export async function openBed(opened: OpenedStore): Promise<TestBed> {
+export async function openBed(opened: OpenedStore, home?: Cell): Promise<TestBed> {
   const { store } = opened;
   const now = await store.clock();
   const random = seededRandom(SEED);
-  const nextId = createIdSource(
-    () => now,
-    (bytes) => {
-      for (let index = 0; index < bytes.length; index++) bytes[index] = random() * 256;
-    },
-  );
+  const fill = (bytes: Uint8Array) => {
+    for (let index = 0; index < bytes.length; index++) bytes[index] = random() * 256;
+  };
+  const nextId =
+    store.capabilities.homes === 1
+      ? createIdSource(() => now, fill)
+      : spreadIds(
+          createHomedIdSource(() => now, fill),
+          random,
+          home,
+        );
   const others: Store[] = [];
   const bed: TestBed = {
     store,
@@ -139,14 +157,14 @@ export function claimRequest(
 }
 
 /** A job as an enqueue at `now` would make it. */
-export function sketchJob(sketch: JobSketch, now: Instant, nextId: () => JobId): NewJob {
+export function sketchJob(sketch: JobSketch, now: Instant, nextId: IdSource): NewJob {
   const { dueAt = now, waitAt = null, totalAt = null, heartbeat = null, ...said } = sketch;
   const isPending = said.limitKey !== undefined || (said.needs ?? 0) > 0;
   const state = isPending ? "pending" : dueAt > now ? "scheduled" : "available";
   const priority = said.priority ?? 0;
   const rank = rankOf(priority, dueAt);
   return {
-    id: said.id ?? nextId(),
+    id: said.id ?? nextId(cellOfJob(said)),
     hasNewId: said.id === undefined,
     queue: QUEUE,
     type: "kit.job",

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { Cell } from "../../core/home/cell.ts";
 import { type Random, seededRandom } from "../../core/random.ts";
 import type { Instant } from "../../core/time.ts";
 import type { NewTimeout, Owner, TimeoutId, TimeoutRow } from "../../core/timeout/timeout.ts";
@@ -47,6 +48,8 @@ export interface TimeoutCase {
   readonly leases?: true;
   skip?(opened: OpenedTimeoutStore): string | undefined;
   readonly timeout?: number;
+  /** The cell of all its timeouts, in a store with several homes. Left out: they are spread. */
+  readonly home?: Cell;
 }
 
 export const LEASE_LENGTH = 60_000;

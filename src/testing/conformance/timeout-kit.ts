@@ -31,6 +31,7 @@ export const TIMEOUT_SECTIONS: readonly ConformanceSection[] = SECTIONS.map(({ n
     (each): ConformanceCase => ({
       name: each.name,
       ...(each.timeout !== undefined && { timeout: each.timeout }),
+      ...(each.home !== undefined && { home: each.home }),
       skip: (_capabilities, opened) => reasonToSkip(each, timeoutsOf(opened)),
       run: (bed) => runOn(each, timeoutsOf(bed.opened)),
     }),

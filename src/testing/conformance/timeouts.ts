@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { SETTINGS_CELL } from "../../core/home/cell.ts";
 import type { LeaseLoss, NewTimeout, TimeoutId } from "../../core/timeout/timeout.ts";
 import { BATCH_LIMIT } from "../../ports/store.ts";
 import { CLAIM_BATCH, type TimeoutStore } from "../../ports/timeouts.ts";
@@ -127,6 +128,7 @@ export const claiming: TimeoutCase[] = [
   },
   {
     name: "claimDue: in the order of due instant and id, the first ones first",
+    home: SETTINGS_CELL,
     async run(bed) {
       // By the bytes of UTF-8, which differs from the order of UTF-16 for the last two.
       const ids = ["10", "9", "B", "a", "ä", "\uffee", "\u{1f989}"];
@@ -148,6 +150,7 @@ export const claiming: TimeoutCase[] = [
   },
   {
     name: "claimDue: for the named destinations, at most the limit of each, and no other is touched",
+    home: SETTINGS_CELL,
     async run(bed) {
       const many = (destination: string, dueAt: number) =>
         times(5, () => bed.timeout({ destination, dueAt }));

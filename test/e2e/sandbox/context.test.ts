@@ -56,6 +56,14 @@ describe("3.2 cleanup hooks", () => {
   });
 });
 
+it.each(KINDS)("10.6 a call inside a %s gets what is left of the attempt", async (kind) => {
+  const stage = await openStage({ concurrency: 1, kind, module: new URL("./act-call.ts", import.meta.url) });
+  const row = await stage.play("anything");
+  expect(row.errors).toMatchObject([{ type: "timeout", kind: "execution", cause: { type: "TimeoutError" } }]);
+  expect(row.errors?.[0]).not.toHaveProperty("forced");
+  expect((await stage.lines(row.id)).slice(0, 2)).toEqual(["left: true", "ended: TimeoutError total"]);
+});
+
 describe("a step of a workflow", () => {
   it.each(KINDS)("gets the results of those before it inside a %s", async (kind) => {
     const stage = await openStage({ concurrency: 2, kind });

@@ -1,0 +1,23 @@
+import type { PolicySettings } from "../../core/job/job.ts";
+
+/** What a remote worker asks for. */
+export interface RemoteFetch {
+  readonly queues: readonly string[];
+  readonly count: number;
+  readonly worker?: string | undefined;
+  /** The name of the key of the worker, if the server has keys. */
+  readonly caller?: string | undefined;
+  /** Whether the worker hears the soft signal (SEMANTICS 1.4). */
+  readonly hears: boolean;
+  readonly visibility?: number | undefined;
+  /** Settings of the worker's definitions by job type: the definition source of SEMANTICS 2. */
+  readonly definitions?: ReadonlyMap<string, PolicySettings> | undefined;
+  /** The versions that the worker runs, by job type. */
+  readonly versions?: ReadonlyMap<string, readonly string[]> | undefined;
+  /** How many milliseconds to wait if there is no job. */
+  readonly wait?: number | undefined;
+  /** Whether the worker has closed its connection: then jobs are not handed out. */
+  readonly isGone?: (() => boolean) | undefined;
+  /** The worker's key for this fetch. A repeated fetch with the same key gets the same jobs. */
+  readonly key?: string | undefined;
+}
