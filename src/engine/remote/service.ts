@@ -29,6 +29,7 @@ import { tracedEach } from "../enqueue/trace-enqueue.ts";
 import { JobRows } from "../operations/job-rows.ts";
 import { removeJob } from "../operations/operate-job.ts";
 import { CLOSE_MARKS, CloseBudget } from "../runtime/close-budget.ts";
+import { Pools } from "./pools.ts";
 import { type BeatReport, type JobBeat, RemoteBeats } from "./remote-beats.ts";
 import { RemoteClaims } from "./remote-claims.ts";
 import type { RemoteFetch } from "./remote-fetch.ts";
@@ -91,6 +92,7 @@ export class Service {
   /** Jobs as stored rows, for the wire formats. */
   readonly rows: JobRows;
   readonly notes: RemoteNotes;
+  readonly pools: Pools;
   readonly #context: EngineContext;
   readonly #host: ServiceHost;
   readonly #claims: RemoteClaims;
@@ -121,6 +123,7 @@ export class Service {
     this.#repeatedFetches = new RepeatedFetches(context.system);
     this.workers = new RemoteWorkers(context);
     this.rows = new JobRows(context);
+    this.pools = new Pools(context);
     this.#beats = new RemoteBeats(context, this.#rowCache, this.workers);
     this.notes = new RemoteNotes(context, this.#rowCache, this.#commits, this.#beats);
   }
@@ -257,9 +260,12 @@ export class Service {
       const started: JobRow[] = [];
       let isAnyReleased = false;
       let size = 0;
-      for (const queue of request.queues) {
+      const plan = await this.pools.plan(request, request.count);
+      for (let step = plan?.next(); step && !step.done && size <= FETCH_SIZE; ) {
+        const { queue, count } = step.value;
+        const before = started.length;
         for (;;) {
-          const wanted = Math.min(request.count - started.length, ROWS_PER_CLAIM);
+          const wanted = Math.min(before + count - started.length, ROWS_PER_CLAIM);
           if (wanted <= 0 || size > FETCH_SIZE) break;
           const rows = await this.#claims.claim(queue, wanted);
           const outcomes = await Promise.all(rows.map((row) => this.#start(row, request)));
@@ -271,7 +277,9 @@ export class Service {
           // The next claim would return the released job, for ever if its time is too short to start it.
           if (rows.length < wanted || isAnyReleased) break;
         }
+        step = plan?.next(started.length - before);
       }
+      this.pools.handedOut(request.pool, started);
       return { rows: started, isAnyReleased };
     } finally {
       this.#underWay -= 1;
@@ -389,6 +397,7 @@ export class Service {
         const outcome = await this.#commits.commit({ row, decision, at: now, by: "holder" });
         if (outcome.ok) {
           this.#rowCache.delete(id);
+          this.pools.ended(id);
           const settled = applied(row, decision);
           const isVerdictDue = reported.type === "expire" || reported.type === "stall";
           return isTooLate(row, now) && !isVerdictDue ? this.#refused(settled) : { ok: true, row: settled };
