@@ -54,6 +54,12 @@ export const EXAMPLES: Readonly<Record<string, object>> = {
   NewQueue: { name: "email", concurrency: 10 },
   QueueConfig: { concurrency: 10, backpressure: { max_depth: 1_000 } },
   PurgeRequest: { states: ["completed"], older_than: "P7D", confirm: true },
+  PoolRequest: {
+    queues: ["critical", "email"],
+    strategy: "weighted",
+    weights: { critical: 3 },
+    concurrency: 20,
+  },
   LimitOverride: { rate: { limit: 100, period: "PT1M" } },
   MaintenanceRequest: { enabled: true, reason: "database upgrade", duration: "PT30M" },
   DirectiveRequest: { directive: "quiet" },

@@ -42,12 +42,41 @@ it("a fetch names versions, and gets no other ones", async () => {
     ["ver.job", 2],
     ["other.job", undefined],
   ]);
-  await stage.advance("3s");
   const { body } = await stage.post("/workers/fetch", { queues: ["default"], count: 10 });
   expect(body.jobs.map(({ version }: { version: unknown }) => version).toSorted()).toEqual([1, "1.4.0"]);
   expect((await stage.post("/workers/fetch", { queues: ["default"], versions: { a: ["x"] } })).status).toBe(
     400,
   );
+});
+
+it("a version whose workers ask often does not starve one whose worker asks rarely", async () => {
+  await using stage = await openServer();
+  const fetched: unknown[] = [];
+  const fetch = async (version: number) => {
+    const versions = { "ver.job": [version] };
+    const { body } = await stage.post("/workers/fetch", { queues: ["default"], versions });
+    for (const job of body.jobs) fetched.push(job.version);
+  };
+  await stage.post("/jobs", { type: "ver.job", args: [], version: 2 });
+  for (let turn = 0; turn < 3; turn++) {
+    // The first worker always comes first, and the job is not for it.
+    for (let nth = 0; nth < 20; nth++) {
+      await fetch(1);
+      await stage.advance("50ms");
+    }
+    await fetch(2);
+    await stage.post("/jobs", { type: "ver.job", args: [], version: 2 });
+  }
+  expect(fetched).toEqual([2, 2, 2]);
+});
+
+it("a job that no worker runs here goes back, for workers of other servers", async () => {
+  await using stage = await openServer();
+  const { body } = await stage.post("/jobs", { type: "ver.job", args: [], version: 2 });
+  await stage.post("/workers/fetch", { queues: ["default"], versions: { "ver.job": [1] } });
+  expect((await stage.get(`/jobs/${body.job.id}`)).body.job.state).toBe("active");
+  await stage.advance("5s");
+  expect((await stage.get(`/jobs/${body.job.id}`)).body.job.state).toBe("available");
 });
 
 it("our own remote worker says its versions, and a client's jobs carry theirs", async () => {

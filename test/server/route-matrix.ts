@@ -43,6 +43,7 @@ export async function make(stage: Stage, admin: Headers, worker: Headers = admin
   const workflow = (await send("POST", "/workflows", { type: "chain", steps, options: { queue: "wf" } })).id;
   await send("PUT", "/rate-limits/k/override", { concurrency: 3 });
   await send("PUT", "/admin/calendars/c", CALENDAR);
+  await send("PUT", "/admin/pools/c", { queues: ["pooled"] });
   await send("PUT", "/admin/schemas/t", { schema: {} });
   const hook = { url: "https://example.com/hook", events: ["job.failed"] };
   const webhook = (await send("POST", "/webhooks/subscriptions", hook)).id;
@@ -97,6 +98,7 @@ const BODIES: readonly (readonly [RegExp, (things: Things) => object])[] = [
   [/crons?\/:name$/, () => ({ enabled: false })],
   [/\/copy$/, () => ({ type: "a.b", args: [] })],
   [/\/calendars\/:name$/, () => CALENDAR],
+  [/\/pools\/:name$/, () => ({ queues: ["pooled"] })],
   [/\/when$/, () => ({ when: { calendar: "c", working_days: 1, at: "17:00" } })],
   [/\/webhooks\/subscriptions$/, () => ({ url: "https://example.com/other", events: ["job.failed"] })],
   [/\/webhooks\/subscriptions\/:id$/, () => ({ active: false })],

@@ -79,6 +79,7 @@ async function picture(stage: Stage, tenant: Tenant): Promise<string> {
     "/dead-letter",
     "/webhooks/subscriptions",
     "/admin/calendars",
+    "/admin/pools",
   ];
   const bodies: unknown[] = [];
   for (const path of paths) bodies.push((await stage.call("GET", path, undefined, as(tenant))).body);

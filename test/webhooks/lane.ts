@@ -18,6 +18,8 @@ export interface LaneResult {
   /** Events that an endpoint should have got and did not. */
   readonly lost: number;
   readonly outOfOrder: number;
+  /** What an endpoint took of jobs whose events were out of order: event, delivery and number of the call. */
+  readonly disorder: readonly string[];
   /** Deliveries of the endpoints that never answer which are neither waiting nor dead. */
   readonly forgotten: number;
   readonly repeated: number;
@@ -190,20 +192,25 @@ async function countDeliveries(url: string, id: string): Promise<number> {
   }
 }
 
+const MOST_SHOWN = 5;
 const EVENTS = ["job.enqueued", "job.started", "job.completed"];
 
 function compare(jobs: readonly string[], taken: readonly Taken[]) {
   const byKey = Map.groupBy(taken, ({ endpoint, job }) => `${endpoint} ${job}`);
   let [lost, outOfOrder, repeated] = [0, 0, 0];
+  const disorder: string[] = [];
   for (const job of jobs)
     for (const endpoint of ["ordered", "plain", "batched"]) {
       const wanted = endpoint === "ordered" ? EVENTS : ["job.completed"];
-      const got = (byKey.get(`${endpoint} ${job}`) ?? []).map(({ event }) => event);
+      const calls = byKey.get(`${endpoint} ${job}`) ?? [];
+      const got = calls.map(({ event }) => event);
       const first = [...new Set(got)];
       repeated += got.length - first.length;
       lost += wanted.filter((event) => !first.includes(event)).length;
-      if (endpoint === "ordered" && first.join() !== EVENTS.filter((event) => first.includes(event)).join())
-        outOfOrder += 1;
+      if (endpoint !== "ordered" || first.join() === EVENTS.filter((event) => first.includes(event)).join())
+        continue;
+      outOfOrder += 1;
+      disorder.push(calls.map(({ event, delivery, nth }) => `${event} ${delivery} ${nth}`).join("; "));
     }
-  return { lost, outOfOrder, repeated };
+  return { lost, outOfOrder, disorder: disorder.slice(0, MOST_SHOWN), repeated };
 }

@@ -7,6 +7,9 @@ export interface Taken {
   readonly endpoint: string;
   readonly job: string;
   readonly event: string;
+  readonly delivery: string;
+  /** The number of the call of this delivery. */
+  readonly nth: number;
 }
 
 const taken: Taken[] = [];
@@ -64,7 +67,7 @@ function answer(endpoint: string, delivery: string, body: string, response: Serv
   }
   const parsed = JSON.parse(body) as { subject: string; type: string } | { subject: string; type: string }[];
   for (const { subject, type } of [parsed].flat()) {
-    taken.push({ endpoint, job: subject, event: type });
+    taken.push({ endpoint, job: subject, event: type, delivery, nth });
     distinct.add(`${endpoint} ${subject} ${type}`);
   }
   if (Number.parseInt(delivery.slice(-2), 16) < 5) {

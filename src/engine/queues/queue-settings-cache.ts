@@ -1,4 +1,5 @@
 import { type FairWeights, type QueueFairness, weightsOf } from "../../core/fair/fair-options.ts";
+import type { Pool } from "../../core/fair/pool.ts";
 import { RoundPace } from "../../core/fair/round-pace.ts";
 import { type Turn, type Turns, turnAfter } from "../../core/fair/turns.ts";
 import type { JobRow } from "../../core/job/job.ts";
@@ -12,6 +13,8 @@ export const QUEUES = recordKind<StoredQueue>("queue");
 /** Every change of settings writes this record too, so that one small read finds out whether any queue's have changed. */
 export const QUEUE_REVISION = recordKind<Record<string, never>>("queues");
 export const QUEUE_REVISION_NAME = "revision";
+export const QUEUES_REVISED = QUEUE_REVISION.put(QUEUE_REVISION_NAME, {}, null);
+export const POOLS = recordKind<Pool>("pool");
 
 /** The turns that this process took in a fair queue. */
 interface TurnsTaken {
@@ -27,6 +30,7 @@ export class QueueSettings {
   readonly #store: Store;
   readonly #all: QueueSettings | undefined;
   #known: ReadonlyMap<string, StoredRecord<StoredQueue>> = new Map();
+  #pools: ReadonlyMap<string, Pool> = new Map();
   #bounds: ReadonlyMap<string, number> | undefined;
   readonly #waiting = new Map<string, number>();
   readonly #taking = new Map<string, TurnsTaken>();
@@ -95,6 +99,11 @@ export class QueueSettings {
     taken.pace.note(rows, now);
   }
 
+  /** Pools of remote workers, by name. */
+  get pools(): ReadonlyMap<string, Pool> {
+    return this.#pools;
+  }
+
   /** Notes how many jobs waited in a bounded queue when this process last enqueued into it. */
   noteWaiting(queue: string, waiting: number): void {
     this.#waiting.set(queue, waiting);
@@ -111,6 +120,8 @@ export class QueueSettings {
 
   async refresh(): Promise<void> {
     this.#maintenance = await MAINTENANCE.load(this.#store, MAINTENANCE_NAME);
+    const pools = await POOLS.all(this.#store);
+    this.#pools = new Map([...pools].map(([name, { body }]) => [name, body]));
     const known = await QUEUES.all(this.#store);
     // Keep the old object if its version is the same: callers compare by identity.
     for (const [queue, { version }] of known) {

@@ -27,7 +27,7 @@ import { auditEffects } from "../events/audit-log.ts";
 import { type UnattendedQueue, unattendedQueues } from "../operations/unattended.ts";
 import { type QueueShares, sharesOf } from "./fair-shares.ts";
 import { type OldestWaits, oldestWaits } from "./oldest-waits.ts";
-import { QUEUE_REVISION, QUEUE_REVISION_NAME, QUEUES } from "./queue-settings-cache.ts";
+import { QUEUES, QUEUES_REVISED } from "./queue-settings-cache.ts";
 
 interface Pause {
   readonly at: Instant;
@@ -61,7 +61,6 @@ export interface PurgeOptions {
 
 const WAITING: readonly WaitingState[] = ["available", "pending", "scheduled", "retryable"];
 const PAGE = 200;
-const REVISED = QUEUE_REVISION.put(QUEUE_REVISION_NAME, {}, null);
 /** The recorded event of each change of a queue. */
 export const QUEUE_EVENTS = {
   pause: "queue.paused",
@@ -90,14 +89,14 @@ export class Queues {
   /** Replaces the settings of a queue. They hold at once in this process, and within five seconds in others. */
   async configure(queue: string, options: QueueOptions, by = this.#by): Promise<void> {
     const effect = QUEUES.put(checkQueue(queue, "queue"), parseQueue(options, "queue"), null);
-    await this.#write(queue, "configure", [effect, REVISED], by, effect.body as AuditAbout["details"]);
+    await this.#write(queue, "configure", [effect, QUEUES_REVISED], by, effect.body as AuditAbout["details"]);
     await this.#context.queues.refresh();
     this.#context.ready(queue);
   }
 
   /** Deletes the settings of a queue; its jobs stay. */
   async reset(queue: string, by = this.#by): Promise<void> {
-    await this.#write(queue, "reset", [QUEUES.remove(checkQueue(queue, "queue")), REVISED], by);
+    await this.#write(queue, "reset", [QUEUES.remove(checkQueue(queue, "queue")), QUEUES_REVISED], by);
     await this.#context.queues.refresh();
     this.#context.ready(queue);
   }

@@ -1,9 +1,15 @@
+import type { PoolStrategy } from "../../core/fair/pool.ts";
 import type { PolicySettings } from "../../core/job/job.ts";
 
 /** What a remote worker asks for. */
 export interface RemoteFetch {
   readonly queues: readonly string[];
   readonly count: number;
+  /** The pool of the worker: its strategy decides, and it gets jobs of the pool's queues only. */
+  readonly pool?: string | undefined;
+  /** How to choose among the queues if there is no pool. Default: in their order. */
+  readonly strategy?: PoolStrategy | undefined;
+  readonly weights?: Readonly<Record<string, number>> | undefined;
   readonly worker?: string | undefined;
   /** The name of the key of the worker, if the server has keys. */
   readonly caller?: string | undefined;

@@ -9,14 +9,13 @@ import {
   stampAny,
 } from "../../core/job/envelope.ts";
 import { ANONYMOUS, isCounted, isHolder, isTooLate, type Sender } from "../../core/job/holder.ts";
-import type { JobId, JobRow, Policy, PolicySettings } from "../../core/job/job.ts";
+import type { JobId, JobRow } from "../../core/job/job.ts";
 import type { JobDefinition } from "../../core/job/job-definition.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import { newRow } from "../../core/job/new-row.ts";
-import { resolvePolicy, ruleOf, type WorkerKind } from "../../core/job/policy.ts";
+import type { WorkerKind } from "../../core/job/policy.ts";
 import type { UniqueRule } from "../../core/job/unique-key.ts";
 import { takesVersion } from "../../core/registry/job-version.ts";
-import type { AdaptiveRule } from "../../core/stats/adaptive-limit.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Enqueued } from "../../ports/store.ts";
 import type { System } from "../../ports/system.ts";
@@ -29,14 +28,17 @@ import { tracedEach } from "../enqueue/trace-enqueue.ts";
 import { JobRows } from "../operations/job-rows.ts";
 import { removeJob } from "../operations/operate-job.ts";
 import { CLOSE_MARKS, CloseBudget } from "../runtime/close-budget.ts";
+import { Pools } from "./pools.ts";
 import { type BeatReport, type JobBeat, RemoteBeats } from "./remote-beats.ts";
 import { RemoteClaims } from "./remote-claims.ts";
 import type { RemoteFetch } from "./remote-fetch.ts";
 import { RemoteNotes } from "./remote-notes.ts";
+import { RemotePolicies } from "./remote-policies.ts";
 import { type RemoteWorker, RemoteWorkers } from "./remote-workers.ts";
 import { RepeatedFetches } from "./repeated-fetches.ts";
 import type { Report, Reported } from "./report-types.ts";
 import { RowCache } from "./row-cache.ts";
+import { VersionShelf } from "./version-shelf.ts";
 import { WaitingFetches } from "./waiting-fetches.ts";
 
 /** A job from a producer without definitions. Its payload is JSON text. */
@@ -78,7 +80,6 @@ const OTHER_VERSION_DELAY = 1_000;
 const FETCH_SIZE = 16_000_000;
 /** How long a fetch rests after it released a job. */
 const REST_AFTER_RELEASE = 100;
-const MOST_POLICIES = 2_000;
 const NO_ROWS: ReadonlyMap<JobId, JobRow> = new Map();
 
 /**
@@ -91,9 +92,11 @@ export class Service {
   /** Jobs as stored rows, for the wire formats. */
   readonly rows: JobRows;
   readonly notes: RemoteNotes;
+  readonly pools: Pools;
   readonly #context: EngineContext;
   readonly #host: ServiceHost;
   readonly #claims: RemoteClaims;
+  readonly #shelf: VersionShelf;
   readonly #commits: CommitQueue;
   /**
    * Starts wait neither for verdicts nor for the disk. If a crash of the machine loses a start, its claim expires and the
@@ -104,8 +107,7 @@ export class Service {
   readonly #beats: RemoteBeats;
   readonly #waitingFetches: WaitingFetches;
   readonly #repeatedFetches: RepeatedFetches;
-  readonly #policies = new Map<string, Policy>();
-  #policyEpoch = -1;
+  readonly #policies: RemotePolicies;
   #isClosing = false;
   #underWay = 0;
   #onIdle: (() => void)[] = [];
@@ -121,6 +123,9 @@ export class Service {
     this.#repeatedFetches = new RepeatedFetches(context.system);
     this.workers = new RemoteWorkers(context);
     this.rows = new JobRows(context);
+    this.pools = new Pools(context);
+    this.#policies = new RemotePolicies(context);
+    this.#shelf = new VersionShelf(context.system, (row) => this.#giveBack(row, OTHER_VERSION_DELAY));
     this.#beats = new RemoteBeats(context, this.#rowCache, this.workers);
     this.notes = new RemoteNotes(context, this.#rowCache, this.#commits, this.#beats);
   }
@@ -257,21 +262,27 @@ export class Service {
       const started: JobRow[] = [];
       let isAnyReleased = false;
       let size = 0;
-      for (const queue of request.queues) {
+      const plan = await this.pools.plan(request, request.count);
+      for (let step = plan?.next(); step && !step.done && size <= FETCH_SIZE; ) {
+        const { queue, count } = step.value;
+        const before = started.length;
         for (;;) {
-          const wanted = Math.min(request.count - started.length, ROWS_PER_CLAIM);
+          const wanted = Math.min(before + count - started.length, ROWS_PER_CLAIM);
           if (wanted <= 0 || size > FETCH_SIZE) break;
-          const rows = await this.#claims.claim(queue, wanted);
+          const shelved = this.#shelf.take(queue, request.versions, wanted);
+          const rows = shelved.length > 0 ? shelved : await this.#claims.claim(queue, wanted);
           const outcomes = await Promise.all(rows.map((row) => this.#start(row, request)));
           for (const row of outcomes) {
             if (row === "released") isAnyReleased = true;
-            else if (row !== "ended") started.push(row);
+            else if (typeof row === "object") started.push(row);
           }
           for (const row of rows) size += row.payload.length + (row.checkpoint?.length ?? 0);
           // The next claim would return the released job, for ever if its time is too short to start it.
-          if (rows.length < wanted || isAnyReleased) break;
+          if ((rows.length < wanted && shelved.length === 0) || isAnyReleased) break;
         }
+        step = plan?.next(started.length - before);
       }
+      this.pools.handedOut(request.pool, started);
       return { rows: started, isAnyReleased };
     } finally {
       this.#underWay -= 1;
@@ -280,11 +291,12 @@ export class Service {
   }
 
   /** Returns the started row. `ended` also stands for a job that somebody else has now. */
-  async #start(claimed: JobRow, request: RemoteFetch): Promise<JobRow | "released" | "ended"> {
+  async #start(claimed: JobRow, request: RemoteFetch): Promise<JobRow | "released" | "ended" | "shelved"> {
     const { clock, random, store } = this.#context;
     let row = claimed;
-    // Released with a delay, so that the jobs behind it are reached.
-    if (!takesVersion(request.versions?.get(row.type), row)) return this.#giveBack(row, OTHER_VERSION_DELAY);
+    // Not available meanwhile, so that the jobs behind it are reached.
+    if (!takesVersion(request.versions?.get(row.type), row))
+      return this.#shelf.put(row) ? this.#shelved(row) : this.#giveBack(row, OTHER_VERSION_DELAY);
     for (let tries = 0; tries < STALE_TRIES; tries++) {
       const visibility = row.options?.visibility ?? request.visibility;
       const kind: WorkerKind = {
@@ -295,7 +307,7 @@ export class Service {
         ...(visibility !== undefined && { visibility }),
       };
       const at = clock.now();
-      const policy = row.policy ?? this.#policyOf(row, kind, request.definitions?.get(row.type));
+      const policy = row.policy ?? this.#policies.of(row, kind, request.definitions?.get(row.type));
       const start = { type: "start", policy, kind, upper: clock.upper(), anchor: clock.anchor() } as const;
       const decision = decide(row, start, at, random);
       if (!decision.ok) return this.#giveBack(row);
@@ -308,6 +320,12 @@ export class Service {
       row = again;
     }
     return "ended";
+  }
+
+  /** A worker of its version may be waiting. */
+  #shelved({ queue }: JobRow): "shelved" {
+    this.#waitingFetches.notify(queue);
+    return "shelved";
   }
 
   /** Returns the started row. Releases the job if its time ran out during the commit (SEMANTICS 3.1). */
@@ -328,28 +346,6 @@ export class Service {
     const decision = decide(row, { type: "release", ...(delay !== undefined && { delay }) }, at, random);
     if (decision.ok) await this.#commits.commit({ row, decision, at, by: "holder" });
     return "released";
-  }
-
-  /** Most jobs of a queue share their policy, so it is cached until a queue setting changes. */
-  #policyOf(row: JobRow, kind: WorkerKind, definition: PolicySettings | undefined): Policy {
-    const { queues, settings: engine, learned } = this.#context;
-    const queue = queues.policyOf(row.queue);
-    const enqueue = row.options?.settings;
-    const learnedBy = (rule: AdaptiveRule) => learned.of(row.type, rule);
-    // A limit of the queue or the engine that follows runs differs by type.
-    if (enqueue || definition || ruleOf(queue) || ruleOf(engine))
-      return resolvePolicy({ enqueue, definition, queue, engine }, kind, learnedBy);
-    if (this.#policyEpoch !== queues.epoch || this.#policies.size >= MOST_POLICIES) {
-      this.#policies.clear();
-      this.#policyEpoch = queues.epoch;
-    }
-    // By worker too: a store writes the JSON of a policy object once, so each worker needs one object.
-    const key = `${row.queue} ${kind.hears} ${kind.visibility} ${kind.caller} ${kind.worker}`;
-    const known = this.#policies.get(key);
-    if (known) return known;
-    const policy = resolvePolicy({ queue, engine }, kind);
-    this.#policies.set(key, policy);
-    return policy;
   }
 
   /**
@@ -389,6 +385,7 @@ export class Service {
         const outcome = await this.#commits.commit({ row, decision, at: now, by: "holder" });
         if (outcome.ok) {
           this.#rowCache.delete(id);
+          this.pools.ended(id);
           const settled = applied(row, decision);
           const isVerdictDue = reported.type === "expire" || reported.type === "stall";
           return isTooLate(row, now) && !isVerdictDue ? this.#refused(settled) : { ok: true, row: settled };
@@ -475,6 +472,7 @@ export class Service {
   async close(): Promise<void> {
     this.#isClosing = true;
     this.#waitingFetches.close();
+    this.#shelf.close();
     const { system } = this.#context;
     const idle =
       this.#underWay === 0

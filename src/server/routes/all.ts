@@ -21,6 +21,7 @@ import { firedTimeoutRoutes } from "./fired-timeouts.ts";
 import { jobSchemaRoutes } from "./job-schemas.ts";
 import { jobRoutes } from "./jobs.ts";
 import { noteRoutes } from "./notes.ts";
+import { poolRoutes } from "./pools.ts";
 import { progressStreamRoutes } from "./progress-stream.ts";
 import { queueRoutes } from "./queues.ts";
 import { rateLimitRoutes } from "./rate-limits.ts";
@@ -68,6 +69,7 @@ export const ROUTES: readonly Route[] = [
   ...queueRoutes,
   ...adminQueueRoutes,
   ...schedulingRoutes,
+  ...poolRoutes,
   ...rateLimitRoutes,
   ...webhookRoutes,
   ...uniqueJobRoutes,

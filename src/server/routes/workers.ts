@@ -1,3 +1,4 @@
+import { checkQueueWeights } from "../../core/fair/pool.ts";
 import { softKind } from "../../core/job/deadlines.ts";
 import type { Sender } from "../../core/job/holder.ts";
 import { checkVersion } from "../../core/registry/registered-schema.ts";
@@ -50,9 +51,14 @@ const fetchBy = (path: string) =>
     body: fetchSchema,
     replies: { 200: "The jobs, each with its fence and deadlines; an empty list if there is none" },
     async run({ body, isGone, identity }, { service, engine }) {
+      if (body.pool != null && !service.pools.has(body.pool)) throw notFound("pool", body.pool);
+      if (body.weights != null) checkQueueWeights(body.weights, body.queues, "weights");
       const rows = await service.fetch({
         isGone,
         queues: body.queues,
+        pool: body.pool ?? undefined,
+        strategy: body.strategy ?? undefined,
+        weights: body.weights ?? undefined,
         count: body.count ?? 1,
         worker: body.worker_id ?? undefined,
         caller: callerOf(identity),

@@ -5,6 +5,10 @@ import { instant } from "./replies.ts";
 
 const count = z.int().min(0);
 
+/** How a fetch chooses among queues. */
+export const poolStrategy = z.enum(["strict", "round-robin", "weighted", "least-loaded"]);
+export const queueWeights = z.record(z.string().max(255), z.int().min(1).max(1_000));
+
 export const sharesReply = z
   .looseObject({
     queue: z.string(),

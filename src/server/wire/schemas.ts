@@ -2,6 +2,7 @@ import { z } from "zod";
 import { UUID_V7 } from "../../core/ids.ts";
 import { INTERNAL } from "../../core/job/internal-queue.ts";
 import { isInstantText, readIsoDuration } from "../../ojs/wire-durations.ts";
+import { poolStrategy, queueWeights } from "./fair.ts";
 import { rateLimitSchema } from "./limit.ts";
 import { uniqueSchema } from "./unique.ts";
 
@@ -219,6 +220,13 @@ export const fetchSchema = z
     queues: z.array(queueName).min(1).max(100),
     count: optional(z.int().min(1).max(200)),
     worker_id: optional(workerId),
+    pool: optional(z.string().min(1).max(255)).meta({
+      description: "The pool of the worker: it gets jobs of the pool's queues only, by the pool's strategy.",
+    }),
+    strategy: optional(poolStrategy).meta({
+      description: "Without a pool: how to choose among the queues. Left out: in their order.",
+    }),
+    weights: optional(queueWeights),
     visibility_timeout_ms: optional(ms),
     visibility_timeout: optional(z.union([seconds, someTime])),
     wait_ms: optional(z.int().min(0).max(2_000)).meta({

@@ -1,0 +1,78 @@
+import type { Service } from "../../engine/remote/service.ts";
+import { notFound } from "../failures.ts";
+import { byKey, json, type Route, route } from "../route.ts";
+import { poolFields, poolReply, poolSchema, poolsReply, readPool } from "../wire/pools.ts";
+
+const TAG = "queues";
+const PATH = "/ojs/v1/admin/pools";
+const MISSING = { 404: "There is no pool of this name" };
+
+async function found(service: Service, name: string) {
+  const view = await service.pools.get(name);
+  if (!view) throw notFound("pool", name);
+  return poolFields(view);
+}
+
+const list = route({
+  method: "GET",
+  path: PATH,
+  right: "read",
+  scope: "tenant",
+  tag: TAG,
+  summary: "List the pools of workers, in the order of their names",
+  reply: poolsReply,
+  replies: { 200: "All pools; workers and running jobs are those of this server" },
+  async run(_call, { service }) {
+    const items = (await service.pools.list()).map(poolFields);
+    return json(200, { items, pools: items });
+  },
+});
+
+const get = route({
+  method: "GET",
+  path: `${PATH}/:name`,
+  right: "read",
+  scope: "tenant",
+  tag: TAG,
+  summary: "Look at a pool of workers",
+  reply: poolReply,
+  replies: { 200: "The pool", ...MISSING },
+  run: async ({ params }, { service }) => json(200, { pool: await found(service, params.name as string) }),
+});
+
+const put = route({
+  method: "PUT",
+  path: `${PATH}/:name`,
+  right: "operate",
+  scope: "tenant",
+  tag: TAG,
+  summary: "Store a pool: which queues its workers take from, and how a fetch chooses among them",
+  reply: poolReply,
+  body: poolSchema,
+  replies: { 200: "The pool", 201: "The pool, which is new" },
+  async run({ params, body, identity }, { service }) {
+    const name = params.name as string;
+    const isNew = await service.pools.put(name, readPool(body), byKey(identity));
+    const pool = await found(service, name);
+    return json(isNew ? 201 : 200, { ...pool, pool });
+  },
+});
+
+const remove = route({
+  method: "DELETE",
+  path: `${PATH}/:name`,
+  right: "operate",
+  scope: "tenant",
+  tag: TAG,
+  summary: "Delete a pool; its queues and jobs stay",
+  reply: poolReply,
+  replies: { 200: "It is gone", ...MISSING },
+  async run({ params, identity }, { service }) {
+    const name = params.name as string;
+    const pool = await found(service, name);
+    if (!(await service.pools.delete(name, byKey(identity)))) throw notFound("pool", name);
+    return json(200, { deleted: true, pool });
+  },
+});
+
+export const poolRoutes: readonly Route[] = [list, get, put, remove];
