@@ -18,6 +18,7 @@ const GONE = {
   cron: "Check the name; GET /ojs/v1/cron lists all crons",
   calendar: "Check the name; GET /ojs/v1/admin/calendars lists all calendars",
   "rate limit": "Check the key; a limit is known while it has live jobs or an override",
+  pool: "Check the name; GET /ojs/v1/admin/pools lists all pools",
   timeout: "Check the id; a timeout is gone once it is handled, revoked or replaced",
   schema: "Check the type and the version; GET /ojs/v1/admin/schemas lists all types with schemas",
   saga: "Check the type and the id; a completed saga is deleted when its retention is over",
