@@ -39,7 +39,7 @@ const MOST_QUEUES = 100;
 const MOST_WEIGHT = 1_000;
 export const MOST_POOL_CONCURRENCY = 10_000;
 
-export function checkStrategy(strategy: unknown, field: string): PoolStrategy {
+function checkStrategy(strategy: unknown, field: string): PoolStrategy {
   const found = STRATEGIES.find((one) => one === strategy);
   if (found) return found;
   throw refuse("invalid_option", field, strategy, `use one of: ${STRATEGIES.join(", ")}`);
