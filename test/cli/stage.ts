@@ -1,9 +1,13 @@
-/** One store and one server on it, for many commands; every command is a process of its own. */
+/** One store and one server on it, for many commands. */
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { afterAll } from "vitest";
 import { chain, defineJob, openEngine, processor, step, unchecked } from "../../src/index.ts";
-import { type Ended, RunningCommand } from "../server/command.ts";
+import { bareEnvironment, type Ended, RunningCommand } from "../server/command.ts";
+import type { HostedCommand } from "./command-host.ts";
 
 export type Answer = Record<string, unknown> & { readonly items: Record<string, unknown>[] };
 
@@ -12,11 +16,57 @@ export const BUILT_MAIN = join(import.meta.dirname, "../../.cache/cli/main.js");
 /** These look for files beside their source, or load modules that import the source. */
 const FROM_SOURCE = new Set(["serve", "work", "init", "publish"]);
 
-/** Runs one command to its end. */
+/** Runs one command to its end: in the host of this file, or as a process of its own while the host is busy. */
 export function curfew(flags: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
-  const isBuilt = !flags.some((flag) => FROM_SOURCE.has(flag));
-  return new RunningCommand(flags, { env, ...(isBuilt && { main: BUILT_MAIN }) }).ended;
+  if (flags.some((flag) => FROM_SOURCE.has(flag))) return new RunningCommand(flags, { env }).ended;
+  return host.run(flags, env) ?? new RunningCommand(flags, { env, main: BUILT_MAIN }).ended;
 }
+
+/** One process that runs the commands of a file, one at a time; see `command-host.ts`. */
+class CommandHost {
+  #child: ChildProcess | undefined;
+  #isBusy = false;
+
+  /** Gives nothing while another command runs. */
+  run(flags: readonly string[], env: NodeJS.ProcessEnv): Promise<Ended> | undefined {
+    if (this.#isBusy) return undefined;
+    this.#isBusy = true;
+    return this.#run(flags, env).finally(() => {
+      this.#isBusy = false;
+    });
+  }
+
+  async #run(flags: readonly string[], env: NodeJS.ProcessEnv): Promise<Ended> {
+    this.#child ??= await start();
+    const child = this.#child;
+    const ended = new Promise<Ended>((resolve, reject) => {
+      child.once("message", (message) => resolve(message as Ended));
+      child.once("exit", (code) =>
+        reject(new Error(`curfew ${flags.join(" ")} ended its host with ${code}`)),
+      );
+    });
+    child.send({ flags, env: { ...bareEnvironment(), ...env } } satisfies HostedCommand);
+    try {
+      return await ended;
+    } finally {
+      child.removeAllListeners("message").removeAllListeners("exit");
+    }
+  }
+
+  close(): void {
+    this.#child?.disconnect();
+    this.#child = undefined;
+  }
+}
+
+async function start(): Promise<ChildProcess> {
+  const child = fork(join(import.meta.dirname, "command-host.ts"), { env: bareEnvironment() });
+  await once(child, "message");
+  return child;
+}
+
+const host = new CommandHost();
+afterAll(() => host.close());
 
 /** Runs one command with `--json` that must succeed, and gives its answer. */
 export async function answer(flags: readonly string[]): Promise<Answer> {

@@ -1,9 +1,10 @@
-import { readFileSync } from "node:fs";
+import { text } from "node:stream/consumers";
 import type { Browser } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { rowOf } from "../../src/testing/read-store.ts";
 import { hasChromium } from "./chromium.ts";
-import { type DashboardStage, type OpenedPage, openBrowser, openDashboard, settled } from "./stage.ts";
+import { openBrowser } from "./shared-browser.ts";
+import { type DashboardStage, type OpenedPage, openDashboard, settled } from "./stage.ts";
 
 describe.skipIf(!hasChromium)("what can be done in the dashboard", () => {
   let browser: Browser;
@@ -78,9 +79,7 @@ describe.skipIf(!hasChromium)("what can be done in the dashboard", () => {
       page.waitForEvent("download"),
       page.getByRole("button", { name: "Export CSV" }).click(),
     ]);
-    const lines = readFileSync(await download.path(), "utf8")
-      .trim()
-      .split("\r\n");
+    const lines = (await text(await download.createReadStream())).trim().split("\r\n");
     expect(lines[0]).toContain("id,type,queue,state");
     expect(lines).toHaveLength(7);
   });

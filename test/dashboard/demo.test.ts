@@ -7,7 +7,8 @@ import { openEngine } from "../../src/open.ts";
 import { silentLogger } from "../../src/ports/log.ts";
 import { command, server } from "../server/command.ts";
 import { hasChromium } from "./chromium.ts";
-import { openBrowser, openPage } from "./stage.ts";
+import { openBrowser } from "./shared-browser.ts";
+import { openPage } from "./stage.ts";
 
 function folder(): string {
   const made = mkdtempSync(join(tmpdir(), "curfew-demo-"));

@@ -2,7 +2,8 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { hasChromium } from "./chromium.ts";
 import { type FullStage, openFullDashboard } from "./full-stage.ts";
-import { openBrowser, settled } from "./stage.ts";
+import { openBrowser } from "./shared-browser.ts";
+import { settled } from "./stage.ts";
 
 /** The goal is a second on a quiet machine. Beside other tests, the bound only finds a page that waits for something. */
 const IS_FULL = process.env.CURFEW_FULL_DASHBOARD_TESTS === "1";

@@ -9,7 +9,8 @@ import { type AttemptContext, processor } from "../../src/engine/attempt/process
 import type { TestEngine } from "../../src/testing/test-engine.ts";
 import { hasChromium } from "./chromium.ts";
 import { HOSTILE } from "./hostile-strings.ts";
-import { openBrowser, openDashboard, settled } from "./stage.ts";
+import { openBrowser } from "./shared-browser.ts";
+import { follow, openDashboard, settled } from "./stage.ts";
 
 /** A full run takes every string through every parameter of an address: minutes, not seconds. */
 const IS_FULL = process.env.CURFEW_FULL_DASHBOARD_TESTS === "1";
@@ -233,7 +234,7 @@ describe.skipIf(!hasChromium)("200 hostile strings", () => {
       for (const one of HOSTILE) if (text.includes(one.slice(0, 20))) seen.add(one);
     };
     for (const list of LISTS) {
-      await page.goto(stage.url + list);
+      await follow(page, list);
       for (let count = 1; count <= 5; count++) {
         await look(`${list}, page ${count}`);
         const next = page.locator(NEXT_PAGE).last();
@@ -250,13 +251,13 @@ describe.skipIf(!hasChromium)("200 hostile strings", () => {
     expect(seen.size).toBeGreaterThan(150);
     seen.clear();
     for (const path of rules) {
-      await page.goto(stage.url + path);
+      await follow(page, path);
       await look(path);
     }
     expect(seen.size).toBeGreaterThan(150);
     seen.clear();
     for (const id of jobs) {
-      await page.goto(`${stage.url}/jobs/${id}`);
+      await follow(page, `/jobs/${id}`);
       await page.locator(".att").first().waitFor();
       await look(`job ${id}`);
     }
@@ -271,12 +272,7 @@ describe.skipIf(!hasChromium)("200 hostile strings", () => {
     const { page, problems } = opened;
     await settled(page);
     for (const path of addresses()) {
-      await page.evaluate((to) => {
-        (
-          globalThis as unknown as { history: { pushState(a: null, b: string, c: string): void } }
-        ).history.pushState(null, "", to);
-        (globalThis as unknown as EventTarget).dispatchEvent(new Event("popstate"));
-      }, path);
+      await follow(page, path);
       await page.locator("main h1, main .callout, main .empty").first().waitFor();
       expect(await harm(page), path).toBeNull();
     }

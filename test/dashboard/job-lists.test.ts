@@ -4,7 +4,8 @@ import { defineJob } from "../../src/core/job/job-definition.ts";
 import { constant } from "../../src/core/job/retry.ts";
 import { processor } from "../../src/engine/attempt/processor.ts";
 import { hasChromium } from "./chromium.ts";
-import { type DashboardStage, type OpenedPage, openBrowser, openDashboard, settled } from "./stage.ts";
+import { openBrowser } from "./shared-browser.ts";
+import { type DashboardStage, type OpenedPage, openDashboard, settled } from "./stage.ts";
 
 const flaky = defineJob({
   type: "hook.call",

@@ -2,7 +2,8 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createKey } from "../../src/server/auth.ts";
 import { hasChromium } from "./chromium.ts";
-import { openBrowser, openDashboard, settled } from "./stage.ts";
+import { openBrowser } from "./shared-browser.ts";
+import { openDashboard, settled } from "./stage.ts";
 
 const admin = createKey();
 const reader = createKey();

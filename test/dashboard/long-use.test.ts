@@ -2,7 +2,8 @@ import type { CDPSession, Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
 import { defineJob } from "../../src/core/job/job-definition.ts";
 import { hasChromium } from "./chromium.ts";
-import { openBrowser, openDashboard, settled } from "./stage.ts";
+import { openBrowser } from "./shared-browser.ts";
+import { openDashboard, settled } from "./stage.ts";
 
 /** A full run lasts eight hours of the page's clock and walks all rows, which takes minutes. */
 const IS_FULL = process.env.CURFEW_FULL_DASHBOARD_TESTS === "1";

@@ -14,7 +14,8 @@ import { nodeListener } from "../../src/server/node-listener.ts";
 import { openTestEngine } from "../../src/testing/test-engine.ts";
 import { hasChromium } from "./chromium.ts";
 import { seed } from "./seed.ts";
-import { moveTime, openBrowser, openPage, settled } from "./stage.ts";
+import { openBrowser } from "./shared-browser.ts";
+import { moveTime, openPage, settled } from "./stage.ts";
 
 const BASE = "/admin/jobs";
 

@@ -3,7 +3,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { createKey } from "../../src/server/auth.ts";
 import { hasChromium } from "./chromium.ts";
 import { beat, type FullStage, openFullDashboard } from "./full-stage.ts";
-import { type OpenedPage, openBrowser, settled } from "./stage.ts";
+import { openBrowser } from "./shared-browser.ts";
+import { type OpenedPage, settled } from "./stage.ts";
 
 const REASON = "said in the test";
 

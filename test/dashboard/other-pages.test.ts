@@ -5,7 +5,8 @@ import { defineSaga } from "../../src/core/saga/saga-definition.ts";
 import { violations, violationsOfBothThemes } from "./axe.ts";
 import { hasChromium } from "./chromium.ts";
 import { beat, type FullStage, openFullDashboard } from "./full-stage.ts";
-import { openBrowser, openDashboard, settled } from "./stage.ts";
+import { openBrowser } from "./shared-browser.ts";
+import { follow, openDashboard, reload, settled } from "./stage.ts";
 
 const LISTS = [
   ["/queues", "Queues"],
@@ -72,16 +73,16 @@ describe.skipIf(!hasChromium)("the other pages", () => {
   });
 
   it.each([
-    ["light and dark", violationsOfBothThemes, {}],
-    ["on a phone", violations, { width: 390, height: 844 }],
+    ["light and dark", violationsOfBothThemes, reload, {}],
+    ["on a phone", violations, follow, { width: 390, height: 844 }],
   ])(
     "are readable for everybody, %s, and nothing goes wrong on them",
-    async (_name, look, options) => {
+    async (_name, look, visit, options) => {
       await using opened = await stage.open("/", options);
       const { page, problems } = opened;
       const found: string[] = [];
       for (const [path, title] of [...LISTS, ...single(stage)]) {
-        await page.goto(stage.url + path);
+        await visit(page, path);
         await settled(page);
         const heading = (await page.locator("h1").first().textContent()) ?? "";
         if (!heading.includes(title)) found.push(`${path}: is headed ${heading}`);
@@ -303,7 +304,7 @@ describe.skipIf(!hasChromium)("hostile names and payloads on the other pages", (
       `/calendars/frankfurt?month=${name}`,
     ];
     for (const path of paths) {
-      await page.goto(stage.url + path);
+      await follow(page, path);
       await page.locator("main h1, main .callout, main .empty").first().waitFor();
       await page.locator('[role="status"][aria-label="Loading"]').first().waitFor({ state: "detached" });
       for (const detail of await page

@@ -6,7 +6,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RECORDED } from "../../src/engine/events/recording-rules.ts";
 import { violations, violationsOfBothThemes } from "./axe.ts";
 import { hasChromium } from "./chromium.ts";
-import { type DashboardStage, openBrowser, openDashboard, settled } from "./stage.ts";
+import { openBrowser } from "./shared-browser.ts";
+import { type DashboardStage, follow, openDashboard, reload, settled } from "./stage.ts";
 
 /** In the page, before its own program: what each line of events listens for. */
 const NOTE_LISTENERS = `(() => {
@@ -60,16 +61,16 @@ describe.skipIf(!hasChromium)("the dashboard in a browser", () => {
   ];
 
   it.each([
-    ["light and dark", violationsOfBothThemes, {}],
-    ["on a phone", violations, { width: 390, height: 844 }],
+    ["light and dark", violationsOfBothThemes, reload, {}],
+    ["on a phone", violations, follow, { width: 390, height: 844 }],
   ])(
     "every page is readable for everybody, %s, and nothing goes wrong on it",
-    async (_name, look, options) => {
+    async (_name, look, visit, options) => {
       // One tab for all of them: each new one costs more than what is looked at in it.
-      await using opened = await stage.open("/health", options);
+      await using opened = await stage.open("/nowhere", options);
       const { page, problems } = opened;
       for (const [path, title] of pages()) {
-        await page.goto(stage.url + path);
+        await visit(page, path);
         await settled(page);
         expect(await page.locator("h1").first().textContent()).toContain(title);
         expect(await look(page), path).toEqual([]);

@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { defineJob } from "../../src/core/job/job-definition.ts";
 import { createKey } from "../../src/server/auth.ts";
 import { hasChromium } from "./chromium.ts";
-import { openBrowser, openDashboard, settled } from "./stage.ts";
+import { openBrowser } from "./shared-browser.ts";
+import { openDashboard, settled } from "./stage.ts";
 
 const CARD = "4111 2222 3333 4444";
 const secret = defineJob({ type: "secret.keep", queue: "vault", redact: ["payload.card"] });

@@ -4,7 +4,8 @@ import { createKey } from "../../src/server/auth.ts";
 import { hasChromium } from "./chromium.ts";
 import { type FullStage, openFullDashboard } from "./full-stage.ts";
 import { chargeSchema } from "./seed-settings.ts";
-import { type OpenedPage, openBrowser, openDashboard, settled } from "./stage.ts";
+import { openBrowser } from "./shared-browser.ts";
+import { type OpenedPage, openDashboard, settled } from "./stage.ts";
 
 const REASON = "said in the test, für alle";
 

@@ -8,9 +8,9 @@ import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Browser, Page } from "playwright-core";
-import { hasChromium } from "./chromium.ts";
-import { openBrowser, openPage, type PageOptions, settled } from "./stage.ts";
+import { type Browser, chromium, type Page } from "playwright-core";
+import { hasChromium, launchOptions } from "./chromium.ts";
+import { openPage, type PageOptions, settled } from "./stage.ts";
 
 /** A page of the demo. Where it needs a thing of its own, it names the list and chooses from what is there. */
 interface Shot {
@@ -203,7 +203,7 @@ const scratch = mkdtempSync(join(tmpdir(), "curfew-shots-"));
 const missing: string[] = [];
 const { url, child } = await startDemo(scratch);
 try {
-  await using browser = await openBrowser();
+  await using browser = await chromium.launch(launchOptions);
   await rest(WARM_UP);
   for (const shot of SHOTS) {
     if (isForDocs && shot.docs === undefined) continue;

@@ -4,7 +4,8 @@ import { constant } from "../../src/core/job/retry.ts";
 import { processor } from "../../src/engine/attempt/processor.ts";
 import { violations } from "./axe.ts";
 import { hasChromium } from "./chromium.ts";
-import { openBrowser, openDashboard, settled } from "./stage.ts";
+import { openBrowser } from "./shared-browser.ts";
+import { openDashboard, settled } from "./stage.ts";
 
 const stubborn = defineJob({
   type: "hook.call",

@@ -151,8 +151,13 @@ describe("a remote worker with a sandbox (8.1, 8.3)", () => {
     await (await client.enqueue(act, { name: "noop" }, { timeouts: { attempt: "20s" } })).result({
       within: "20s",
     });
-    const job = await client.enqueue(act, { name: "checkpointAndLoop" }, { retry: { attempts: 2 } });
-    expect(await job.result({ within: "20s" })).toBe("resumed");
+    // The grace is long, because a busy machine needs seconds to read a stack.
+    const job = await client.enqueue(
+      act,
+      { name: "checkpointAndLoop" },
+      { retry: { attempts: 2 }, timeouts: { grace: "3s" } },
+    );
+    expect(await job.result({ within: "60s" })).toBe("resumed");
     const row = await rowOf(engine.store, job.id);
     expect(row?.errors).toMatchObject([
       { type: "timeout", forced: true, stack: expect.stringMatching(/at spin/) },

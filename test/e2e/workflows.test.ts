@@ -3,7 +3,7 @@ import { storeAddresses } from "./support/addresses.ts";
 import { type RunReport, workflowRun } from "./workflows/workflow-run.ts";
 
 /** A sample; `npm run test:long` runs 1,000. */
-const WORKFLOWS = Number(process.env.CURFEW_WORKFLOWS ?? 100);
+const WORKFLOWS = Number(process.env.CURFEW_WORKFLOWS ?? 60);
 const SEED = Number(process.env.CURFEW_WORKFLOW_SEED ?? 1);
 const LIMIT = 900_000;
 

@@ -9,7 +9,7 @@ import { simulateTimeouts } from "./timeouts/simulate-timeouts.ts";
 import { simulateWorkflows } from "./workflows/simulate-workflows.ts";
 
 /** The fixed set of seeds that every change has to survive; `npm run sim -- --seeds 100000` goes on from there. */
-const BATCHES = 10;
+const BATCHES = 6;
 const SEEDS_PER_BATCH = 60;
 /** Beyond them a heartbeat may be shorter than the way to the store, and such a job cannot be kept there. */
 const DISTANT_SEEDS = 18;

@@ -1,3 +1,4 @@
+import { setTimeout as wait } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { defineJob, openEngine, processor, type Store, silentLogger } from "../../src/index.ts";
@@ -146,6 +147,36 @@ describe.skipIf(!program)("a store on one node", () => {
     await client.call("client", "kill", "type", "pubsub");
     await missed.promise;
     await listening[Symbol.asyncDispose]();
+  });
+
+  it("hears every hint that comes after it was told that some were missed", async () => {
+    const store = await open(node.url);
+    const bed = await openBed({ store });
+    const heard = Promise.withResolvers<void>();
+    await using _ = await store.listen((hint) => {
+      if ("missed" in hint) bed.add().catch(heard.reject);
+      if ("ready" in hint) heard.resolve();
+    });
+    await client.call("client", "kill", "type", "pubsub");
+    await heard.promise;
+  });
+
+  it("is closed in silence while its connection of hints comes back", async () => {
+    const unhandled = vi.fn();
+    process.on("unhandledRejection", unhandled);
+    try {
+      for (let nth = 0; nth < 20; nth++) {
+        const store = await open(node.url);
+        await store.listen(() => {});
+        await client.call("client", "kill", "type", "pubsub");
+        // It comes back after 50 ms. The close falls into each part of that.
+        await wait(48 + nth / 2);
+        await store.close();
+      }
+    } finally {
+      process.off("unhandledRejection", unhandled);
+    }
+    expect(unhandled).not.toHaveBeenCalled();
   });
 });
 

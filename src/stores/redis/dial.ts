@@ -21,26 +21,26 @@ export async function createDialer(address: RedisAddress): Promise<Dialer> {
   const { sentinel } = address;
   if (sentinel !== undefined) {
     const dial = () =>
-      connected(new ioredis.Redis({ ...common(address), ...behind(address, sentinel) }), address);
+      connected(new ioredis.Redis({ ...single(address), ...behind(address, sentinel) }), address);
     const client = await dial();
     return { client, isCluster: false, masters: () => [client], dial };
   }
-  const single = await firstReachable(ioredis, address);
-  const facts = await readFacts(single);
+  const first = await firstReachable(ioredis, address);
+  const facts = await readFacts(first);
   // Valkey has another name for it.
   const mode = facts.get("server_mode") ?? facts.get("redis_mode");
   if (mode === "sentinel") {
-    single.disconnect();
+    first.disconnect();
     const fix = "this is a Sentinel: add ?sentinel= and the name of the master";
     throw refuse("invalid_option", "store", address.hosts[0]?.host, fix);
   }
   if (mode !== "cluster") {
     const [host] = [address.hosts.find(({ port }) => port) ?? address.hosts[0]];
     const dial = () =>
-      connected(new ioredis.Redis({ ...common(address), ...host, db: address.database }), address);
-    return { client: single, isCluster: false, masters: () => [single], dial };
+      connected(new ioredis.Redis({ ...single(address), ...host, db: address.database }), address);
+    return { client: first, isCluster: false, masters: () => [first], dial };
   }
-  single.disconnect();
+  first.disconnect();
   const dial = ({ isSubscriber = false } = {}) =>
     connected(new ioredis.Cluster(address.hosts, clusterOptions(address, isSubscriber)), address);
   const client = await dial();
@@ -52,7 +52,7 @@ async function firstReachable(ioredis: RedisPackage, address: RedisAddress): Pro
   for (const host of address.hosts) {
     try {
       return await connected(
-        new ioredis.Redis({ ...common(address), ...host, db: address.database }),
+        new ioredis.Redis({ ...single(address), ...host, db: address.database }),
         address,
       );
     } catch (error) {
@@ -79,6 +79,11 @@ function common({ username, password, tls }: RedisAddress): object {
     // A master that became a replica: connect again, and the address or Sentinel leads to the new one.
     reconnectOnError: (error: Error) => error.message.startsWith("READONLY"),
   };
+}
+
+/** Hints subscribe again by themselves: ioredis leaves the failure of its own attempt unhandled, which ends a process. */
+function single(address: RedisAddress): object {
+  return { ...common(address), autoResubscribe: false };
 }
 
 function behind({ hosts, username, password }: RedisAddress, name: string): object {

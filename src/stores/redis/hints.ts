@@ -78,11 +78,23 @@ export class HintChannels {
       wasLost = true;
     });
     client.on("ready", () => {
-      if (wasLost) this.#notifyAll({ missed: true });
+      if (wasLost) void this.#resubscribe(client);
       wasLost = false;
     });
     // A node of a cluster came or went, so some channels have moved.
     if (this.#isCluster) client.on("-node", () => this.#notifyAll({ missed: true }));
+  }
+
+  /** Listeners ask for what they missed once nothing more can be missed. */
+  async #resubscribe(client: RedisLike): Promise<void> {
+    const channels = [...this.#subscribed.keys()];
+    try {
+      // A cluster does it by itself.
+      if (!this.#isCluster && channels.length > 0) await client.subscribe(...channels);
+      this.#notifyAll({ missed: true });
+    } catch {
+      // The connection broke again, and the next one subscribes.
+    }
   }
 
   #notifyAll(hint: Hint): void {

@@ -4,7 +4,7 @@ import { jobsOf, rowOf } from "../../../src/testing/read-store.ts";
 import { openStage, reapersOf, type Stage } from "./stage.ts";
 
 /** A sample; `npm run test:long` kills a thousand. */
-const KILLS = Number(process.env.CURFEW_SANDBOX_KILLS ?? 64);
+const KILLS = Number(process.env.CURFEW_SANDBOX_KILLS ?? 24);
 const LIMIT = 60_000 + KILLS * 1_000;
 /** Wide, because the machine may be busy: this finds what is not killed. How fast a kill is, the bench says. */
 const GONE_WITHIN = 15_000;

@@ -190,7 +190,7 @@ function isOneVerdict(names: readonly string[]): boolean {
 }
 
 describe("8.3 one verdict at the edge", () => {
-  const JOBS = Number(process.env.CURFEW_SANDBOX_EDGES ?? 100);
+  const JOBS = Number(process.env.CURFEW_SANDBOX_EDGES ?? 40);
 
   it(`${JOBS} jobs that end within 5 ms of their hard deadline have one verdict each`, {
     timeout: 120_000,

@@ -121,7 +121,7 @@ class WorkflowRun {
 
   async #kill(isOver: () => boolean): Promise<void> {
     while (!isOver()) {
-      await wait(500 + this.#random() * 1_000);
+      await wait(800 + this.#random() * 1_400);
       const index = Math.floor(this.#random() * this.#children.length);
       await killChild(this.#children[index] as ChildProcess);
       this.#kills += 1;

@@ -41,6 +41,8 @@ export class Rig {
   readonly #store: Store;
   readonly #processes: Process[] = [];
   #underWay = 0;
+  /** Called when no call is under way any more. */
+  readonly #waiting: (() => void)[] = [];
 
   constructor(store: Store) {
     this.system = createSimSystem({ seed: 1, startAt: START });
@@ -96,8 +98,13 @@ export class Rig {
   }
 
   async close(): Promise<void> {
-    const closing = Promise.all(this.#processes.map(({ engine }) => engine.close({ drain: "0s" })));
-    for (let seconds = 0; seconds < 40; seconds++) await this.advance(1_000);
+    let isClosed = false;
+    const closing = Promise.all(this.#processes.map(({ engine }) => engine.close({ drain: "0s" }))).then(
+      () => {
+        isClosed = true;
+      },
+    );
+    for (let seconds = 0; seconds < 40 && !isClosed; seconds++) await this.advance(1_000);
     await closing;
   }
 
@@ -106,6 +113,7 @@ export class Rig {
     for (let quiet = 0; quiet < 3; ) {
       await this.system.settle();
       quiet = this.#underWay === 0 ? quiet + 1 : 0;
+      if (this.#underWay > 0) await new Promise<void>((answered) => this.#waiting.push(answered));
     }
   }
 
@@ -120,6 +128,7 @@ export class Rig {
           return await run(...args);
         } finally {
           this.#underWay -= 1;
+          if (this.#underWay === 0) for (const answered of this.#waiting.splice(0)) answered();
         }
       };
     const part = <Part extends object>(name: string, methods: Part): Part =>

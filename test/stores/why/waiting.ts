@@ -163,9 +163,9 @@ const lines: Situation[] = [
     async make(rig) {
       const { engine, work } = await rig.open();
       const mail = job(() => new Promise<void>((resolve) => void rig.system.after(2_000, resolve)));
-      work([mail.processor], { queues: { default: { concurrency: 1 } } });
       const handle = await rig.of(engine.enqueue(mail.definition, null, { priority: -10 }));
       await rig.of(engine.enqueueMany(mail.definition, Array(200).fill(null)));
+      work([mail.processor], { queues: { default: { concurrency: 1 } } });
       await rig.advance(90_000);
       return handle;
     },

@@ -1,0 +1,7 @@
+import { type Browser, chromium } from "playwright-core";
+import { inject } from "vitest";
+
+/** The browser of all tests; `test/dashboard-setup.ts` starts it. Closing it closes only what was opened by it. */
+export function openBrowser(): Promise<Browser> {
+  return chromium.connect(inject("browserUrl"));
+}
