@@ -4,8 +4,9 @@
  * stay as they are, so stacks can be read. A few small packages are compiled in.
  */
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
-import { dirname, join, relative } from "node:path";
+import { dirname, join, relative, resolve } from "node:path";
 import { type BuildOptions, build, type Plugin } from "esbuild";
+import { mergeChunks } from "./merge-chunks.ts";
 
 const root = join(import.meta.dirname, "..");
 const dist = process.argv[2] ?? join(root, "dist");
@@ -15,6 +16,8 @@ const joined = `${dist}.joined`;
 const SHARING = ["sandbox/child.js", "demo/render-report.js"];
 /** A process and a thread that run nothing else. */
 const ALONE = ["sandbox/reaper-process.js", "stores/sqlite/checkpoint-thread.js"];
+/** What is loaded often. Chunks that the same of these load become one file. */
+const QUICK = ["index.js", "cli/main.js", "sandbox/child.js", "calls/index.js"];
 /** Small packages without dependencies of their own that would cost every start, or every user, a package. */
 const COMPILED_IN = ["commander", "temporal-polyfill", "temporal-utils"];
 /** It finds other files by its own address, so it must stay where it is. */
@@ -65,8 +68,25 @@ const common: BuildOptions = {
   plugins: [keepFixed, keepPackages],
   logLevel: "warning",
 };
+/** Paths in the report of a build are relative to `dist`. */
+const inJoined = (path: string) => relative(joined, resolve(dist, path)).replaceAll("\\", "/");
 const inDist = (paths: readonly string[]) => paths.map((path) => join(dist, path));
-await build({ ...common, entryPoints: inDist([...entries, ...SHARING]), splitting: true });
+const { metafile } = await build({
+  ...common,
+  entryPoints: inDist([...entries, ...SHARING]),
+  splitting: true,
+  metafile: true,
+});
+const outputs = Object.fromEntries(
+  Object.entries(metafile.outputs).map(([path, output]) => [
+    inJoined(path),
+    {
+      ...output,
+      imports: output.imports.map((one) => ({ ...one, path: one.external ? one.path : inJoined(one.path) })),
+    },
+  ]),
+);
+await mergeChunks(joined, outputs, QUICK);
 await build({ ...common, entryPoints: inDist(ALONE) });
 mkdirSync(join(joined, "ports"), { recursive: true });
 copyFileSync(join(dist, FIXED), join(joined, FIXED));
