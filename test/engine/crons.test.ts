@@ -290,6 +290,7 @@ describe("instants that were missed while no engine ran", () => {
   async function away(missed: "skip" | "once" | { all: "150m" } | { all: "1d" }, minutes = 330) {
     const stage = await openStage();
     await stage.engine.crons.put("c", { cron: "@hourly", job: plain, missed });
+    await stage.system.settle();
     stage.system.pause(minutes * 60_000);
     await stage.advance("2m");
     return stage;
@@ -328,6 +329,7 @@ describe("instants that were missed while no engine ran", () => {
   it("fire in bounded batches, in their order", async () => {
     const stage = await openStage();
     await stage.engine.crons.put("c", { cron: "*/15 * * * * *", job: plain, missed: { all: "2h" } });
+    await stage.system.settle();
     stage.system.pause(HOUR);
     await stage.advance("1s");
     const instants = await firedFor(stage, "test.plain");

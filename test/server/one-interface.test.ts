@@ -359,6 +359,7 @@ async function transcript(api: CurfewApi): Promise<string[]> {
         return ids.get(id) as string;
       })
       .replaceAll(/\b1[0-9]{12}\b/g, "<instant>")
+      .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "<instant>")
       .replaceAll(/"by":\{[^}]*\}/g, '"by":"<by>"');
     lines.push(`${what}: ${plain}`);
   };

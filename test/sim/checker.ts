@@ -126,6 +126,7 @@ export class Checker implements StoreObserver, ReplyObserver {
 
   #remember(job: JobLedger, change: Change, claim: Claim | undefined): void {
     const { before, after } = change;
+    if (claim?.fence === after.fence) claim.startedAt = after.startedAt;
     if (settles(change) && claim) claim.settledAt = this.#options.now();
     if (change.call === "sweep") job.sweptStallAt = after.stallAt;
     if (change.call === "claim") job.sweptStallAt = null;
@@ -183,6 +184,7 @@ export class Checker implements StoreObserver, ReplyObserver {
         confirmedAt: now,
         isLostHeard: false,
         isHeard: false,
+        startedAt: null,
         settledAt: undefined,
         run: undefined,
       });

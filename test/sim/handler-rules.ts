@@ -36,9 +36,9 @@ function leaseAt(run: Run): number | null {
 /** The committed start of a marked job is what `wait` asks for; the handler follows a moment later. */
 function hasStartedBefore(run: Run, waitAt: number): boolean {
   const { job, claim } = run;
-  // Somebody else has it by now: what this process had committed is gone.
-  if (job.row.fence !== claim.fence) return isMarkedFirst(run);
-  return job.row.startedAt !== null && job.row.startedAt < waitAt + CLOCK_SLACK;
+  // Where somebody else has it by now, the row says nothing about what this process had committed.
+  const startedAt = job.row.fence === claim.fence ? job.row.startedAt : claim.startedAt;
+  return startedAt !== null && startedAt < waitAt + CLOCK_SLACK;
 }
 
 /** What must hold at the moment a handler is entered (SEMANTICS 3.1, 4.3). */

@@ -15,6 +15,8 @@ export interface Claim {
   isLostHeard: boolean;
   /** The holder knows of the claim: a reply that was lost leaves one that nobody can give back. */
   isHeard: boolean;
+  /** The start that was committed under this claim. */
+  startedAt: number | null;
   /** When the claim got its verdict, from whomever. */
   settledAt: number | undefined;
   run: Run | undefined;
@@ -95,16 +97,19 @@ export function newJobLedger(row: JobRow, expected: Expected): JobLedger {
   };
 }
 
+/** The built-in attempt limit ends a job of a dead process after half an hour. No world waits for that. */
+const LONGEST_WAIT = 20 * 60_000;
+
 /**
- * A running job without a hard deadline and without a heartbeat, whose process died: its definition said that nothing
- * should ever end it, and so nothing does. And one whose verdict its home forgot: its worker lives and does not know of it
+ * A running job without a near hard deadline and without a heartbeat, whose process died: its definition said that
+ * nothing should end it soon, and so nothing does. And one whose verdict its home forgot: its worker lives and does not know of it
  * any more, so only its hard deadline ends it (SEMANTICS 17.7).
  */
 export function isOrphan({ row, claims, isForgotten }: JobLedger): boolean {
   if (isForgotten && row.state === "active" && row.startedAt !== null) return true;
-  const hasNoEnd =
-    row.state === "active" && row.startedAt !== null && row.hardAt === null && row.heartbeat === null;
-  return hasNoEnd && claims.get(row.fence)?.by.isDead === true;
+  if (row.state !== "active" || row.startedAt === null) return false;
+  const hasNoEnd = row.hardAt === null || row.hardAt - row.startedAt > LONGEST_WAIT;
+  return hasNoEnd && row.heartbeat === null && claims.get(row.fence)?.by.isDead === true;
 }
 
 /** The instant from which a waiting job may start, read out of its rank. */

@@ -28,6 +28,7 @@ export const REGRESSION_SEEDS: readonly (readonly [seed: number, showed: string]
   [20_014_975, "the checker took what an operator heard for what the worker of the same process knows"],
   [70_200_987, "a verdict overtook a start mark that was repeated alone, and recorded the start again"],
   [20_017_426, "the checker forgot that total may cut the full time of an attempt"],
+  [1_476_128_078, "the checker waited for the built-in limit of a job whose process had died"],
 ];
 
 /** The same for worlds in which some processes are far away from the store. */
@@ -35,6 +36,7 @@ export const DISTANT_REGRESSION_SEEDS: readonly (readonly [seed: number, showed:
   [120, "a job under a rate was never entered by a worker whose commits took long"],
   [151, "a job that waited for a moment in a closing worker stayed claimed"],
   [155, "the claim of a job with a short heartbeat was over before it reached its worker"],
+  [15, "the checker forgot a committed start when the job was cancelled before its entry"],
   [513, "a start that was committed first was entered after wait had ended"],
   [686, "a job expired while its handler ran, because its start was on its way to the store"],
 ];

@@ -76,8 +76,9 @@ export class SweepLoop {
       this.#asking.wakeAt = earlier(this.#asking.wakeAt, at);
       return;
     }
-    if (this.#nextWakeAt !== null && at >= this.#nextWakeAt) return;
-    this.#nextWakeAt = at;
+    // The loop rests until `#nextWakeAt`. If that has passed, the process stood still while the timer was set.
+    if (this.#nextWakeAt !== null && at >= this.#nextWakeAt && !this.#isDue) return;
+    this.#nextWakeAt = earlier(this.#nextWakeAt, at);
     // A round that acts on rows rests until then by itself.
     if (this.#rounds === 0) this.loop.wake();
   }

@@ -19,7 +19,7 @@ describe("8.3 a sandbox that dies in the middle of its attempt", () => {
 
   it("an attempt whose child gets a signal from outside is killed, and the error names the signal", async () => {
     const stage = await openStage({ concurrency: 1 });
-    const row = await stage.play("suicide");
+    const row = await stage.play("suicide", null, { timeouts: { attempt: "30s" } });
     expect(row.errors).toMatchObject([{ type: "killed", details: { exitCode: null, signal: "SIGKILL" } }]);
   });
 
