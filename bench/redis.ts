@@ -25,7 +25,11 @@ const delayed = wholeNumber("delayed", values.delayed, 0);
 const SINGLES = 2_000;
 const PRODUCERS = 10;
 const PICKUPS = 200;
-const LATE = 2_000;
+const LATE = 20_000;
+/** Jobs that fall due together, the time in which all do, and when the first does. */
+const LATE_STEP = 20;
+const LATE_WITHIN = 10_000;
+const LATE_AFTER = 8_000;
 const PAYLOAD = { to: "someone@example.com", text: "12345678901" };
 const BATCH = 1_000;
 
@@ -156,24 +160,28 @@ async function pickups(contender: Contender): Promise<void> {
   note(contender, "pickup p99, ms", taken[Math.floor(taken.length * 0.99)] as number);
 }
 
-/** How late delayed jobs start that are due at one moment. */
+/** How late delayed jobs start that fall due one after the other. */
 async function lateness(contender: Contender): Promise<void> {
   const all = Promise.withResolvers<void>();
-  let left = LATE;
-  let dueAt = 0;
+  const dueAt: number[] = [];
   const late: number[] = [];
   const { stop } = contender.work(100, () => {
-    late.push(Date.now() - dueAt);
-    left -= 1;
-    if (left === 0) all.resolve();
+    // They start in the order in which they are due, give or take a few.
+    late.push(Date.now() - (dueAt[late.length] as number));
+    if (late.length === LATE) all.resolve();
   });
-  dueAt = Date.now() + 3_000;
-  for (let left = LATE; left > 0; left -= BATCH) await contender.enqueueMany(BATCH, dueAt - Date.now());
+  const from = Date.now() + LATE_AFTER;
+  for (let step = 0; step < LATE / LATE_STEP; step++) {
+    const due = Math.round(from + (step * LATE_STEP * LATE_WITHIN) / LATE);
+    for (let job = 0; job < LATE_STEP; job++) dueAt.push(due);
+    await contender.enqueueMany(LATE_STEP, due - Date.now());
+  }
   await all.promise;
   await stop();
   late.sort((a, b) => a - b);
-  note(contender, `lateness of ${LATE} delayed p50, ms`, late[late.length >> 1] as number);
-  note(contender, `lateness of ${LATE} delayed p99, ms`, late[Math.floor(late.length * 0.99)] as number);
+  const what = `lateness of ${LATE} jobs due in ${LATE_WITHIN / 1_000} s`;
+  note(contender, `${what}, p50, ms`, late[late.length >> 1] as number);
+  note(contender, `${what}, p99, ms`, late[Math.floor(late.length * 0.99)] as number);
 }
 
 async function roundOf(contender: Contender): Promise<void> {

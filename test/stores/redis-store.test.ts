@@ -1,7 +1,9 @@
 import { setTimeout as wait } from "node:timers/promises";
+import { inspect } from "node:util";
 import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
-import { defineJob, openEngine, processor, type Store, silentLogger } from "../../src/index.ts";
+import { z } from "zod";
+import { defineJob, defineSaga, openEngine, processor, type Store, silentLogger } from "../../src/index.ts";
 import { openRedisStore, type RedisStoreOptions } from "../../src/stores/redis/open-redis.ts";
 import { openBed } from "../../src/testing/conformance/test-bed.ts";
 import { DURABLE, findRedis, type RedisNode, startNode } from "../redis.ts";
@@ -108,6 +110,18 @@ describe.skipIf(!program)("a store on one node", () => {
     await expect(open("redis://user:secret@127.0.0.1:1")).rejects.toThrow(/^(?!.*secret).*127\.0\.0\.1:1/);
   });
 
+  it("shows no password in its errors, however they are printed", async () => {
+    await client.config("SET", "requirepass", "right");
+    try {
+      const failure = await open(`redis://:wrong-secret@127.0.0.1:${node.port}`).catch((error) => error);
+      expect(failure).toBeInstanceOf(Error);
+      expect(failure.message).toMatch(/cannot connect to Redis at 127\.0\.0\.1/);
+      expect(inspect(failure, { depth: 10, showHidden: true })).not.toContain("wrong-secret");
+    } finally {
+      await client.config("SET", "requirepass", "");
+    }
+  });
+
   it("loads its functions again when the server lost them", async () => {
     const store = await open(node.url);
     await client.call("function", "flush");
@@ -120,7 +134,9 @@ describe.skipIf(!program)("a store on one node", () => {
     await bed.add();
     await client.config("SET", "maxmemory", "1");
     try {
-      await expect(bed.add()).rejects.toThrow(/OOM.*maxmemory: raise it/s);
+      const full = await bed.add({ payload: "a secret" }).catch((error) => error);
+      expect(full.message).toMatch(/OOM.*maxmemory: raise it/s);
+      expect(inspect(full, { depth: 10 })).not.toMatch(/secret|fcall/);
       const running = await bed.start(await bed.claimOne());
       const ended = await bed.write(running, { type: "succeed", signalled: false });
       expect(ended.state).toBe("completed");
@@ -196,6 +212,50 @@ describe.skipIf(!program)("a store on a cluster", () => {
     const bed = await openBed({ store });
     const { id } = await bed.add();
     expect((await bed.load(id))?.id).toBe(id);
+  });
+
+  it("spreads its homes over the masters, and carries what crosses them", async () => {
+    const prefix = "homed";
+    const store = await open(cluster.url, { homes: 6, prefix });
+    expect(store.capabilities).toMatchObject({ homes: 6, atomic: "home", order: "home", unique: "home" });
+    await expect(open(cluster.url, { homes: 4, prefix })).rejects.toThrow(/created with 6/);
+    const engine = await openEngine({ store: await open(cluster.url, { prefix }), logger: silentLogger });
+    try {
+      expect(engine.store.capabilities.homes).toBe(6);
+      const ran: number[] = [];
+      const spread = defineJob({ type: "spread" });
+      const limited = defineJob({ type: "limited", limit: { key: (n) => `key ${n}`, concurrency: 1 } });
+      const giver = defineSaga({
+        type: "giver",
+        state: z.object({}),
+        messages: { give: z.object({ id: z.string() }) },
+        correlate: { give: ({ id }) => id },
+        startedBy: "give",
+        start: (_message, saga) => {
+          for (let n = 100; n < 110; n++) saga.enqueue(limited, n);
+          return {};
+        },
+        on: { give: (state) => state },
+      });
+      engine.host([giver]);
+      engine.work({
+        processors: [spread, limited].map((job) =>
+          processor(job, ({ payload }) => void ran.push(Number(payload))),
+        ),
+      });
+      await engine.enqueueMany(
+        spread,
+        Array.from({ length: 100 }, (_, n) => n),
+      );
+      await engine.send(giver, "give", { id: "one" });
+      await expect.poll(() => ran.length, { timeout: 20_000 }).toBe(110);
+      expect([...ran].sort((a, b) => a - b)).toEqual(Array.from({ length: 110 }, (_, n) => n));
+      const masters = await cluster.masters();
+      const keys = await Promise.all(masters.map((node) => cluster.cli(node, "keys", `{${prefix}.*}:j:*`)));
+      expect(keys.every((text) => text.length > 0)).toBe(true);
+    } finally {
+      await engine.close();
+    }
   });
 
   it("writes nothing while half of its keys are on another node, and goes on when its slot has moved", async () => {

@@ -34,19 +34,26 @@ async function allSettled<Item>(items: readonly Item[], call: (item: Item) => Pr
   for (const result of results) if (result.status === "rejected") throw result.reason;
 }
 
-/** How many homes are asked at once. */
 const WIDTH = 8;
+
+interface FillOptions {
+  /** A home did not answer. */
+  readonly onFailed: (home: Home, error: unknown) => void;
+  /** How many homes are asked at once. */
+  readonly width?: number | undefined;
+  /** The call fails if this many homes do. Default: all that are asked. */
+  readonly failsWith?: number;
+}
 
 /**
  * Collects up to `limit` items from homes in order. Each round asks several homes for a share of what is missing; a
- * home that gives less than its share has no more. A home that fails is left out, and the call fails only if all do.
+ * home that gives less than its share has no more. A home that fails is left out.
  */
 export async function fill<Item>(
   homes: readonly Home[],
   limit: number,
   ask: (home: Home, limit: number) => Promise<readonly Item[]>,
-  onFailed: (home: Home, error: unknown) => void,
-  width = WIDTH,
+  { onFailed, width = WIDTH, failsWith = homes.length }: FillOptions,
 ): Promise<Item[]> {
   const found: Item[] = [];
   let waiting = [...homes];
@@ -64,7 +71,7 @@ export async function fill<Item>(
       if (answer.status === "rejected") {
         failed += 1;
         onFailed(home, answer.reason);
-        if (failed === homes.length) throw answer.reason;
+        if (failed === failsWith) throw answer.reason;
         continue;
       }
       found.push(...answer.value);

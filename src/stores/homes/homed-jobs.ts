@@ -22,6 +22,7 @@ import { compareText, fill, perHome } from "./fan-out.ts";
 import type { HomeStore } from "./home-store.ts";
 import { isPostal, type Outbox } from "./outbox.ts";
 import type { Visits } from "./visits.ts";
+import type { Wakes } from "./wakes.ts";
 
 type OnFailed = (home: Home, error: unknown) => void;
 
@@ -33,6 +34,7 @@ export function createHomedJobs(
   homes: readonly HomeStore[],
   outbox: Outbox,
   visits: Visits,
+  wakes: Wakes,
   onFailed: OnFailed,
 ): JobStore {
   const homeOfJob = ({ id }: { readonly id: JobId }) => homeOf(cellOfId(id), homes.length);
@@ -40,13 +42,16 @@ export function createHomedJobs(
   let reconciled = 0;
   const enqueue = async (jobs: readonly NewJob[], options: EnqueueCallOptions): Promise<Enqueued[]> => {
     checkJobs(jobs, options.now);
-    return perHome(jobs, homeOfJob, (home, own) => at(home).enqueue(own, options));
+    return perHome(jobs, homeOfJob, (home, own) => {
+      wakes.wrote(home);
+      return at(home).enqueue(own, options);
+    });
   };
   return {
     enqueue,
     claim: (request) => claim(homes, request, visits, onFailed),
     beat: (request) => beat(homes, request, homeOfJob),
-    sweep: (request) => sweep(homes, request, outbox, onFailed),
+    sweep: (request) => sweep(homes, request, outbox, wakes, onFailed),
     async load(ids) {
       checkBatch(ids, "ids");
       return perHome(
@@ -70,7 +75,7 @@ export function createHomedJobs(
           const pruned = await at(home).prune({ ...request, limit });
           return new Array<true>(Math.min(pruned, limit)).fill(true);
         },
-        onFailed,
+        { onFailed },
       );
       return counts.length;
     },
@@ -89,24 +94,25 @@ async function claim(
   const { queue, limit, most, homes: named, ...rest } = request;
   const order = visits.order(queue, named);
   const queueHome = homeOf(cellOfName(queueMark(queue)), homes.length);
-  const rows = await fill(
-    order,
-    limit,
-    async (home, share) => {
-      const bound = most !== undefined && home === queueHome ? { most } : {};
-      const found = await (homes[home] as HomeStore).jobs.claim({
-        ...rest,
-        ...bound,
-        queue,
-        limit: share,
-      });
-      visits.claimed(queue, home, found.length === share);
-      return found;
-    },
-    onFailed,
+  const sentAt = visits.moment;
+  const ask = async (home: Home, share: number) => {
+    const { moment } = visits;
+    const bound = most !== undefined && home === queueHome ? { most } : {};
+    const { jobs } = homes[home] as HomeStore;
+    const found = await jobs.claim({ ...rest, ...bound, queue, limit: share });
+    visits.claimed(queue, home, found.length === share, moment);
+    return found;
+  };
+  const rows = await fill(order, limit, ask, {
     // Turns go on within one call: a home is asked once, for all that is missing.
-    request.turns ? 1 : undefined,
-  );
+    width: request.turns ? 1 : undefined,
+    // If only some homes are asked and none answers, the others may, when a hint or a look names them.
+    failsWith: named?.length ?? homes.length,
+    onFailed: (home, error) => {
+      visits.claimed(queue, home, false, sentAt);
+      onFailed(home, error);
+    },
+  });
   return request.turns ? rows : rows.sort((a, b) => a.rank - b.rank || compareText(a.id, b.id));
 }
 
@@ -132,6 +138,7 @@ async function sweep(
   homes: readonly HomeStore[],
   { homes: named, ...request }: SweepRequest,
   outbox: Outbox,
+  wakes: Wakes,
   onFailed: OnFailed,
 ): Promise<Swept> {
   checkLimit(request.limit);
@@ -140,7 +147,8 @@ async function sweep(
   const jobs: JobRow[] = [];
   const records: RecordRow[] = [];
   const nexts = new Map<Home, Swept["nextWakeAt"]>();
-  const all = named ?? homes.map((_, home) => home);
+  const due = wakes.due(request.now);
+  const all = named ?? [...due.keys()];
   let [asked, promoted, failed] = [[...all], 0, 0];
   for (let room = request.limit; room > 0 && asked.length > 0; ) {
     const round = asked.slice(0, room);
@@ -156,6 +164,7 @@ async function sweep(
         onFailed(home, answer.reason);
         // The home may have something due. The next sweep looks again.
         nexts.set(home, request.holdUntil);
+        wakes.swept(home, request.holdUntil, due.get(home));
         if (failed === all.length) throw answer.reason;
         continue;
       }
@@ -167,6 +176,7 @@ async function sweep(
       jobs.push(...swept.jobs);
       records.push(...swept.records);
       nexts.set(home, swept.nextWakeAt);
+      wakes.swept(home, swept.nextWakeAt, due.get(home));
       if (swept.nextWakeAt !== null && swept.nextWakeAt <= request.now) again.push(home);
     }
     asked = [...asked.slice(round.length), ...again];
@@ -179,6 +189,6 @@ async function sweep(
     ready,
     jobs,
     records: records.filter((record) => !isPostal(record)),
-    nextWakeAt: [...nexts.values()].reduce(earlier, left),
+    nextWakeAt: [...nexts.values()].reduce(earlier, earlier(left, wakes.next(nexts))),
   };
 }

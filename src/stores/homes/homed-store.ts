@@ -14,6 +14,7 @@ import { Journal } from "./journal.ts";
 import { lookAtHomes } from "./look.ts";
 import { Outbox } from "./outbox.ts";
 import { Visits } from "./visits.ts";
+import { Wakes } from "./wakes.ts";
 
 export interface HomedStoreOptions {
   /** Ids of messages between homes, in the cell that is asked for (`createHomedIdSource`). */
@@ -32,20 +33,33 @@ export function createHomedStore(homes: readonly HomeStore[], options: HomedStor
     throw refuse("invalid_option", "homes", homes.length, `use 1 to ${CELLS} homes`);
   const { nextId, onFailed = () => {} } = options;
   const visits = new Visits(homes.length);
-  const outbox = new Outbox(homes, nextId, onFailed);
+  const wakes = new Wakes(homes.length);
+  const written = homes.map((home, number) => withWrites(home, () => wakes.wrote(number)));
+  const outbox = new Outbox(written, nextId, onFailed);
   const journal = new Journal(homes, () => first.clock(), onFailed);
   return {
     capabilities: { ...first.capabilities, tx: false, ...reachOf(homes.length) },
-    jobs: createHomedJobs(homes, outbox, visits, onFailed),
+    jobs: createHomedJobs(homes, outbox, visits, wakes, onFailed),
     records: createHomedRecords(homes),
     timeouts: createHomedTimeouts(homes, onFailed),
     inspect: createHomedInspector(homes, journal),
     clock: () => first.clock(),
-    look: (request) => lookAtHomes(homes, request, visits, onFailed),
+    look: (request) => lookAtHomes(homes, request, { visits, wakes }, onFailed),
     commit: (units, commitOptions) => outbox.commit(units, commitOptions),
     listen: (onHint) => listen(homes, visits, onHint),
     async close() {
       await Promise.all(homes.map((home) => home.close()));
+    },
+  };
+}
+
+/** Calls back before each commit. */
+function withWrites(home: HomeStore, onWrite: () => void): HomeStore {
+  return {
+    ...home,
+    commit(units, options) {
+      onWrite();
+      return home.commit(units, options);
     },
   };
 }
@@ -80,12 +94,15 @@ async function listen(
     homes.map((store, home) =>
       store.listen((hint) => {
         if ("ready" in hint) visits.ready(hint.ready, home);
+        if ("missed" in hint) visits.missed();
         onHint(hint);
       }),
     ),
   );
+  visits.listeners += 1;
   return {
     async [Symbol.asyncDispose]() {
+      visits.listeners -= 1;
       await Promise.all(listeners.map((listener) => listener[Symbol.asyncDispose]()));
     },
   };

@@ -149,7 +149,7 @@ async function claimDue(
   if (!destinations) {
     const ask = (home: Home, share: number) =>
       (homes[home] as HomeStore).timeouts.claimDue({ ...request, limit: share });
-    return (await fill(order, limit, ask, onFailed)).sort(byDue);
+    return (await fill(order, limit, ask, { onFailed })).sort(byDue);
   }
   const found: TimeoutRow[] = [];
   const left = new Map(destinations.map(({ name, limit: most }) => [name, most]));

@@ -6,6 +6,7 @@ import { checkLook } from "../check-batch.ts";
 import { askAll } from "./fan-out.ts";
 import type { HomeStore } from "./home-store.ts";
 import type { Visits } from "./visits.ts";
+import type { Wakes } from "./wakes.ts";
 
 /**
  * Looks at all homes at once. Records are asked for in their own homes. A home that does not answer is left out, unless it
@@ -14,7 +15,7 @@ import type { Visits } from "./visits.ts";
 export async function lookAtHomes(
   homes: readonly HomeStore[],
   { queues, destinations, records }: LookRequest,
-  visits: Visits,
+  { visits, wakes }: { readonly visits: Visits; readonly wakes: Wakes },
   onFailed: (home: Home, error: unknown) => void,
 ): Promise<Looked> {
   checkLook({ queues, destinations, records });
@@ -37,6 +38,7 @@ export async function lookAtHomes(
   const versions = new Array<number>(records.length).fill(0);
   for (const [home, answer] of looked.entries()) {
     if (!answer) continue;
+    wakes.looked(home, answer.nextWakeAt);
     for (const queue of answer.ready) {
       ready.add(queue);
       visits.ready(queue, home);

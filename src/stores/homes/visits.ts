@@ -3,10 +3,17 @@ import type { Home } from "../../core/home/cell.ts";
 /** Queues whose homes are remembered. A queue that is forgotten costs a claim more visits, nothing else. */
 const MOST_QUEUES = 10_000;
 
-/** In which order claims visit homes: first those that a hint named or that gave a full batch, then the others in turn. */
+/**
+ * Which homes claims visit: those that a hint or a look named, or that gave a full batch. Where none is known, and while
+ * nobody listens for hints, all are visited. So a claim costs as many calls as homes have jobs, whatever the number of
+ * homes; a look finds what hints missed.
+ */
 export class Visits {
+  listeners = 0;
   readonly #homes: number;
-  readonly #ready = new Map<string, Set<Home>>();
+  /** When a home was last named, counted in names. */
+  readonly #ready = new Map<string, Map<Home, number>>();
+  #named = 0;
   #turn = 0;
 
   constructor(homes: number) {
@@ -18,23 +25,36 @@ export class Visits {
     let homes = this.#ready.get(queue);
     if (!homes) {
       if (this.#ready.size >= MOST_QUEUES) this.#ready.clear();
-      homes = new Set();
+      homes = new Map();
       this.#ready.set(queue, homes);
     }
-    homes.add(home);
+    this.#named += 1;
+    homes.set(home, this.#named);
   }
 
-  claimed(queue: string, home: Home, hasMore: boolean): void {
+  /** Hints were lost: any home may have jobs. */
+  missed(): void {
+    this.#ready.clear();
+  }
+
+  /** Taken before a claim is sent, for `claimed`. */
+  get moment(): number {
+    return this.#named;
+  }
+
+  /** A claim that was sent at a moment has its answer. A home that was named since then may have jobs that it did not see. */
+  claimed(queue: string, home: Home, hasMore: boolean, moment: number): void {
     if (hasMore) this.ready(queue, home);
-    else this.#ready.get(queue)?.delete(home);
+    else if ((this.#ready.get(queue)?.get(home) ?? 0) <= moment) this.#ready.get(queue)?.delete(home);
   }
 
   order(queue: string, named: readonly Home[] | undefined): Home[] {
     const all = named ?? Array.from({ length: this.#homes }, (_, home) => home);
-    this.#turn = (this.#turn + 1) % Math.max(1, all.length);
-    const turned = [...all.slice(this.#turn), ...all.slice(0, this.#turn)];
     const ready = this.#ready.get(queue);
-    if (!ready || ready.size === 0) return turned;
-    return [...turned.filter((home) => ready.has(home)), ...turned.filter((home) => !ready.has(home))];
+    const known = ready && ready.size > 0 && this.listeners > 0 ? all.filter((home) => ready.has(home)) : [];
+    const asked = known.length > 0 ? known : all;
+    this.#turn += 1;
+    const first = this.#turn % Math.max(1, asked.length);
+    return [...asked.slice(first), ...asked.slice(0, first)];
   }
 }

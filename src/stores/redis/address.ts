@@ -14,7 +14,7 @@ export interface RedisAddress {
 const ADDRESS = /^(redis|valkey)(s?):\/\/(?:([^@]*)@)?([^/?]+)(?:\/(\d*))?(?:\?(.*))?$/s;
 const PORT = 6_379;
 const SENTINEL_PORT = 26_379;
-const QUERY_KEYS = ["durability", "prefix", "sentinel"];
+const QUERY_KEYS = ["durability", "homes", "prefix", "sentinel"];
 
 /** `redis://user:password@host:port,host:port/0?durability=replicated`. */
 export function parseAddress(address: string, shown: string): RedisAddress {

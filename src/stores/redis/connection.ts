@@ -1,6 +1,6 @@
 import { CurfewError } from "../../core/errors.ts";
 import { createLibrary, type FunctionName, type Library } from "./lua/library.ts";
-import type { RedisLike } from "./redis-package.ts";
+import { type RedisLike, withoutCommand } from "./redis-package.ts";
 
 /** How many replicas must have a write before it is acknowledged, and how long to wait for them. */
 export interface Acknowledgement {
@@ -107,6 +107,7 @@ export class RedisConnection {
 }
 
 function failed(name: string, cause: unknown): CurfewError {
+  withoutCommand(cause);
   const message = (cause as Error).message;
   const fix = /^OOM/.test(message)
     ? "; the server has reached maxmemory: raise it, or let jobs end and be pruned"

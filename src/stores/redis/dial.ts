@@ -2,7 +2,7 @@ import { CurfewError, refuse } from "../../core/errors.ts";
 import { ifMissing } from "../../core/load-package.ts";
 import type { RedisAddress } from "./address.ts";
 import { readFacts } from "./check-server.ts";
-import type { RedisLike, RedisPackage } from "./redis-package.ts";
+import { type RedisLike, type RedisPackage, withoutCommand } from "./redis-package.ts";
 
 /** A command that got no answer for this long has failed, so that a dead machine is noticed. */
 const ANSWER_WITHIN = 6_000;
@@ -117,12 +117,10 @@ function clusterOptions(address: RedisAddress, isSubscriber: boolean): object {
 
 async function connected(client: RedisLike, { hosts }: RedisAddress): Promise<RedisLike> {
   let last: unknown;
-  client.on("error", (error: unknown) => {
-    last = error;
-  });
-  client.on("node error", (error: unknown) => {
-    last = error;
-  });
+  for (const event of ["error", "node error"])
+    client.on(event, (error: unknown) => {
+      last = withoutCommand(error);
+    });
   try {
     await client.connect();
     return client;
@@ -130,6 +128,7 @@ async function connected(client: RedisLike, { hosts }: RedisAddress): Promise<Re
     client.disconnect();
     const where = hosts.map(({ host, port }) => `${host}:${port}`).join(", ");
     // The error of the call says only that the connection is closed.
+    withoutCommand(error);
     if (error instanceof Error && error !== last) error.cause = last;
     const { message } = (last ?? error) as Error;
     throw new CurfewError("store_failed", `cannot connect to Redis at ${where}: ${message}`, {

@@ -4,7 +4,6 @@ import type { Instant } from "../../core/time.ts";
 import {
   BATCH_LIMIT,
   type BeatAnswer,
-  type BeatRequest,
   type ClaimRequest,
   type Enqueued,
   type JobStore,
@@ -17,6 +16,7 @@ import { boundedQueues } from "../admissions.ts";
 import { checkBatch, checkJobs, checkLimit } from "../check-batch.ts";
 import { checkBeatInstants, checkClaimInstants, checkSweepInstants } from "../check-instants.ts";
 import { type Answer, answerLater, claimTurns, type Question } from "../claim-turns.ts";
+import type { HomeBeat, HomeJobStore } from "../homes/home-store.ts";
 import { batchesOf, noText, textOfJob } from "../sql/batches.ts";
 import { stateOf } from "../sql/row-codec.ts";
 import type { Packed, Reader } from "./codec.ts";
@@ -25,7 +25,7 @@ import { CALL_SIZE, type Home, ITEMS_PER_CALL } from "./home.ts";
 import { readRecord } from "./record-store.ts";
 import { NewJobs, readJob, readJobs } from "./row-codec.ts";
 
-export function createJobStore(home: Home): JobStore {
+export function createJobStore(home: Home): HomeJobStore {
   return {
     enqueue: (jobs, options) => enqueue(home, jobs, options),
     async claim(request) {
@@ -164,7 +164,7 @@ async function askFair(home: Home, request: ClaimRequest, room: number, question
   return { isCut: reader.read() === true, rows: readJobs(reader) };
 }
 
-async function beat(home: Home, { now, worker, jobs }: BeatRequest): Promise<BeatAnswer[]> {
+async function beat(home: Home, { now, worker, jobs }: HomeBeat): Promise<BeatAnswer[]> {
   const answers: BeatAnswer[] = [];
   const batches = jobs.length === 0 ? [[]] : batchesOf(jobs, CALL_SIZE, noText);
   for (const [index, batch] of batches.entries()) {
@@ -173,7 +173,8 @@ async function beat(home: Home, { now, worker, jobs }: BeatRequest): Promise<Bea
       const event = records && heads.item(records);
       return event ? [id, fence, rev, stallAt, ...event] : [id, fence, rev, stallAt];
     });
-    const record = index === 0 ? [worker.id, JSON.stringify(worker.body), worker.wakeAt] : [null, null, null];
+    const record =
+      worker && index === 0 ? [worker.id, JSON.stringify(worker.body), worker.wakeAt] : [null, null, null];
     const reader = await home.call("beat", [now, ...record, heads.text, list]);
     for (const answer of reader.read() as (number | [number])[]) answers.push(beatOf(answer));
   }

@@ -1,9 +1,13 @@
-import { CurfewError, refuse } from "../../core/errors.ts";
+import { CurfewError, checkCount, refuse } from "../../core/errors.ts";
+import { CELLS } from "../../core/home/cell.ts";
+import { createHomedIdSource } from "../../core/ids.ts";
 import { reachOf } from "../../ports/capabilities.ts";
 import type { Looked, LookRequest } from "../../ports/look.ts";
 import type { Store } from "../../ports/store.ts";
 import { rest, type System } from "../../ports/system.ts";
 import { checkLook } from "../check-batch.ts";
+import type { HomeStore } from "../homes/home-store.ts";
+import { createHomedStore } from "../homes/homed-store.ts";
 import { parseAddress } from "./address.ts";
 import { checkServer, type Durability } from "./check-server.ts";
 import { commitUnits } from "./commit.ts";
@@ -24,15 +28,18 @@ export interface RedisStoreOptions {
   readonly prefix?: string;
   /** `"local"`: AOF every second. `"replicated"`: a replica has every acknowledged write. Default `"local"`. */
   readonly durability?: Durability;
-  readonly system: Pick<System, "after">;
+  /**
+   * Into how many homes the store is divided, which a cluster spreads over its masters. Fixed when the store is created.
+   * Default: as it was created, else 1.
+   */
+  readonly homes?: number;
+  readonly system: Pick<System, "after" | "wall" | "fill">;
 }
 
 const REPLICAS_WITHIN = 1_000;
 const PREFIX = /^[A-Za-z0-9_.-]{1,64}$/;
 /** The layout of the keys. A store with a newer one is refused. */
 const FORMAT = 1;
-/** The parts of a store, each of which is on one node. */
-const HOMES = 1;
 
 /** Opens a store on Redis 7 or Valkey: one node, a master behind Sentinels, or a cluster. */
 export async function openRedisStore(options: RedisStoreOptions): Promise<Store> {
@@ -41,10 +48,12 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
   const given = address.options;
   const prefix = checkPrefix(options.prefix ?? given.get("prefix") ?? "curfew");
   const durability = checkDurability(options.durability ?? given.get("durability") ?? "local");
+  const asked = options.homes ?? (given.has("homes") ? Number(given.get("homes")) : undefined);
+  if (asked !== undefined) checkCount(asked, "homes", CELLS);
   const dialer = await createDialer(address);
   try {
     for (const node of dialer.masters()) await checkServer(node, durability);
-    await checkLayout(dialer, prefix);
+    const homes = await settleHomes(dialer, prefix, asked);
     const isReplicated = durability === "replicated";
     const connection = new RedisConnection(
       { client: dialer.client, patient: isReplicated ? await dialer.dial() : undefined },
@@ -56,35 +65,54 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
     );
     await connection.load();
     const channels = new HintChannels(() => dialer.dial({ isSubscriber: true }), dialer.isCluster);
-    return createStore(connection, channels, prefix, durability);
+    return createStore(connection, channels, { prefix, homes, durability, system });
   } catch (error) {
     dialer.client.disconnect();
     throw error;
   }
 }
 
-/** Refuses keys that this version cannot read. The first one to open a store writes its layout. */
-async function checkLayout(dialer: Dialer, prefix: string): Promise<void> {
-  const own = `${FORMAT} ${HOMES}`;
+/** The number of homes that the store has. The first one to open it decides. Refuses keys that this version cannot read. */
+async function settleHomes(dialer: Dialer, prefix: string, asked: number | undefined): Promise<number> {
+  const own = `${FORMAT} ${asked ?? 1}`;
   const before = (await dialer.client.call("set", `{${prefix}}:layout`, own, "nx", "get")) as string | null;
-  if (before === null || before === own) return;
-  throw new CurfewError(
-    "invalid_option",
-    `Redis store: another version of curfew wrote the keys of ${prefix} (layout ${before}); update this one`,
-  );
+  const [format, homes] = (before ?? own).split(" ").map(Number);
+  if (format !== FORMAT || !homes)
+    throw new CurfewError(
+      "invalid_option",
+      `Redis store: another version of curfew wrote the keys of ${prefix} (layout ${before}); update this one`,
+    );
+  if (asked !== undefined && asked !== homes) {
+    const fix = `this store was created with ${homes}: leave it out, or export into a store with another prefix`;
+    throw refuse("invalid_option", "homes", asked, fix);
+  }
+  return homes;
 }
 
-function createStore(
-  connection: RedisConnection,
-  channels: HintChannels,
-  prefix: string,
-  durability: Durability,
-): Store {
+interface Layout extends Pick<RedisStoreOptions, "system"> {
+  readonly prefix: string;
+  readonly homes: number;
+  readonly durability: Durability;
+}
+
+function createStore(connection: RedisConnection, channels: HintChannels, layout: Layout): Store {
+  const { prefix, homes, durability, system } = layout;
+  let open = homes;
   const release = async () => {
+    open -= 1;
+    if (open > 0) return;
     await channels.close();
     connection.close();
   };
-  return createHome(new Home(connection, homeKey(prefix, 0, HOMES), release), channels, durability);
+  const all = Array.from({ length: homes }, (_, index) =>
+    createHome(new Home(connection, homeKey(prefix, index, homes), release), channels, durability),
+  );
+  if (homes === 1) return all[0] as Store;
+  const nextId = createHomedIdSource(
+    () => system.wall(),
+    (bytes) => system.fill(bytes),
+  );
+  return createHomedStore(all, { nextId });
 }
 
 async function look(home: Home, request: LookRequest): Promise<Looked> {
@@ -100,14 +128,14 @@ async function look(home: Home, request: LookRequest): Promise<Looked> {
   };
 }
 
-function createHome(home: Home, channels: HintChannels, durability: Durability): Store {
+function createHome(home: Home, channels: HintChannels, durability: Durability): HomeStore {
   return {
     capabilities: {
       name: "redis",
       durable: durability === "local" ? "interval" : "ack",
       tx: false,
       hints: "push",
-      ...reachOf(HOMES),
+      ...reachOf(1),
     },
     jobs: createJobStore(home),
     records: createRecordStore(home),

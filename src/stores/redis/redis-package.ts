@@ -32,3 +32,9 @@ export interface RedisPackage {
   readonly Redis: new (options: object) => RedisLike;
   readonly Cluster: new (nodes: readonly object[], options: object) => RedisLike;
 }
+
+/** Removes what a failed command carried from its error: passwords and payloads must not be in a log. */
+export function withoutCommand(error: unknown): unknown {
+  if (error instanceof Error && "command" in error) delete error.command;
+  return error;
+}

@@ -42,14 +42,17 @@ interface Owed {
 
 const Item = z.custom<Owed>();
 const Numbered = z.object({ n: z.int(), key: z.string() });
-const plain = defineJob({ type: "sim.plain", payload: Numbered, retention: "0s" });
+/** Ends a job whose verdict its home forgot. */
+const timeouts = { attempt: "20s" } as const;
+const plain = defineJob({ type: "sim.plain", payload: Numbered, retention: "0s", timeouts });
 const limited = defineJob({
   type: "sim.limited",
   payload: Numbered,
   limit: { key: ({ key }) => key, concurrency: CONCURRENCY },
   retention: "0s",
+  timeouts,
 });
-const unique = defineJob({ type: "sim.unique", payload: Numbered, unique: { payload: ["key"] } });
+const unique = defineJob({ type: "sim.unique", payload: Numbered, unique: { payload: ["key"] }, timeouts });
 
 /** One world in which steps of sagas enqueue jobs and send messages into other homes, from its seed to its end. */
 export async function simulateOutbox(options: OutboxOptions): Promise<OutboxReport> {
