@@ -1,4 +1,3 @@
-import { rm } from "node:fs/promises";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
 import { realSystem } from "../../src/engine/runtime/real-system.ts";
@@ -10,8 +9,9 @@ import {
   silentLogger,
   unchecked,
 } from "../../src/index.ts";
-import { fetchPgBouncer, startPgBouncer } from "../failover/pgbouncer.ts";
+import { startPgBouncer } from "../failover/pgbouncer.ts";
 import { createDatabase, type TestPostgres } from "../postgres.ts";
+import { usePgBouncer } from "../support/pgbouncer-folder.ts";
 
 const ping = defineJob({ type: "ping", payload: unchecked<number>() });
 
@@ -115,19 +115,10 @@ describe("connections of a store at rest", () => {
 });
 
 describe("a worker behind a pooler of transactions", () => {
-  let folder: string | undefined;
-
-  beforeAll(async () => {
-    folder = await fetchPgBouncer();
-    if (folder === undefined)
-      console.warn("SKIPPED: pgbouncer cannot be fetched from Debian, so no pooler is tested");
-  }, 120_000);
-
-  afterAll(async () => {
-    if (folder !== undefined) await rm(folder, { recursive: true });
-  });
+  const pgBouncer = usePgBouncer();
 
   it("needs a direct address for hints, and works with one as it does without a pooler", async ({ skip }) => {
+    const { folder } = pgBouncer;
     if (folder === undefined) return skip();
     await using pooler = await startPgBouncer(folder, database.url, "transaction");
     const open = (hints?: string) =>

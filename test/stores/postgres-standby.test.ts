@@ -1,4 +1,3 @@
-import { rm } from "node:fs/promises";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { createIdSource } from "../../src/core/ids.ts";
@@ -9,9 +8,10 @@ import { openEngine, openPostgresStore } from "../../src/open.ts";
 import { silentLogger } from "../../src/ports/log.ts";
 import { addressesOf } from "../../src/stores/postgres/dial.ts";
 import { type Cluster, startCluster } from "../failover/cluster.ts";
-import { fetchPgBouncer, startPgBouncer } from "../failover/pgbouncer.ts";
+import { startPgBouncer } from "../failover/pgbouncer.ts";
 import { TcpProxy } from "../failover/proxy.ts";
 import { createDatabase } from "../postgres.ts";
+import { usePgBouncer } from "../support/pgbouncer-folder.ts";
 
 const now = 1_800_000_000_000;
 const nextId = createIdSource(() => now, realSystem.fill);
@@ -123,19 +123,10 @@ describe("an address with several hosts", () => {
 });
 
 describe("a pooler", () => {
-  let folder: string | undefined;
-
-  beforeAll(async () => {
-    folder = await fetchPgBouncer();
-    if (folder === undefined)
-      console.warn("SKIPPED: pgbouncer cannot be fetched from Debian, so no pooler is tested");
-  }, 120_000);
-
-  afterAll(async () => {
-    if (folder !== undefined) await rm(folder, { recursive: true });
-  });
+  const pgBouncer = usePgBouncer();
 
   it("of transactions is refused, and keeps no setting of the store", async ({ skip }) => {
+    const { folder } = pgBouncer;
     if (folder === undefined) return skip();
     await using database = await createDatabase(inject("postgresUrl"));
     await using pooler = await startPgBouncer(folder, database.url, "transaction");
@@ -158,6 +149,7 @@ describe("a pooler", () => {
   });
 
   it("of sessions is used like the server itself", async ({ skip }) => {
+    const { folder } = pgBouncer;
     if (folder === undefined) return skip();
     await using database = await createDatabase(inject("postgresUrl"));
     await using pooler = await startPgBouncer(folder, database.url, "session");

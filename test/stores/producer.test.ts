@@ -1,4 +1,3 @@
-import { rm } from "node:fs/promises";
 import { setTimeout } from "node:timers/promises";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
@@ -12,8 +11,9 @@ import {
   silentLogger,
   unchecked,
 } from "../../src/index.ts";
-import { fetchPgBouncer, startPgBouncer } from "../failover/pgbouncer.ts";
+import { startPgBouncer } from "../failover/pgbouncer.ts";
 import { createDatabase, type TestPostgres } from "../postgres.ts";
+import { usePgBouncer } from "../support/pgbouncer-folder.ts";
 
 const ping = defineJob({ type: "ping", payload: unchecked<number>() });
 const saga = defineSaga({
@@ -114,19 +114,10 @@ describe("a producer", () => {
 });
 
 describe("a producer behind a pooler of transactions", () => {
-  let folder: string | undefined;
-
-  beforeAll(async () => {
-    folder = await fetchPgBouncer();
-    if (folder === undefined)
-      console.warn("SKIPPED: pgbouncer cannot be fetched from Debian, so no pooler is tested");
-  }, 120_000);
-
-  afterAll(async () => {
-    if (folder !== undefined) await rm(folder, { recursive: true });
-  });
+  const pgBouncer = usePgBouncer();
 
   it("enqueues, sends, requests and inspects, and leaves no setting behind", async ({ skip }) => {
+    const { folder } = pgBouncer;
     if (folder === undefined) return skip();
     await using pooler = await startPgBouncer(folder, database.url, "transaction");
     // Sessions of other programs, which the producer shares.
