@@ -9,10 +9,10 @@ import { openDashboard, settled } from "./stage.ts";
 const IS_FULL = process.env.CURFEW_FULL_DASHBOARD_TESTS === "1";
 const MINUTE = 60_000;
 /** Until the first look, and until the second one. */
-const [EARLY, LATE] = IS_FULL ? [60 * MINUTE, 480 * MINUTE] : [6 * MINUTE, 42 * MINUTE];
+const [EARLY, LATE] = IS_FULL ? [60 * MINUTE, 480 * MINUTE] : [3 * MINUTE, 24 * MINUTE];
 const PULSE = IS_FULL ? 12_000 : 6_000;
 const ROWS_OF_A_PAGE = 50;
-const WALKED = IS_FULL ? 10_000 : 2_000;
+const WALKED = IS_FULL ? 10_000 : 1_000;
 /** The goal is 100 ms on a quiet machine. Beside other tests, the bound only finds a page that redraws everything. */
 const SLOWEST_REACTION = IS_FULL ? 100 : 1_000;
 

@@ -23,6 +23,8 @@ const MOST_KEPT = 500;
 export class SchemaCache {
   readonly #store: Store;
   #version = 0;
+  #asked = 0;
+  #answered = 0;
   #types: ReadonlyMap<string, TypeEntry> = new Map();
   #validators = new Map<string, Promise<Validator | null>>();
 
@@ -36,7 +38,12 @@ export class SchemaCache {
   }
 
   async refresh(): Promise<void> {
+    this.#asked += 1;
+    const asked = this.#asked;
     const record = await SCHEMA_INDEX.load(this.#store, ALL_TYPES);
+    // Answers may overtake each other: one that was asked for before the last one is old.
+    if (asked < this.#answered) return;
+    this.#answered = asked;
     const version = record?.version ?? 0;
     if (version === this.#version) return;
     this.#version = version;
