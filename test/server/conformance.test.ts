@@ -96,15 +96,17 @@ const REFUSED = new Set(["failed", "error"]);
 /** `CURFEW_OJS_TIMES=3` passes them three times in a row. */
 const TIMES = Number(process.env.CURFEW_OJS_TIMES ?? 1);
 
-/** One store after the other: the cases on three at once are late by more than the 200 ms that they allow. */
+/** Two stores at a time: the cases on three at once are late by more than the 200 ms that they allow. */
 let turn: Promise<unknown> = Promise.resolve();
 
-async function passesAll(store: string, scratch: string): Promise<void> {
-  const mine = turn.then(async () => {
-    for (let nth = 0; nth < TIMES; nth++) await passesOnce(store, scratch);
-  });
+function inTurn(run: () => Promise<void>): Promise<void> {
+  const mine = turn.then(run);
   turn = mine.catch(() => {});
-  await mine;
+  return mine;
+}
+
+async function passesAll(store: string, scratch: string): Promise<void> {
+  for (let nth = 0; nth < TIMES; nth++) await passesOnce(store, scratch);
 }
 
 async function passesOnce(store: string, scratch: string): Promise<void> {
@@ -136,13 +138,13 @@ describe("Open Job Spec", () => {
 
   it.concurrent(
     "is kept on memory",
-    () => inScratch((scratch) => passesAll("memory:", scratch)),
+    () => inScratch((scratch) => inTurn(() => passesAll("memory:", scratch))),
     300_000 * TIMES,
   );
 
   it.concurrent(
     "is kept on SQLite",
-    () => inScratch((scratch) => passesAll(`sqlite:${join(scratch, "jobs.db")}`, scratch)),
+    () => inScratch((scratch) => inTurn(() => passesAll(`sqlite:${join(scratch, "jobs.db")}`, scratch))),
     300_000 * TIMES,
   );
 

@@ -105,6 +105,21 @@ describe("strange requests on a database", () => {
       expect((await createServer(engine).fetch(request)).status).toBe(404);
     },
   );
+
+  it.each([
+    ["workflows.view", ["\0"]],
+    ["workflows.result", ["a\0b"]],
+    ["bulk.delete", [{ queue: "\0" }]],
+  ])("a call with a text that PostgreSQL cannot look for is refused: %s", async (name, args) => {
+    await using database = await createDatabase(inject("postgresUrl"));
+    await using engine = await openEngine({ store: database.url, logger: silentLogger });
+    const request = new Request(`http://localhost/ojs/v1/calls/${name}`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ args }),
+    });
+    expect((await createServer(engine).fetch(request)).status).toBe(400);
+  });
 });
 
 describe("the fuzzer finds what is wrong", () => {

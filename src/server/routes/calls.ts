@@ -48,7 +48,9 @@ const OUTCOMES: readonly string[] = [
 ];
 
 /** The error in the engine's own words. The client makes the same error of it, so the message names the engine's options. */
-function asCallError(thrown: unknown): HttpError {
+function asCallError(thrown: unknown, args: readonly unknown[]): HttpError {
+  if (isUnstorable(thrown) && JSON.stringify(args).includes("\\u0000"))
+    return new HttpError(400, "invalid_request", "args: a text has a NUL character; leave it out");
   if (!isOurs(thrown)) return asHttpError(thrown);
   const { message } = thrown;
   if (OUTCOMES.includes(thrown.code))
@@ -57,6 +59,12 @@ function asCallError(thrown: unknown): HttpError {
   // The message of a failure may name hosts and tables, so only the log has it.
   if (status >= 500) return asHttpError(thrown);
   return new HttpError(status, code, message, { ...more, details: detailsOf(thrown) });
+}
+
+/** PostgreSQL has no NUL in its texts. It says so of the whole statement, which other callers may share. */
+function isUnstorable(thrown: unknown): boolean {
+  const cause = thrown instanceof CurfewError ? thrown.cause : undefined;
+  return cause instanceof Error && "code" in cause && cause.code === "22021";
 }
 
 interface OurError extends Error {
@@ -130,7 +138,7 @@ function callRoute(name: CallName): Route {
       try {
         return resultOf(await run({ engine, service, by: byKey(identity), isGone }, ...body.args));
       } catch (error) {
-        throw asCallError(error);
+        throw asCallError(error, body.args);
       }
     },
   });
