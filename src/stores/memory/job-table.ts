@@ -39,6 +39,12 @@ import { FairTable, keysOfFair, takeFair } from "./fair-table.ts";
 import { LimitTable } from "./limit-table.ts";
 import { SortedList } from "./sorted-list.ts";
 
+/**
+ * The lowest revision of a job and version of a record that may be written now. It is above all that a home wrote before
+ * it lost its last writes.
+ */
+export type LeastRevision = () => number;
+
 /** A job, and what the table knows about it beyond its row. */
 export interface JobEntry extends Slotted {
   row: JobRow;
@@ -84,6 +90,7 @@ interface QueueIndex {
  * depend on the row alone, and only `#enter` and `#leave` change them.
  */
 export class JobTable {
+  readonly #least: LeastRevision;
   readonly #jobs = new Map<JobId, JobEntry>();
   /** By tenant; the empty name has the jobs of none. */
   readonly #spaces = new Map<string, Space>();
@@ -93,6 +100,10 @@ export class JobTable {
   readonly #promotable = new DueHeap<JobEntry>();
   readonly #undecided = new DueHeap<JobEntry>();
   readonly #prunable = new DueHeap<JobEntry>();
+
+  constructor(least: LeastRevision) {
+    this.#least = least;
+  }
 
   get(id: JobId): JobEntry | undefined {
     return this.#jobs.get(id);
@@ -141,7 +152,7 @@ export class JobTable {
     const mark = most === undefined ? null : queueMark(queue);
     const taken = (entry: JobEntry) => {
       this.#leaveHeap(entry);
-      const row = claimedRow(entry.row, request);
+      const row = this.#lifted(claimedRow(entry.row, request));
       entry.row = mark !== null && row.limitKey === null ? { ...row, limitKey: mark } : row;
       this.#enter(entry);
       return entry.row;
@@ -187,8 +198,13 @@ export class JobTable {
   /** Replaces the row of a job. */
   write(entry: JobEntry, row: JobRow): void {
     this.#leave(entry);
-    entry.row = row;
+    entry.row = this.#lifted(row);
     this.#enter(entry);
+  }
+
+  #lifted(row: JobRow): JobRow {
+    const least = this.#least();
+    return row.rev < least ? { ...row, rev: least } : row;
   }
 
   /** Replaces the row by one that differs only in fields that no index uses. */
