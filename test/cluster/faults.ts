@@ -3,10 +3,12 @@ import type { RedisNode } from "../redis.ts";
 import type { TestCluster } from "../redis-cluster.ts";
 
 /** What happens to a cluster. Each fault ends with a cluster that is whole again, after `heal`. */
-export const FAULTS = ["kill", "stop", "slow", "reshard", "grow", "full"] as const;
+export const FAULTS = ["kill", "cut", "stop", "slow", "reshard", "grow", "full"] as const;
 export type Fault = (typeof FAULTS)[number];
 
 export interface Begun {
+  /** The node that is hurt. */
+  readonly victim: RedisNode;
   heal(): Promise<void>;
 }
 
@@ -14,11 +16,31 @@ export interface Begun {
 const STOPPED = 4_000;
 const SLOTS_MOVED = 200;
 
+/** For how long and how often a master loses the links to its replicas. They come back within a second of the last time. */
+const CUT = 400;
+const CUT_EVERY = 50;
+
 /** Begins a fault at the node that has a slot now. */
 export async function begin(cluster: TestCluster, fault: Fault, slot: number): Promise<Begun> {
   const victim = await ownerOf(cluster, slot);
+  return { victim, ...(await hurt(cluster, fault, victim, slot)) };
+}
+
+async function hurt(
+  cluster: TestCluster,
+  fault: Fault,
+  victim: RedisNode,
+  slot: number,
+): Promise<Pick<Begun, "heal">> {
   switch (fault) {
     case "kill":
+      victim.signal("SIGKILL");
+      return { heal: async () => restart(cluster, victim) };
+    case "cut":
+      for (let cut = 0; cut < CUT; cut += CUT_EVERY) {
+        await cluster.cli(victim, "client", "kill", "type", "replica");
+        await sleep(CUT_EVERY);
+      }
       victim.signal("SIGKILL");
       return { heal: async () => restart(cluster, victim) };
     case "stop":
@@ -61,7 +83,7 @@ async function restart(cluster: TestCluster, node: RedisNode): Promise<void> {
 }
 
 /** The node that has a slot now. */
-async function ownerOf(cluster: TestCluster, slot: number): Promise<RedisNode> {
+export async function ownerOf(cluster: TestCluster, slot: number): Promise<RedisNode> {
   const lines = (await cluster.cli(await cluster.alive(), "cluster", "nodes")).split("\n");
   for (const line of lines) {
     const [, address = "", flags = "", , , , , , ...ranges] = line.split(" ");
