@@ -16,9 +16,9 @@ export interface Begun {
 const STOPPED = 4_000;
 const SLOTS_MOVED = 200;
 
-/** For how long and how often a master loses the links to its replicas. They come back within a second of the last time. */
-const CUT = 400;
-const CUT_EVERY = 50;
+/** For how long a master has no links to its replicas. It asks them for a password that they do not have. */
+const CUT = 500;
+const PASSWORD = "cut";
 
 /** Begins a fault at the node that has a slot now. */
 export async function begin(cluster: TestCluster, fault: Fault, slot: number): Promise<Begun> {
@@ -37,10 +37,9 @@ async function hurt(
       victim.signal("SIGKILL");
       return { heal: async () => restart(cluster, victim) };
     case "cut":
-      for (let cut = 0; cut < CUT; cut += CUT_EVERY) {
-        await cluster.cli(victim, "client", "kill", "type", "replica");
-        await sleep(CUT_EVERY);
-      }
+      await cluster.cli(victim, "config", "set", "requirepass", PASSWORD);
+      await cluster.cli(victim, "-a", PASSWORD, "--no-auth-warning", "client", "kill", "type", "replica");
+      await sleep(CUT);
       victim.signal("SIGKILL");
       return { heal: async () => restart(cluster, victim) };
     case "stop":

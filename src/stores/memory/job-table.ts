@@ -36,14 +36,9 @@ import {
 import { answerNow, claimTurns } from "../claim-turns.ts";
 import { cursorOf, type ScanCursor, type ScanPath, scanCursorOf } from "../scan-cursor.ts";
 import { FairTable, keysOfFair, takeFair } from "./fair-table.ts";
+import { type LeastRevision, lifted } from "./least-revision.ts";
 import { LimitTable } from "./limit-table.ts";
 import { SortedList } from "./sorted-list.ts";
-
-/**
- * The lowest revision of a job and version of a record that may be written now. It is above all that a home wrote before
- * it lost its last writes.
- */
-export type LeastRevision = () => number;
 
 /** A job, and what the table knows about it beyond its row. */
 export interface JobEntry extends Slotted {
@@ -152,7 +147,7 @@ export class JobTable {
     const mark = most === undefined ? null : queueMark(queue);
     const taken = (entry: JobEntry) => {
       this.#leaveHeap(entry);
-      const row = this.#lifted(claimedRow(entry.row, request));
+      const row = lifted(claimedRow(entry.row, request), this.#least());
       entry.row = mark !== null && row.limitKey === null ? { ...row, limitKey: mark } : row;
       this.#enter(entry);
       return entry.row;
@@ -198,13 +193,8 @@ export class JobTable {
   /** Replaces the row of a job. */
   write(entry: JobEntry, row: JobRow): void {
     this.#leave(entry);
-    entry.row = this.#lifted(row);
+    entry.row = lifted(row, this.#least());
     this.#enter(entry);
-  }
-
-  #lifted(row: JobRow): JobRow {
-    const least = this.#least();
-    return row.rev < least ? { ...row, rev: least } : row;
   }
 
   /** Replaces the row by one that differs only in fields that no index uses. */

@@ -2,7 +2,7 @@ import { DueHeap, type Slotted } from "../../core/due-heap.ts";
 import type { Json } from "../../core/schema.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import type { RecordKey, RecordRow } from "../../ports/store.ts";
-import type { LeastRevision } from "./job-table.ts";
+import type { LeastRevision } from "./least-revision.ts";
 import { SortedList } from "./sorted-list.ts";
 
 interface RecordEntry extends Slotted {
