@@ -104,11 +104,13 @@ const RECTS: Readonly<Partial<Record<Segment["kind"], string>>> = {
   "grace-future": "seg-grace future",
   ghost: "seg-ghost",
   preview: "seg-preview",
+  stuck: "seg-stuck",
 };
 const TEXTS: Readonly<Partial<Record<Segment["kind"], string>>> = {
   wait: "in-wait",
   run: "in-run",
   ghost: "",
+  stuck: "force",
 };
 
 function SegmentBar({
