@@ -118,7 +118,8 @@ function laterReasons(facts: WhyFacts, isBlocked: boolean): WhyReason[] {
     return [reason("due_unswept", sentence, { since: until, action })];
   }
   const left = roughly(until - now);
-  if (row.state === "retryable") return [backoff(row, until, left)];
+  // Under a strict limit a job that was given back unrun is retryable too.
+  if (row.state === "retryable" && row.attempt > 0) return [backoff(row, until, left)];
   const limit = facts.limit;
   const after = row.options?.limit?.onLimit;
   const isRescheduled = typeof after === "object" && until - now <= after.after && limit !== null;
