@@ -1,4 +1,4 @@
-import type { MarkKind } from "./model.ts";
+import type { MarkKind } from "./drawn.ts";
 
 /** The marks on the lane. Each has an outline of its own: none needs its colour to be told. */
 export function MarkShape({ kind }: { readonly kind: MarkKind }) {

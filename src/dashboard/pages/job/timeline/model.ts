@@ -1,48 +1,12 @@
 import type { Explanation, Job, WireEvent } from "../../../api/wire.ts";
 import { durationText } from "../../../ui/format.ts";
 import type { LimitName } from "../../../ui/look.ts";
+import type { Segment, TimelineMark } from "./drawn.ts";
 import { type Fold, foldRuns } from "./fold.ts";
 import { type Limits, nextBackoff } from "./limits.ts";
 import { endedAt, type Run, runsOf } from "./runs.ts";
 import { type Scale, scaleOf } from "./scale.ts";
 import { stuckMarks, stuckSegments, stuckUntil } from "./stuck.ts";
-
-export type SegmentKind =
-  | "wait"
-  | "run"
-  | "run-future"
-  | "grace"
-  | "grace-future"
-  | "backoff"
-  | "ghost"
-  | "stuck"
-  | "folded"
-  | "preview";
-
-export interface Segment {
-  readonly kind: SegmentKind;
-  readonly from: number;
-  readonly to: number;
-  readonly text?: string | undefined;
-}
-
-export type MarkKind =
-  | "created"
-  | "signal"
-  | "kill"
-  | "fail"
-  | "done"
-  | "late"
-  | "cancelled"
-  | "stuck"
-  | "start";
-
-export interface TimelineMark {
-  readonly kind: MarkKind;
-  readonly at: number;
-  /** What it is and why, for the one who stops at it. */
-  readonly text: string;
-}
 
 export interface Guide {
   readonly kind: "soft" | "force" | "now";

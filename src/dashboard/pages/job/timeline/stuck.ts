@@ -1,5 +1,5 @@
 import { durationText } from "../../../ui/format.ts";
-import type { Segment, TimelineMark } from "./model.ts";
+import type { Segment, TimelineMark } from "./drawn.ts";
 import type { Run } from "./runs.ts";
 
 /** A handler that runs on is drawn for at most this share of the job's life: the verdict is what the page is about. */
