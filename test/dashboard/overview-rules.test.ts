@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Doctor, Job, WireEvent } from "../../src/dashboard/api/wire.ts";
 import type { HistoryPoint } from "../../src/dashboard/api/wire-history.ts";
-import { runsOf } from "../../src/dashboard/pages/job/timeline/runs.ts";
+import { type Run, runsOf } from "../../src/dashboard/pages/job/timeline/runs.ts";
 import { stuckMarks, stuckSegments } from "../../src/dashboard/pages/job/timeline/stuck.ts";
 import { closestLimit } from "../../src/dashboard/pages/jobs/closest-limit.ts";
 import { concernsOf, type Seen } from "../../src/dashboard/pages/overview/attention.ts";
@@ -122,6 +122,13 @@ describe("a handler that runs on past its verdict", () => {
     const runs = runsOf(job, events);
     const [segment] = stuckSegments(runs, NOW - 100_000, NOW);
     expect(segment?.to).toBe(NOW - 70_000);
+  });
+
+  it("is not drawn under the attempt that follows", () => {
+    const [run] = runsOf(job, events);
+    const next = { ...run, attempt: 2, from: NOW - 79_000, to: null, isStuck: false } as Run;
+    expect(stuckSegments([run as Run, next], NOW - 100_000, NOW)).toEqual([]);
+    expect(stuckMarks([run as Run, next], NOW - 100_000, NOW)).toEqual([]);
   });
 
   it("leaves no trace of a handler that ended in time", () => {
