@@ -6,6 +6,7 @@ import { stuckMarks, stuckSegments } from "../../src/dashboard/pages/job/timelin
 import { closestLimit } from "../../src/dashboard/pages/jobs/closest-limit.ts";
 import { concernsOf, type Seen } from "../../src/dashboard/pages/overview/attention.ts";
 import { onTimeOf } from "../../src/dashboard/pages/overview/on-time.ts";
+import { areSame } from "../../src/dashboard/ui/same-numbers.ts";
 
 const NOW = Date.parse("2026-11-18T12:00:00Z");
 const instant = (ago: number) => new Date(NOW - ago).toISOString();
@@ -136,6 +137,30 @@ describe("a handler that runs on past its verdict", () => {
     expect(runs).toHaveLength(1);
     expect(stuckSegments(runs, NOW - 100_000, NOW)).toEqual([]);
     expect(stuckMarks(runs, NOW - 100_000, NOW)).toEqual([]);
+  });
+});
+
+describe("a plot", () => {
+  it("is painted again only when its numbers are others", () => {
+    const before = [
+      [1, 2],
+      [0, null],
+    ];
+    expect(areSame(before, [...before])).toBe(true);
+    expect(areSame(before, structuredClone(before))).toBe(true);
+    expect(
+      areSame(before, [
+        [1, 2],
+        [0, 0],
+      ]),
+    ).toBe(false);
+    expect(
+      areSame(before, [
+        [1, 2, 3],
+        [0, null],
+      ]),
+    ).toBe(false);
+    expect(areSame(before, [[1, 2]])).toBe(false);
   });
 });
 
