@@ -5,6 +5,8 @@ import type { ServerResult } from "./server.ts";
 import { WORKLOADS } from "./workloads.ts";
 
 interface LastWorkload {
+  /** It says how many jobs there were. */
+  readonly title: string;
   readonly at: string;
   readonly rounds: number;
   readonly rows: readonly Row[];
@@ -37,7 +39,7 @@ export function sectionOf({ workloads = {}, http, skipped = [] }: LastRun): stri
     if (!result) continue;
     const goals = goalsOf(workload.name, result.rows);
     parts.push(
-      tableOf(workload, result.rows),
+      tableOf({ ...workload, title: result.title }, result.rows),
       roundsText(result),
       ...(goals.length > 0 ? [goals.join("\n")] : []),
     );

@@ -164,10 +164,11 @@ async function runWorkload(
     server,
     samples,
   }));
-  return { at, rounds, rows };
+  return { title: workload.title, at, rounds, rows };
 }
 
 interface Result {
+  readonly title: string;
   readonly at: Date;
   readonly rounds: number;
   readonly rows: readonly Row[];

@@ -40,7 +40,8 @@ export class Intake {
     this.#context = context;
     this.#backpressure = new Backpressure(context);
     const call = (entries: readonly (readonly NewJob[])[]) => this.#send(entries);
-    this.#singles = new Batcher({ call, count: fittingOneCall, rejoin: REJOIN });
+    const soon = (start: () => void) => context.system.soon(start);
+    this.#singles = new Batcher({ call, count: fittingOneCall, rejoin: REJOIN, soon });
     this.#bulk = new Batcher({ call, count: () => 1, concurrency: BULK_CALLS });
   }
 
