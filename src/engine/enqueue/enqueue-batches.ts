@@ -40,8 +40,7 @@ export class Intake {
     this.#context = context;
     this.#backpressure = new Backpressure(context);
     const call = (entries: readonly (readonly NewJob[])[]) => this.#send(entries);
-    const soon = (start: () => void) => context.system.soon(start);
-    this.#singles = new Batcher({ call, count: fittingOneCall, rejoin: REJOIN, soon });
+    this.#singles = new Batcher({ call, count: fittingOneCall, rejoin: REJOIN });
     this.#bulk = new Batcher({ call, count: () => 1, concurrency: BULK_CALLS });
   }
 
