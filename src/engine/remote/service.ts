@@ -28,7 +28,6 @@ import { tracedEach } from "../enqueue/trace-enqueue.ts";
 import { JobRows } from "../operations/job-rows.ts";
 import { removeJob } from "../operations/operate-job.ts";
 import { CLOSE_MARKS, CloseBudget } from "../runtime/close-budget.ts";
-import { SharedTurn } from "../runtime/shared-turn.ts";
 import { Pools } from "./pools.ts";
 import { type BeatReport, type JobBeat, RemoteBeats } from "./remote-beats.ts";
 import { RemoteClaims } from "./remote-claims.ts";
@@ -109,7 +108,6 @@ export class Service {
   readonly #waitingFetches: WaitingFetches;
   readonly #repeatedFetches: RepeatedFetches;
   readonly #policies: RemotePolicies;
-  readonly #turn: SharedTurn;
   #isClosing = false;
   #underWay = 0;
   #onIdle: (() => void)[] = [];
@@ -127,7 +125,6 @@ export class Service {
     this.rows = new JobRows(context);
     this.pools = new Pools(context);
     this.#policies = new RemotePolicies(context);
-    this.#turn = new SharedTurn(context.system);
     this.#shelf = new VersionShelf(context.system, (row) => this.#giveBack(row, OTHER_VERSION_DELAY));
     this.#beats = new RemoteBeats(context, this.#rowCache, this.workers);
     this.notes = new RemoteNotes(context, this.#rowCache, this.#commits, this.#beats);
@@ -166,8 +163,6 @@ export class Service {
     });
     const checking = this.#context.schemas.check(made);
     if (checking) await checking;
-    // Requests that were read in one turn share a store call.
-    await this.#turn.next();
     const answers = await this.#host.store(made, rules);
     if (rules) return this.#uniqueAnswers(made, answers, rules);
     return made.map((job, index) => ({ row: newRow(job), duplicate: answers[index] !== "created" }));
