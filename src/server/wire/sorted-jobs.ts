@@ -20,6 +20,8 @@ export function isSortKey(name: string | undefined): name is SortKey {
 
 const MOST_SORTED = 5_000;
 const STEP = 50;
+/** Characters of jobs in one reply. A page that is full ends early, and its cursor continues. */
+const PAGE_SIZE = 2_000_000;
 /** A cursor of a sorted list is a count: there is no position in the store to continue from. */
 const CURSOR = /^sorted-(\d{1,7})$/;
 
@@ -27,7 +29,7 @@ interface SortedJobs {
   readonly by: SortKey;
   readonly isUpward: boolean;
   readonly find: (page: PageOptions & { readonly limit: number }) => Promise<RowPage>;
-  readonly load: (ids: readonly string[]) => Promise<readonly (JobRow | null)[]>;
+  readonly load: (ids: readonly string[]) => AsyncIterable<JobRow | null>;
 }
 
 /** A page of jobs in an order that no store has. Refused where the filter fits too many. */
@@ -48,17 +50,25 @@ export async function sortedPage(query: PageQuery, { by, isUpward, find, load }:
   const sign = isUpward ? 1 : -1;
   found.sort((a, b) => sign * (a.key - b.key || (a.id < b.id ? -1 : 1)));
   const ids = found.slice(from, from + perPage).map(({ id }) => id);
-  const rows = ids.length === 0 ? [] : await load(ids);
-  const hasMore = from + perPage < found.length;
+  const texts: string[] = [];
+  let [size, read] = [0, 0];
+  for await (const row of load(ids)) {
+    read += 1;
+    if (!row) continue;
+    const text = jobText(row);
+    texts.push(text);
+    size += text.length;
+    if (size >= PAGE_SIZE) break;
+  }
+  const hasMore = from + read < found.length;
   const pagination = {
     total: found.length,
     total_is_exact: true,
     page,
     per_page: perPage,
     has_more: hasMore,
-    next_cursor: hasMore ? `sorted-${from + perPage}` : null,
+    next_cursor: hasMore ? `sorted-${from + read}` : null,
   };
-  const texts = rows.flatMap((row) => (row ? [jobText(row)] : []));
   return reply(200, `{"items":[${texts.join(",")}],"pagination":${JSON.stringify(pagination)}}`);
 }
 
