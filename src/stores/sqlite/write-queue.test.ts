@@ -78,7 +78,10 @@ test("a group ends when its time is over, so that the event loop runs again", as
   const answers = Promise.all([add("a", isSlow), add("b", isSlow), add("c", isSlow), add("d", isSlow)]);
   await run();
   await answers;
-  expect(transactions).toEqual([["a", "b"], ["c", "d"]]);
+  expect(transactions).toEqual([
+    ["a", "b"],
+    ["c", "d"],
+  ]);
 });
 
 test("what was committed is told before anybody goes on", async () => {
