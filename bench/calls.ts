@@ -15,6 +15,12 @@ const defined = calls.defineCall({ name: "bench", attempt: "5s", run: work });
 const ways: Record<string, () => Promise<unknown>> = {
   plain: work,
   within: () => calls.within({ attempt: "5s" }, work),
+  "within, two limits": () => calls.within({ attempt: "5s", total: "20s" }, work),
+  "within, all in words": () =>
+    calls.within({ name: "bench", attempt: "5s", total: "20s", grace: "1s", mode: "discard" }, work),
+  "within, fields": () => calls.within({ attempt: { seconds: 5 }, total: { seconds: 20 } }, work),
+  "within, retries": () => calls.within({ attempt: "5s", total: "20s", retry: { attempts: 3 } }, work),
+  "defined, own limit": () => defined(undefined, { attempt: "3s" }),
   defined: () => defined(undefined),
   "AbortSignal.timeout": () => {
     AbortSignal.timeout(5_000);

@@ -21,6 +21,7 @@ import { type CallCounts, CallStats } from "./call-stats.ts";
 import { checkName, checkSignal } from "./check-options.ts";
 import { DeadlineList } from "./deadline-list.ts";
 import { limitedStream, type StreamOptions } from "./limited-stream.ts";
+import { PolicyCache } from "./policy-cache.ts";
 import {
   type CallContext,
   type CallEnd,
@@ -77,16 +78,6 @@ export interface CallDefinition<Input, Output> extends CallOptions {
   readonly run: (input: Input, context: CallContext) => Output | PromiseLike<Output>;
 }
 
-/** Whether the options have no limit but an `attempt` in words. */
-function hasOnlyAttempt(options: WithinOptions): options is WithinOptions & { readonly attempt: string } {
-  if (typeof options !== "object" || options === null || typeof options.attempt !== "string") return false;
-  for (const key in options) if (key !== "attempt" && !OWN_KEYS.includes(key)) return false;
-  return true;
-}
-
-/** Programs may compute limits, so the number of parsed ones is bounded. */
-const MOST_PARSED = 100;
-
 /** Names whose late results were warned of. A warning per result would fill a log. */
 const MOST_WARNED = 1_000;
 
@@ -100,8 +91,7 @@ export class Calls implements CallHost {
   readonly #tracing: CallTracing | undefined;
   readonly #stats = new CallStats();
   readonly #warned = new Set<string>();
-  /** By the text of their `attempt`. */
-  readonly #parsed = new Map<string, CallPolicy>();
+  readonly #policies = new PolicyCache();
 
   constructor(options: CallsOptions = {}) {
     refuseUnknownKeys(options, "createCalls", ["defaults", "logger", "system", "tracing", "onEnd"]);
@@ -128,7 +118,7 @@ export class Calls implements CallHost {
    */
   readonly within = <Value>(options: WithinOptions, run: CallFunction<Value>): Promise<Value> => {
     if (typeof run !== "function") throw refuse("invalid_option", "within", run, "pass a function");
-    const policy = this.#policyOf(options);
+    const policy = this.#policies.policyOf(options, this.#parse);
     checkOwnOptions(options, "within");
     if (policy.adaptive && options.name === undefined)
       throw refuse(
@@ -140,16 +130,8 @@ export class Calls implements CallHost {
     return this.#start(options.name ?? UNNAMED, policy, run, options);
   };
 
-  /** Parsing costs more than the call. Most programs write a few texts as `attempt` and nothing else. */
-  #policyOf(options: WithinOptions): CallPolicy {
-    const text = hasOnlyAttempt(options) ? options.attempt : undefined;
-    const known = text === undefined ? undefined : this.#parsed.get(text);
-    if (known) return known;
-    const call = parseCall(options, "within", OWN_KEYS);
-    const policy = resolveCall({ defaults: this.#defaults, call });
-    if (text !== undefined && this.#parsed.size < MOST_PARSED) this.#parsed.set(text, policy);
-    return policy;
-  }
+  readonly #parse = (options: WithinOptions): CallPolicy =>
+    resolveCall({ defaults: this.#defaults, call: parseCall(options, "within", OWN_KEYS) });
 
   /** Names a function and its limits once. */
   readonly defineCall = <Input, Output>(
@@ -161,14 +143,13 @@ export class Calls implements CallHost {
     const defaults = this.#defaults;
     const settings = parseCall(definition, "defineCall", ["name", "run"]);
     const own = resolveCall({ defaults, definition: settings });
+    const policies = new PolicyCache();
+    const parse = (options: WithinOptions) =>
+      resolveCall({ defaults, definition: settings, call: parseCall(options, name, OWN_KEYS) });
     const call = (input: Input, options?: Omit<WithinOptions, "name">) => {
       const enter = (context: CallContext) => run(input, context);
       if (options === undefined) return this.#start(name, own, enter, options);
-      const policy = resolveCall({
-        defaults,
-        definition: settings,
-        call: parseCall(options, name, OWN_KEYS),
-      });
+      const policy = policies.policyOf(options, parse);
       checkOwnOptions(options, name);
       return this.#start(name, policy, enter, options);
     };

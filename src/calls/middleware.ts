@@ -1,13 +1,18 @@
-import { type CallPolicy, parseCall, resolveCall } from "../core/call/call-policy.ts";
+import { type CallPolicy, resolveCall } from "../core/call/call-policy.ts";
 import { DEADLINE_HEADER, readDeadline } from "../core/call/deadline-header.ts";
 import { refuseUnknownKeys } from "../core/errors.ts";
 import { StopError, TimeoutError } from "../core/job/reasons.ts";
 import { type Duration, formatDuration, parseDuration } from "../core/time.ts";
 import { isInstance } from "../core/user-values.ts";
-import { runInside } from "../ports/ambient.ts";
 import type { Calls } from "./calls.ts";
 import { checkName } from "./check-options.ts";
-import { type CallContext, type CallFunction, type CallHost, RunningCall } from "./running-call.ts";
+import {
+  type CallContext,
+  type CallFunction,
+  type CallHost,
+  goOnInside,
+  RunningCall,
+} from "./running-call.ts";
 
 /** The limit of a route. */
 export interface RouteOptions {
@@ -69,7 +74,7 @@ class Route {
 
 /** A request is entered once and its 504 is not delayed, whatever the defaults of the calls say. */
 function once(milliseconds: number): CallPolicy {
-  return resolveCall({ call: parseCall({ attempt: { milliseconds } }, "deadline") });
+  return resolveCall({ call: { attempt: milliseconds } });
 }
 
 /** Express and Fastify do not say when a handler has ended. The close of a reply after its 504 is no late result. */
@@ -298,10 +303,9 @@ export function fastifyDeadline(app: FastifyLike, calls: Calls, options: RouteOp
       },
     });
   });
-  // Reading a body leaves the context of the first hook, so the handler enters it again.
+  // Reading a body, or a hook in between, may leave the context of the first hook. The handler enters it again.
   app.addHook("preHandler", ({ raw }, _reply, done) => {
-    const { deadline } = raw;
-    if (deadline) runInside({ signal: deadline.signal, untilSignal: deadline.remaining }, done);
+    if (raw.deadline) goOnInside(raw.deadline, done);
     else done();
   });
 }

@@ -333,6 +333,12 @@ function endsAsAsked(error: unknown, reason: unknown): boolean {
   return error === reason || readKey(error, "cause") === reason;
 }
 
+/** Goes on inside a call from code that may have lost its async context on the way. */
+export function goOnInside(context: CallContext, call: () => void): void {
+  if (context instanceof Try && currentAmbient() !== context) context.inside(call);
+  else call();
+}
+
 /** One try of a call: its function, its signal, and whether anybody still waits for it. */
 class Try<Value> implements CallContext, Ambient {
   readonly attempt: number;
@@ -398,8 +404,7 @@ class Try<Value> implements CallContext, Ambient {
       this.drop(isOk, value);
     };
     try {
-      const inside = () => runInside(this, () => run(this));
-      const returned = this.#trace ? this.#trace.run(inside) : inside();
+      const returned = this.inside(() => run(this));
       // A foreign thenable may settle twice, or resolve with another one. A promise of it does neither.
       if (isThenable(returned))
         Promise.resolve(returned).then(
@@ -410,6 +415,12 @@ class Try<Value> implements CallContext, Ambient {
     } catch (error) {
       done(false, error);
     }
+  }
+
+  /** Calls the function in the async context of this try: its deadline and its span. */
+  inside<Result>(call: () => Result): Result {
+    const inside = () => runInside(this, call);
+    return this.#trace ? this.#trace.run(inside) : inside();
   }
 
   /** What the function gives after its verdict is dropped. If it ended as its signal asked, there is nothing to count. */

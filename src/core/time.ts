@@ -42,6 +42,9 @@ const FIELDS: Readonly<Record<keyof DurationFields, number>> = {
  */
 const UNUSABLE_FIELDS = ["years", "months", "microseconds", "nanoseconds"] as const;
 
+const FIELD_UNITS = Object.entries(FIELDS);
+const KNOWN_FIELDS = new Set<string>([...Object.keys(FIELDS), ...UNUSABLE_FIELDS]);
+
 /** Ten years. Longer limits are typing errors more often than intended. */
 export const LONGEST_DURATION = 3_650 * UNITS.d;
 
@@ -57,11 +60,10 @@ function readDuration(value: unknown): number | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   const fields = value as Record<string, unknown>;
   if (UNUSABLE_FIELDS.some((name) => fields[name] !== undefined && fields[name] !== 0)) return undefined;
-  const known = new Set<string>([...Object.keys(FIELDS), ...UNUSABLE_FIELDS]);
-  if (Object.keys(fields).some((name) => !known.has(name))) return undefined;
+  if (Object.keys(fields).some((name) => !KNOWN_FIELDS.has(name))) return undefined;
   let total = 0;
   let named = false;
-  for (const [name, unit] of Object.entries(FIELDS)) {
+  for (const [name, unit] of FIELD_UNITS) {
     const amount = fields[name];
     if (amount === undefined) continue;
     if (typeof amount !== "number" || !Number.isFinite(amount)) return undefined;

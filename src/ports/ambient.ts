@@ -1,4 +1,4 @@
-import { AsyncLocalStorage } from "node:async_hooks";
+import { AsyncLocalStorage, AsyncResource } from "node:async_hooks";
 import { TimeoutError } from "../core/job/reasons.ts";
 import { isInstance } from "../core/user-values.ts";
 
@@ -35,7 +35,9 @@ export function currentAmbient(): Ambient | undefined {
 
 /** Returns a function that runs others in the async context of now: what the caller stored for its traces and tenants. */
 export function captureContext(): <Value>(call: () => Value) => Value {
-  return AsyncLocalStorage.snapshot();
+  // `AsyncLocalStorage.snapshot()` does the same and costs microseconds.
+  const resource = new AsyncResource("curfew.context");
+  return (call) => resource.runInAsyncScope(call);
 }
 
 export function runInside<Value>(ambient: Ambient, call: () => Value): Value {

@@ -96,25 +96,33 @@ export function isAudited({ right, method }: Pick<Route, "right" | "method">): b
 
 type InputOf<Schema> = Schema extends z.ZodType ? z.output<Schema> : undefined;
 
+type Schema = z.ZodType | undefined;
+
+type RouteSpec<Body extends Schema, Query extends Schema> = Omit<Route, "body" | "query" | "run"> & {
+  readonly body?: Body;
+  readonly query?: Query;
+  readonly run: (
+    call: RouteCall<InputOf<Body>, InputOf<Query>>,
+    context: RouteContext,
+  ) => Reply | Promise<Reply>;
+};
+
 /** Declares a route. Its handler gets the types of its schemas. */
-export function route<
-  Body extends z.ZodType | undefined = undefined,
-  Query extends z.ZodType | undefined = undefined,
->(
-  spec: Omit<Route, "body" | "query" | "run"> & {
-    readonly body?: Body;
-    readonly query?: Query;
-    readonly run: (
-      call: RouteCall<InputOf<Body>, InputOf<Query>>,
-      context: RouteContext,
-    ) => Reply | Promise<Reply>;
-  },
+export function route<Body extends Schema = undefined, Query extends Schema = undefined>(
+  spec: RouteSpec<Body, Query>,
 ): Route {
   const made = spec as unknown as Route;
   if (!isAudited(made)) return made;
   const run = (call: RouteCall, context: RouteContext) =>
     made.run({ ...call, identity: { ...call.identity, reason: reasonOf(call) } } as never, context);
   return { ...made, run };
+}
+
+/** Declares the routes of a file, which have the tag and the scope in common. */
+export function routesOf(shared: Pick<Route, "tag" | "scope">) {
+  return <Body extends Schema = undefined, Query extends Schema = undefined>(
+    spec: Omit<RouteSpec<Body, Query>, "tag" | "scope">,
+  ): Route => route({ ...spec, ...shared } as RouteSpec<Body, Query>);
 }
 
 const REASON_LIMIT = 500;

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { once } from "node:events";
 import { createServer as createNodeServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -19,6 +20,8 @@ import {
   TimeoutError,
   type WithDeadline,
 } from "../../src/calls/index.ts";
+import { openTelemetry } from "../../src/tracing.ts";
+import { setUpTracer } from "../tracer.ts";
 
 /** SEMANTICS 10.6 over real HTTP, in real time: limits are short, and nothing here sleeps. */
 
@@ -84,7 +87,43 @@ const aborted = (signal: AbortSignal) =>
 /** Express and Fastify do not say when a handler ends. */
 const KNOWS_ENDS = ["Hono", "Koa"];
 
+it("Fastify: a handler keeps its deadline and its span when a hook before it leaves the async context", async () => {
+  const { tracer, spans, tearDown } = setUpTracer();
+  onTestFinished(tearDown);
+  const calls = createCalls({ tracing: openTelemetry({ tracer }) });
+  const outside = AsyncLocalStorage.snapshot();
+  const app = fastify();
+  fastifyDeadline(app, calls, { name: "route", attempt: "10s" });
+  // As a pool of connections does that calls back from the context of another request.
+  app.addHook("preValidation", (_request, _reply, done) => outside(done));
+  app.post("/", () => {
+    tracer.startSpan("inside").end();
+    return calls.within({ attempt: "1h" }, ({ remaining }) => ({ left: Math.ceil(remaining() / 1_000) }));
+  });
+  await app.listen({ port: 0, host: "127.0.0.1" });
+  const reply = await post(await addressOf(app.server));
+  expect(await reply.json()).toEqual({ left: 10 });
+  const route = spans.find((span) => span.name === "call route");
+  expect(route).toBeDefined();
+  const children = spans.filter((span) => span.parentId === route?.spanId).map((span) => span.name);
+  expect(children).toEqual(["inside", "call within"]);
+});
+
 describe.each(Object.entries(frameworks))("%s", (name, open) => {
+  it("spans of a handler that read a body are children of the call's span", async () => {
+    const { tracer, spans, tearDown } = setUpTracer();
+    onTestFinished(tearDown);
+    const calls = createCalls({ tracing: openTelemetry({ tracer }) });
+    const url = await open(calls, { name: "route" }, () => {
+      tracer.startSpan("inside").end();
+      return {};
+    });
+    expect((await post(url, { body: JSON.stringify({ long: "x".repeat(100_000) }) })).status).toBe(200);
+    const route = spans.find((span) => span.name === "call route");
+    expect(route).toBeDefined();
+    expect(spans.find((span) => span.name === "inside")?.parentId).toBe(route?.spanId);
+  });
+
   it("answers as the handler does, and the handler knows what is left", async () => {
     const calls = createCalls();
     const url = await open(calls, { attempt: "10s" }, async (_signal, body) => ({

@@ -147,6 +147,28 @@ describe("concurrency by key", () => {
     expect(order).toEqual(["a1", "a2", "a3", "b1", "c1"]);
   });
 
+  it("strict: a job that a worker gives back unrun keeps its slot too", async () => {
+    const { stage, definition } = await openLimited({ key: "k", concurrency: 1, strict: true });
+    const unknown = defineJob({ type: "test.unknown", limit: { key: "k", concurrency: 1, strict: true } });
+    const order: string[] = [];
+    stage.work([
+      processor(definition, ({ payload }) => {
+        order.push(payload as string);
+      }),
+    ]);
+    const first = await stage.engine.enqueue(unknown, null);
+    await stage.engine.enqueue(definition, "second");
+    await stage.advance("30s");
+    expect(await stage.load(first)).toMatchObject({ state: "retryable", attempt: 0, returns: 0 });
+    expect(order).toEqual([]);
+    const codes = (await stage.engine.why(first.id)).reasons.map(({ code }) => code);
+    expect(codes).toContain("given_back");
+    expect(codes).not.toContain("backoff");
+    await stage.engine.cancel(first.id);
+    await stage.advance("1s");
+    expect(order).toEqual(["second"]);
+  });
+
   it("holds for a manual retry, and for a job that is enqueued for later", async () => {
     const { stage, definition, processors, counts } = await openLimited({ key: "k", concurrency: 1 });
     const later = await stage.engine.enqueue(definition, "later", { delay: "1s" });

@@ -45,9 +45,13 @@ export function settles({ before, after }: Change): boolean {
   return before?.state === "active" && after.state !== "active";
 }
 
-/** Given back: neither spent nor ended. */
+/** Given back: neither spent nor ended. Under a strict limit a job that comes back later is retryable. */
 export function isReturn(change: Change): boolean {
-  return settles(change) && ["available", "scheduled", "pending"].includes(change.after.state);
+  const { before, after } = change;
+  if (!settles(change) || !before) return false;
+  const spentBefore = before.startedAt === null ? before.attempt : before.attempt - 1;
+  if (after.state === "retryable") return after.attempt === spentBefore;
+  return ["available", "scheduled", "pending"].includes(after.state);
 }
 
 /** The attempt that this change judged, or null where it judged none. */

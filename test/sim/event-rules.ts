@@ -1,6 +1,7 @@
 import { LIFECYCLE_EVENTS } from "../../src/core/job/decision.ts";
 import type { JobId } from "../../src/core/job/job.ts";
 import type { JournalEvent } from "../../src/index.ts";
+import { isReturn } from "./change-rules.ts";
 import { hasEnded } from "./ledger.ts";
 import { short } from "./trace.ts";
 import type { Change } from "./watched-store.ts";
@@ -39,7 +40,9 @@ export class EventRules {
     this.#forgotten.add(id);
   }
 
-  changed({ before, after }: Change): void {
+  changed(change: Change): void {
+    const { before, after } = change;
+    if (isReturn(change)) return;
     if (before === null) this.#expect(after.id, "job.enqueued");
     else if (hasEnded(before.state) && !hasEnded(after.state)) this.#expect(after.id, "job.retried");
     else if (before.state !== after.state && after.state in TOLD_BY)

@@ -23,8 +23,10 @@ export class LimitRules {
   }
 
   /** What is wrong once this change has happened, if anything is. */
-  changed({ call, after }: Change): string | undefined {
-    const problem = this.#tooManyBehind(after.limitKey) ?? this.#tooManyIn(after.queue);
+  changed(change: Change): string | undefined {
+    const { call, after } = change;
+    const problem =
+      this.#overtaken(change) ?? this.#tooManyBehind(after.limitKey) ?? this.#tooManyIn(after.queue);
     return problem ?? (call === "enqueue" ? this.#tooDeep(after.queue) : undefined);
   }
 
@@ -37,6 +39,17 @@ export class LimitRules {
     const live: JobRow[] = [];
     for (const { row, isGone } of this.#jobs.values()) if (!isGone && !hasEnded(row.state)) live.push(row);
     return live;
+  }
+
+  /** A job with a strict limit that was not entered keeps its slot: nobody asked for the next one of its key. */
+  #overtaken({ before, after }: Change): string | undefined {
+    const limit = this.#plan.limits.find(({ key }) => key === after.limitKey);
+    if (!limit?.strict || before?.state !== "active" || before.startedAt !== null) return undefined;
+    // A snooze is a return of a handler whose start may not be written.
+    const isUnentered = after.returns === before.returns;
+    return isUnentered && (after.state === "scheduled" || after.state === "pending")
+      ? `a job that was given back unrun is ${after.state} and left its slot of "${limit.key}"`
+      : undefined;
   }
 
   #tooManyBehind(limitKey: string | null): string | undefined {

@@ -132,6 +132,15 @@ function closingLimits(store: Store): Store {
   return withEffects(store, (effect) => ("admit" in effect ? { ready: "alpha" } : effect));
 }
 
+/** Lets a job that is given back unrun leave its slot, as a job without a strict limit does. */
+function overtaking(store: Store): Store {
+  return withUnits(store, (unit) => {
+    const { job } = unit;
+    const isBack = job?.image?.state === "retryable" && job.image.attempt === 0;
+    return job && isBack ? { ...unit, job: { ...job, image: { ...job.image, state: "scheduled" } } } : unit;
+  });
+}
+
 /** Forgets starts. */
 function forgettingStarts(store: Store): Store {
   return withEffects(store, (effect) => ("spend" in effect ? { ready: "alpha" } : effect));
@@ -221,6 +230,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   { name: "a store whose limits know no limits", caughtBy: /limits/, mutation: { store: withoutLimits } },
   { name: "a store whose limits stay closed", caughtBy: /settles/, mutation: { store: closingLimits } },
+  { name: "a store that lets strict jobs be overtaken", caughtBy: /limits/, mutation: { store: overtaking } },
   { name: "a store that forgets starts", caughtBy: /limits/, mutation: { store: forgettingStarts } },
   {
     name: "a store that claims beyond a queue's limit",

@@ -20,6 +20,8 @@ export interface LaneResult {
   readonly outOfOrder: number;
   /** What an endpoint took of jobs whose events were out of order: event, delivery and number of the call. */
   readonly disorder: readonly string[];
+  /** Of the endpoints that answer: deliveries that the server still has, by their state, and circuits that are open. */
+  readonly left: Readonly<Record<string, number>>;
   /** Deliveries of the endpoints that never answer which are neither waiting nor dead. */
   readonly forgotten: number;
   readonly repeated: number;
@@ -96,19 +98,29 @@ async function load(url: string, count: number, rate: number, from: number) {
 const quantile = (sorted: readonly number[], share: number) =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 
-async function subscribe(url: string, port: number): Promise<string[]> {
+interface Subscribed {
+  /** Endpoints that answer in the end. */
+  readonly served: readonly string[];
+  /** Endpoints that never do. */
+  readonly never: readonly string[];
+}
+
+async function subscribe(url: string, port: number): Promise<Subscribed> {
   const add = async (endpoint: string, more: object) => {
     const base = { url: `http://127.0.0.1:${port}/${endpoint}`, timeout: 2, retry: RETRY };
     return (await call(url, "POST", "/webhooks/subscriptions", { ...base, ...more })).id as string;
   };
   const filter = { job_types: ["lane.rare"] };
-  await add("ordered", { events: ["job.enqueued", "job.started", "job.completed"], ordered: true });
-  await add("plain", { events: ["job.completed"] });
-  await add("batched", { events: ["job.completed"], batch: { max_events: 20, max_wait: "PT0.5S" } });
-  return [
+  const served = [
+    await add("ordered", { events: ["job.enqueued", "job.started", "job.completed"], ordered: true }),
+    await add("plain", { events: ["job.completed"] }),
+    await add("batched", { events: ["job.completed"], batch: { max_events: 20, max_wait: "PT0.5S" } }),
+  ];
+  const never = [
     await add("dead", { events: ["job.completed"], filter }),
     await add("stuck", { events: ["job.completed"], filter }),
   ];
+  return { served, never };
 }
 
 /** Enqueues the same load on both servers in turn, and compares what the endpoints took with what there was. */
@@ -121,12 +133,13 @@ export async function runLane({ stores, deliveries, rate, rounds }: LaneOptions)
     const [{ url }, { url: plainUrl }] = (await Promise.all(
       servers.map((child) => said<{ url: string }>(child)),
     )) as [{ url: string }, { url: string }];
-    const never = await subscribe(url, port);
+    const { served, never } = await subscribe(url, port);
+    const drain = (count: number) => drained(receivers, count, () => leftOf(url, served));
     const ids: { id: string; isRare: boolean }[] = [];
     const perRound = Math.ceil(deliveries / PER_JOB / rounds);
     // Both servers are warm before anything is measured.
     ids.push(...(await load(url, WARM_UP, rate, 1)).ids);
-    await drained(receivers, ids.length * PER_JOB);
+    await drain(ids.length * PER_JOB);
     await load(plainUrl, WARM_UP, rate, 1);
     const before = await usages(servers);
     const [hooked, plain]: [number[], number[]] = [[], []];
@@ -135,7 +148,7 @@ export async function runLane({ stores, deliveries, rate, rounds }: LaneOptions)
       const made = await load(url, perRound, rate, ids.length);
       hooked.push(...made.took);
       ids.push(...made.ids);
-      await drained(receivers, ids.length * PER_JOB);
+      await drain(ids.length * PER_JOB);
     }
     const after = await usages(servers);
     const cpu = after.map((usage, index) => usage - (before[index] as number)) as [number, number];
@@ -154,6 +167,7 @@ export async function runLane({ stores, deliveries, rate, rounds }: LaneOptions)
         ids.map(({ id }) => id),
         taken,
       ),
+      left: await leftOf(url, served),
       forgotten: kept.reduce((sum, count) => sum + Math.abs(rare - count), 0),
       spoiled,
       p99: {
@@ -170,26 +184,58 @@ export async function runLane({ stores, deliveries, rate, rounds }: LaneOptions)
   }
 }
 
-/** Resolves when the endpoints have taken everything, or nothing more for a minute. */
-async function drained(receivers: ChildProcess, expected: number): Promise<void> {
-  let [last, changedAt] = [0, performance.now()];
+const LOOK_AFTER = 60_000;
+const GIVE_UP_AFTER = 1_200_000;
+
+/**
+ * Resolves when the endpoints have taken everything, or nothing more for a minute and the server has nothing left for
+ * them. A circuit that opened on a starved machine may hold deliveries back for up to 15 minutes.
+ */
+async function drained(
+  receivers: ChildProcess,
+  expected: number,
+  left: () => Promise<Record<string, number>>,
+): Promise<void> {
+  let [last, changedAt, lookedAt] = [0, performance.now(), performance.now()];
   for (;;) {
     const { count } = await said<{ count: number }>(receivers, "count");
-    if (count >= expected || performance.now() - changedAt > 60_000) return;
-    if (count !== last) [last, changedAt] = [count, performance.now()];
+    const now = performance.now();
+    if (count >= expected || now - changedAt > GIVE_UP_AFTER) return;
+    if (count !== last) [last, changedAt, lookedAt] = [count, now, now];
+    if (now - lookedAt > LOOK_AFTER) {
+      lookedAt = now;
+      const found = await left();
+      console.error(`${expected - count} not taken for a minute; the server has ${JSON.stringify(found)}`);
+      if (Object.keys(found).every((state) => state === "dead")) return;
+    }
     await new Promise((resolve) => setTimeout(resolve, 200));
   }
 }
 
-async function countDeliveries(url: string, id: string): Promise<number> {
-  let count = 0;
+async function deliveriesOf(url: string, id: string): Promise<{ status: string }[]> {
+  const found: { status: string }[] = [];
   for (let cursor: string | null = null; ; ) {
     const after = cursor === null ? "" : `&cursor=${encodeURIComponent(cursor)}`;
     const page = await call(url, "GET", `/webhooks/deliveries?limit=200&subscription_id=${id}${after}`);
-    count += page.deliveries.filter(({ status }: { status: string }) => status !== "delivered").length;
+    found.push(...page.deliveries);
     cursor = page.pagination.next_cursor;
-    if (cursor === null) return count;
+    if (cursor === null) return found.filter(({ status }) => status !== "delivered");
   }
+}
+
+async function countDeliveries(url: string, id: string): Promise<number> {
+  return (await deliveriesOf(url, id)).length;
+}
+
+/** What the server has not delivered to these subscriptions, by state, and how many of their circuits are open. */
+async function leftOf(url: string, ids: readonly string[]): Promise<Record<string, number>> {
+  const left: Record<string, number> = {};
+  for (const id of ids) {
+    for (const { status } of await deliveriesOf(url, id)) left[status] = (left[status] ?? 0) + 1;
+    const { circuit } = await call(url, "GET", `/webhooks/subscriptions/${id}`);
+    if (circuit?.state === "open") left.circuits = (left.circuits ?? 0) + 1;
+  }
+  return left;
 }
 
 const MOST_SHOWN = 5;

@@ -230,6 +230,16 @@ describe("4.4 giving back", () => {
     expect(decision.image).toMatchObject({ state: "scheduled", wakeAt: at("6s"), wake: "ready" });
   });
 
+  it("a release with a delay keeps the slot of a strict limit, so no job of its key overtakes it", () => {
+    const row = {
+      ...claimed(),
+      limitKey: "lane",
+      options: { limit: { concurrency: 1, strict: true } as const },
+    };
+    const decision = decideOk(row, { type: "release", delay: 5_000 }, at("1s"));
+    expect(decision.image).toMatchObject({ state: "retryable", attempt: 0, wake: "ready", wakeAt: at("6s") });
+  });
+
   it("a snooze gives the attempt back and goes to scheduled", () => {
     const decision = decideOk(running(), { type: "snooze", dueAt: at("1h") }, at("5s"));
     expect(decision.image).toMatchObject({ state: "scheduled", attempt: 0, returns: 1, wakeAt: at("1h") });

@@ -386,14 +386,18 @@ function snooze(job: JobRow, event: EventOf<"snooze">, now: Instant, random: Ran
   };
 }
 
-/** Gives a job back. A started attempt is not spent. A claim that was not started was never counted. */
+/**
+ * Gives a job back. A started attempt is not spent. A claim that was not started was never counted. With a delay, a job of
+ * a strict limit keeps its slot, or the next job of its key would overtake it.
+ */
 function release(job: JobRow, event: EventOf<"release">, now: Instant, random: Random): Decision {
   const hasStarted = job.startedAt !== null;
   // Past the hard deadline the verdict is a timeout. At the deadline itself a shutdown comes first (SEMANTICS 3.3).
   const isLate = job.hardAt !== null && now >= job.hardAt + (event.error?.type === SHUTDOWN.type ? 1 : 0);
   if (hasStarted && isLate) return expire(job, { type: "expire" }, now, random);
   if (hasStarted && job.returns >= MOST_RETURNS) return tooManyReturns(job, now);
-  const state = event.delay === undefined ? stateBack(job) : "scheduled";
+  const later = job.options?.limit?.strict ? "retryable" : "scheduled";
+  const state = event.delay === undefined ? stateBack(job) : later;
   const record = event.error && { ...scrubError(event.error, job), attempt: job.attempt, at: now };
   return {
     ok: true,

@@ -15,6 +15,7 @@ import {
   step,
   T0,
 } from "../../../test/support/rows.ts";
+import type { JobLimit } from "../limit/limit.ts";
 import type { Instant } from "../time.ts";
 import { decide, MOST_RETURNS } from "./decide.ts";
 import { JOB_STATES, type JobRow, type JobState } from "./job.ts";
@@ -63,9 +64,11 @@ const ROWS: { readonly [State in JobState]: () => JobRow } = {
 };
 
 /** The same job under a limit with a rate. */
-function limited(row: JobRow): JobRow {
-  return { ...row, limitKey: "key", options: { ...row.options, limit: { rate: { limit: 1, per: 1_000 } } } };
+function limited(row: JobRow, limit: JobLimit = { rate: { limit: 1, per: 1_000 } }): JobRow {
+  return { ...row, limitKey: "key", options: { ...row.options, limit } };
 }
+
+const STRICT: JobLimit = { concurrency: 1, strict: true };
 
 /** One case per target of the table: the row, what happens to it, and when. */
 type Case = readonly [from: JobState, event: JobEvent, to: JobState, row: JobRow, now: Instant];
@@ -120,6 +123,7 @@ function verdicts(): Case[] {
     ["active", release, "pending", limited(running(FULL)), at("1s")],
     ["active", { ...release, delay: 5 }, "scheduled", running(FULL), at("1s")],
     ["active", release, "retryable", running(FULL), at("6m")],
+    ["active", { ...release, delay: 5 }, "retryable", limited(claimed(FULL), STRICT), at("1s")],
     ["active", release, "discarded", worn, at("1s")],
   ];
 }

@@ -99,7 +99,7 @@ export const LIFECYCLE: readonly Transition[] = [
     from: "active",
     event: "release",
     to: ["available", "scheduled", "retryable", "pending", "discarded"],
-    why: "released; its rate must admit the next start; too many returns",
+    why: "released; later; later under a strict limit; its rate must admit the next start; too many returns",
   },
   ...(["scheduled", "available", "pending", "active", "retryable"] as const).flatMap((from): Transition[] => [
     { from, event: "cancel", to: ["cancelled"], why: "cancelled" },

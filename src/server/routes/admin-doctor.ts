@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { examine } from "../../core/doctor/examine.ts";
 import type { DoctorFacts, StoreFacts, WorkerFacts, WorkFacts } from "../../core/doctor/facts.ts";
+import { CurfewError } from "../../core/errors.ts";
 import { isSilent, type WorkerReport } from "../../core/worker/worker-report.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { listWorkers } from "../../engine/operations/worker-list.ts";
@@ -183,8 +184,15 @@ const observedHealth = route({
     const { engine, version, uptime } = context;
     const backend = await checkStore(context);
     const shared = { version, uptime_seconds: uptime(), checked_at: instantText(engine.now()), backend };
-    if (backend.status === "unhealthy") return json(503, { status: "unhealthy", ...shared });
-    const { facts, findings } = await examineServer(context);
+    const unhealthy = { ...shared, status: "unhealthy" } as const;
+    if (backend.status === "unhealthy") return json(503, unhealthy);
+    // The store answered, and may be gone a moment later.
+    const examined = await examineServer(context).catch((error: unknown) => {
+      if (error instanceof CurfewError && error.code === "store_failed") return null;
+      throw error;
+    });
+    if (!examined) return json(503, { ...unhealthy, backend: { ...backend, status: "unhealthy" } });
+    const { facts, findings } = examined;
     const { workers, unattended, paused } = facts.work as WorkFacts;
     const silent = workers.filter(({ isSilent }) => isSilent).length;
     return json(200, {

@@ -5,7 +5,7 @@ import { isIdPrefix, type JobQuery } from "../../engine/operations/job-query.ts"
 import { BASE, PATHS } from "../../ojs/paths.ts";
 import { revealedText } from "../../ojs/write-job.ts";
 import { HttpError } from "../http-error.ts";
-import { byKey, type Route, type RouteContext, reply, route } from "../route.ts";
+import { byKey, type Route, type RouteContext, reply, routesOf } from "../route.ts";
 import {
   adminJobReply,
   adminJobsReply,
@@ -29,15 +29,13 @@ import { isSortKey, sortedPage } from "../wire/sorted-jobs.ts";
 import { ADMIN, cancelBy, loadJob, ownJob, retryBy } from "./job-actions.ts";
 import { enqueueJob } from "./jobs.ts";
 
-const TAG = "admin";
+const route = routesOf({ tag: "admin", scope: "tenant" });
 const PATH = "/ojs/v1/admin/jobs";
 
 export const listJobs = route({
   method: "GET",
   path: PATH,
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "Look for jobs, the newest first",
   isShared: true,
   reply: adminJobsReply,
@@ -98,8 +96,6 @@ const nearMisses = route({
   method: "GET",
   path: `${PATH}/near-misses`,
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "Completed jobs that used more than 80 % of a limit or were late, the newest first",
   reply: nearMissesReply,
   query: nearMissesQuery,
@@ -116,8 +112,6 @@ const get = route({
   method: "GET",
   path: `${PATH}/:id`,
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "Look at a job and all that happened to it",
   reply: adminJobReply,
   replies: { 200: "The job", 404: "There is no such job" },
@@ -128,8 +122,6 @@ const prioritise = route({
   method: "PATCH",
   path: `${PATH}/:id`,
   right: "operate",
-  scope: "tenant",
-  tag: TAG,
   summary: "Give a waiting job another priority",
   reply: adminJobReply,
   body: prioritySchema,
@@ -144,8 +136,6 @@ const run = route({
   method: "POST",
   path: `${PATH}/:id/run`,
   right: "operate",
-  scope: "tenant",
-  tag: TAG,
   summary: "Run a scheduled or retryable job now: what is left of its delay or backoff is dropped",
   reply: adminJobReply,
   body: emptySchema,
@@ -162,8 +152,6 @@ const reveal = route({
   method: "POST",
   path: `${PATH}/:id/reveal`,
   right: "operate",
-  scope: "tenant",
-  tag: TAG,
   summary: "See a job with what is redacted; the audit records who did and why",
   reply: jobReplySchema,
   body: emptySchema,
@@ -178,8 +166,6 @@ const copy = route({
   method: "POST",
   path: `${PATH}/:id/copy`,
   right: "enqueue",
-  scope: "tenant",
-  tag: TAG,
   summary: 'Enqueue a job like this one: "[redacted]" stands for what the job has at the same place',
   reply: jobReplySchema,
   body: enqueueSchema,
@@ -224,8 +210,6 @@ const bulkBy = (path: string, action: keyof typeof DONE, what: string, isConfirm
     method: "POST",
     path: `${path}/bulk/${action}`,
     right: "operate",
-    scope: "tenant",
-    tag: TAG,
     summary: what,
     reply: bulkReplySchema,
     body: bulkSchema,

@@ -1,13 +1,21 @@
 import { QUEUES } from "../../engine/queues/queue-settings-cache.ts";
 import { HttpError } from "../http-error.ts";
-import { byKey, json, type Reply, type Route, type RouteCall, type RouteContext, route } from "../route.ts";
+import {
+  byKey,
+  json,
+  type Reply,
+  type Route,
+  type RouteCall,
+  type RouteContext,
+  routesOf,
+} from "../route.ts";
 import { purgeReply, queueConfigReply } from "../wire/admin-replies.ts";
 import { type PurgeBody, purgeSchema, purgeWaitingSchema } from "../wire/admin-schemas.ts";
 import { readEnded } from "../wire/filter.ts";
 import { changedConfig, queueConfigSchema } from "../wire/queue-config.ts";
 import { describeQueue, queueOf } from "../wire/queues.ts";
 
-const TAG = "queues";
+const route = routesOf({ tag: "queues", scope: "tenant" });
 const PATH = "/ojs/v1/admin/queues/:queue";
 const WAITING = ["available", "pending", "scheduled", "retryable"] as const;
 const ENDED = ["completed", "discarded", "cancelled"] as const;
@@ -70,8 +78,6 @@ const purge = route({
   method: "DELETE",
   path: `${PATH}/jobs`,
   right: "operate",
-  scope: "tenant",
-  tag: TAG,
   summary: "Delete jobs of a queue for good",
   reply: purgeReply,
   body: purgeSchema,
@@ -86,8 +92,6 @@ const purgeWaiting = route({
   method: "POST",
   path: "/ojs/v1/queues/:queue/purge",
   right: "operate",
-  scope: "tenant",
-  tag: TAG,
   summary: "Delete the jobs that wait in a queue for good",
   reply: purgeReply,
   body: purgeWaitingSchema,
@@ -99,8 +103,6 @@ const getConfig = route({
   method: "GET",
   path: `${PATH}/config`,
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "The settings of a queue",
   reply: queueConfigReply,
   replies: { 200: "The settings" },
@@ -114,8 +116,6 @@ const putConfig = route({
   method: "PUT",
   path: `${PATH}/config`,
   right: "operate",
-  scope: "tenant",
-  tag: TAG,
   summary: "Change settings of a queue, for every process",
   reply: queueConfigReply,
   body: queueConfigSchema,

@@ -1,11 +1,11 @@
 import { notFound } from "../failures.ts";
-import { byKey, json, type Route, route } from "../route.ts";
+import { byKey, json, type Route, routesOf } from "../route.ts";
 import { sagasQuery } from "../wire/admin-schemas.ts";
 import { placeOf } from "../wire/pages.ts";
 import { compensateReply, sagaDetail, sagaFields, sagaReply, sagasReply } from "../wire/sagas.ts";
 import { emptySchema } from "../wire/schemas.ts";
 
-const TAG = "admin";
+const route = routesOf({ tag: "admin", scope: "tenant" });
 const PATH = "/ojs/v1/admin/sagas";
 const NAME_LIMIT = 512;
 
@@ -13,8 +13,6 @@ const list = route({
   method: "GET",
   path: PATH,
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "List sagas in the order of their types and ids, alive and completed",
   reply: sagasReply,
   query: sagasQuery,
@@ -36,8 +34,6 @@ const get = route({
   method: "GET",
   path: `${PATH}/:type/:id`,
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "Look at a saga: its state, and the timeouts and messages that wait for it",
   reply: sagaReply,
   replies: { 200: "The saga", 404: "There is no such saga" },
@@ -53,8 +49,6 @@ const compensate = route({
   method: "POST",
   path: `${PATH}/:type/:id/compensate`,
   right: "operate",
-  scope: "tenant",
-  tag: TAG,
   summary: "Take a saga back: run its undos, or go on after one that failed for good",
   reply: compensateReply,
   body: emptySchema,

@@ -4,7 +4,7 @@ import { RemoteWorkers } from "../../engine/remote/remote-workers.ts";
 import type { Stats, StatsPoint } from "../../engine/statistics/statistics.ts";
 import { readInstant } from "../../ojs/wire-durations.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
-import { json, type Route, route } from "../route.ts";
+import { json, type Route, routesOf } from "../route.ts";
 import { adviseReply, auditReply, historyReply, statsReply } from "../wire/admin-replies.ts";
 import { adviseQuery, auditQuery, historyQuery, statsQuery } from "../wire/admin-schemas.ts";
 import { adviceFields, readRule } from "../wire/advice.ts";
@@ -19,15 +19,13 @@ import {
   timeoutsPerMinute,
 } from "../wire/counts.ts";
 
-const TAG = "admin";
+const route = routesOf({ tag: "admin", scope: "tenant" });
 const PATH = "/ojs/v1/admin";
 
 const stats = route({
   method: "GET",
   path: `${PATH}/stats`,
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "Counts of waiting, running and ended jobs, and the throughput",
   isShared: true,
   reply: statsReply,
@@ -106,8 +104,6 @@ const history = route({
   method: "GET",
   path: `${PATH}/stats/history`,
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "Counts of jobs over time, for plots",
   isShared: true,
   reply: historyReply,
@@ -129,7 +125,8 @@ const history = route({
     });
     const range = { since: instantText(figures.since), until: instantText(figures.until) };
     const data = seriesOf(figures);
-    return json(200, { period, ...range, data, data_points: data });
+    const { attainment } = figures.total;
+    return json(200, { period, ...range, attainment, data, data_points: data });
   },
 });
 
@@ -137,8 +134,6 @@ const advise = route({
   method: "GET",
   path: `${PATH}/advise`,
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "Advice on attempt timeouts, from past runs",
   reply: adviseReply,
   query: adviseQuery,
@@ -161,8 +156,6 @@ const audit = route({
   method: "GET",
   path: `${PATH}/audit`,
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "The audit: actions of operators, the newest first",
   reply: auditReply,
   query: auditQuery,

@@ -2,7 +2,7 @@ import { sumDepths } from "../../core/job/job.ts";
 import { checkTenantName } from "../../core/tenant/tenant-name.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { notFound } from "../failures.ts";
-import { byKey, json, type Route, type RouteContext, route } from "../route.ts";
+import { byKey, json, type Route, type RouteContext, routesOf } from "../route.ts";
 import { adminJobsReply } from "../wire/admin-replies.ts";
 import { adminJobsQuery, adminPageQuery } from "../wire/admin-schemas.ts";
 import { listedPage } from "../wire/pages.ts";
@@ -20,7 +20,7 @@ import { listJobs } from "./admin-jobs.ts";
 
 /* Across tenants: for callers that are bound to none and may operate. */
 
-const TAG = "tenants";
+const route = routesOf({ tag: "tenants", scope: "server" });
 const PATH = "/ojs/v1/admin/tenants";
 
 async function knownTenant({ engine }: RouteContext, name: string | undefined) {
@@ -34,8 +34,6 @@ const list = route({
   method: "GET",
   path: PATH,
   right: "operate",
-  scope: "server",
-  tag: TAG,
   summary: "List the tenants, with what they use and may use",
   reply: tenantsReply,
   query: adminPageQuery,
@@ -55,8 +53,6 @@ const get = route({
   method: "GET",
   path: `${PATH}/:id`,
   right: "operate",
-  scope: "server",
-  tag: TAG,
   summary: "Look at a tenant",
   reply: tenantReply,
   replies: { 200: "The tenant", 404: "Nothing was ever written within it" },
@@ -70,8 +66,6 @@ const put = route({
   method: "PUT",
   path: `${PATH}/:id`,
   right: "operate",
-  scope: "server",
-  tag: TAG,
   summary: "Create a tenant, or replace its limits",
   reply: tenantReply,
   body: tenantSchema,
@@ -87,8 +81,6 @@ const putLimits = route({
   method: "PUT",
   path: `${PATH}/:id/limits`,
   right: "operate",
-  scope: "server",
-  tag: TAG,
   summary: "Replace the limits of a tenant, for every process within five seconds",
   reply: tenantReply,
   body: tenantLimitsSchema,
@@ -104,8 +96,6 @@ const remove = route({
   method: "DELETE",
   path: `${PATH}/:id`,
   right: "operate",
-  scope: "server",
-  tag: TAG,
   summary: "Remove a tenant that has no jobs from the list, with its limits",
   replies: { 200: "Removed", 404: "There is no such tenant", 409: "It has jobs" },
   async run({ params, identity }, context) {
@@ -139,8 +129,6 @@ const stats = route({
   method: "GET",
   path: `${PATH}/:id/stats`,
   right: "operate",
-  scope: "server",
-  tag: TAG,
   summary: "What a tenant has stored, does now and did in the last day",
   reply: tenantStatsReply,
   replies: { 200: "Its counts", 404: "There is no such tenant" },
@@ -155,8 +143,6 @@ const jobs = route({
   method: "GET",
   path: `${PATH}/:id/jobs`,
   right: "operate",
-  scope: "server",
-  tag: TAG,
   summary: "Look for jobs of a tenant, the newest first",
   reply: adminJobsReply,
   query: adminJobsQuery,

@@ -2,14 +2,14 @@ import type { Timeout } from "../../engine/dispatch/timeout-view.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { readInstant } from "../../ojs/wire-durations.ts";
 import { notFound } from "../failures.ts";
-import { byKey, json, type Route, route } from "../route.ts";
+import { byKey, json, type Route, routesOf } from "../route.ts";
 import { rescheduleSchema, timeoutsQuery } from "../wire/admin-schemas.ts";
 import { readBusinessTime } from "../wire/business-time.ts";
 import { listedPage, placeOf } from "../wire/pages.ts";
 import { emptySchema } from "../wire/schemas.ts";
 import { revokedReply, timeoutDetail, timeoutFields, timeoutReply, timeoutsReply } from "../wire/timeouts.ts";
 
-const TAG = "admin";
+const route = routesOf({ tag: "admin", scope: "tenant" });
 const PATH = "/ojs/v1/admin/timeouts";
 const MISSING = { 404: "There is no such timeout" };
 const ID_LIMIT = 512;
@@ -40,8 +40,6 @@ const list = route({
   method: "GET",
   path: PATH,
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary:
     "List timeouts that are stored, in the order in which they are due; with dead=true those that were given up",
   reply: timeoutsReply,
@@ -87,8 +85,6 @@ const get = route({
   method: "GET",
   path: `${PATH}/:id`,
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "Look at a timeout with its payload and headers",
   reply: timeoutReply,
   replies: { 200: "The timeout", ...MISSING },
@@ -104,8 +100,6 @@ const revoke = route({
   method: "POST",
   path: `${PATH}/:id/revoke`,
   right: "operate",
-  scope: "tenant",
-  tag: TAG,
   summary: "Revoke a timeout: it will not be delivered",
   reply: revokedReply,
   body: emptySchema,
@@ -121,8 +115,6 @@ const reschedule = route({
   method: "POST",
   path: `${PATH}/:id/reschedule`,
   right: "operate",
-  scope: "tenant",
-  tag: TAG,
   summary: "Move a pending timeout to another instant",
   reply: timeoutReply,
   body: rescheduleSchema,
@@ -140,8 +132,6 @@ const requeue = route({
   method: "POST",
   path: `${PATH}/:id/requeue`,
   right: "operate",
-  scope: "tenant",
-  tag: TAG,
   summary: "Try a dead timeout again, at once and with all its tries",
   reply: timeoutReply,
   body: emptySchema,

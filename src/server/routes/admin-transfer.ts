@@ -4,12 +4,12 @@ import { readExportLine, writeExportLine, writeLineMessage } from "../../ojs/exp
 import type { Identity } from "../auth.ts";
 import { HttpError } from "../http-error.ts";
 import { ROLES } from "../roles.ts";
-import { byKey, json, type Route, route } from "../route.ts";
+import { byKey, json, type Route, routesOf } from "../route.ts";
 import { exportQuery, importSchema } from "../wire/admin-schemas.ts";
 import { readFilter } from "../wire/filter.ts";
 import { limited } from "../wire/job-page.ts";
 
-const TAG = "admin";
+const route = routesOf({ tag: "admin", scope: "tenant" });
 const count = z.int().min(0);
 
 const exportReply = z
@@ -37,8 +37,6 @@ const exportJobs = route({
   method: "GET",
   path: "/ojs/v1/admin/export",
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "Export jobs as lines that another store can import",
   reply: exportReply,
   query: exportQuery,
@@ -83,8 +81,6 @@ const importJobs = route({
   method: "POST",
   path: "/ojs/v1/admin/import",
   right: "operate",
-  scope: "tenant",
-  tag: TAG,
   summary: "Store lines of an export; known ids stay as they are, so it can be repeated",
   reply: importReply,
   body: importSchema,

@@ -3,13 +3,13 @@ import { RemoteWorkers, type WorkerDirective, type WorkerView } from "../../engi
 import type { Service } from "../../engine/remote/service.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
 import { notFound } from "../failures.ts";
-import { byKey, json, type Route, route } from "../route.ts";
+import { byKey, json, type Route, routesOf } from "../route.ts";
 import { directiveReply, workerReply, workersReply } from "../wire/admin-replies.ts";
 import { adminPageQuery, directiveSchema, workerParam } from "../wire/admin-schemas.ts";
 import { pageOf } from "../wire/pages.ts";
 import { emptySchema } from "../wire/schemas.ts";
 
-const TAG = "admin";
+const route = routesOf({ tag: "admin", scope: "tenant" });
 const PATH = "/ojs/v1/admin/workers";
 
 type State = "running" | "quiet" | "terminate" | "stale";
@@ -60,8 +60,6 @@ const listBy = (path: string) =>
     method: "GET",
     path,
     right: "read",
-    scope: "tenant",
-    tag: TAG,
     summary: "List workers, in processes that have the store open and over the wire",
     isShared: true,
     reply: workersReply,
@@ -86,8 +84,6 @@ const directAll = route({
   method: "POST",
   path: `${PATH}/directive`,
   right: "operate",
-  scope: "tenant",
-  tag: TAG,
   summary: "Tell all remote workers to stop fetching, to shut down, or to resume",
   reply: directiveReply,
   body: directiveSchema,
@@ -111,8 +107,6 @@ const get = route({
   method: "GET",
   path: `${PATH}/:id`,
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "Look at a worker",
   reply: workerReply,
   replies: { 200: "The worker", 404: "No worker of this name sent a heartbeat lately" },
@@ -130,8 +124,6 @@ const directBy = (action: string, directive: WorkerDirective | null, summary: st
     method: "POST",
     path: `${PATH}/:id/${action}`,
     right: "operate",
-    scope: "tenant",
-    tag: TAG,
     summary,
     reply: workerReply,
     body: emptySchema,
@@ -151,8 +143,6 @@ const remove = route({
   method: "DELETE",
   path: `${PATH}/:id`,
   right: "operate",
-  scope: "tenant",
-  tag: TAG,
   summary: "Forget a worker that stopped or is silent",
   replies: {
     200: "It is forgotten; its jobs are taken back when their heartbeat runs out",

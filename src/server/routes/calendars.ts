@@ -1,5 +1,5 @@
 import { notFound } from "../failures.ts";
-import { byKey, json, type Route, route } from "../route.ts";
+import { byKey, json, type Route, routesOf } from "../route.ts";
 import { readBusinessTime } from "../wire/business-time.ts";
 import {
   calendarFields,
@@ -15,7 +15,7 @@ import {
 } from "../wire/calendars.ts";
 import { listedPage } from "../wire/pages.ts";
 
-const TAG = "calendars";
+const route = routesOf({ tag: "calendars", scope: "tenant" });
 const PATH = "/ojs/v1/admin/calendars";
 const MISSING = { 404: "There is no calendar of this name" };
 
@@ -23,8 +23,6 @@ const list = route({
   method: "GET",
   path: PATH,
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "List business calendars in the order of their names",
   reply: calendarsReply,
   query: calendarsQuery,
@@ -42,8 +40,6 @@ const get = route({
   method: "GET",
   path: `${PATH}/:name`,
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "Look at a business calendar",
   reply: calendarReply,
   replies: { 200: "The calendar", ...MISSING },
@@ -59,8 +55,6 @@ const put = route({
   method: "PUT",
   path: `${PATH}/:name`,
   right: "operate",
-  scope: "tenant",
-  tag: TAG,
   summary: "Store a business calendar; pending timeouts and crons that use it are resolved anew",
   reply: calendarReply,
   body: calendarSchema,
@@ -75,8 +69,6 @@ const remove = route({
   method: "DELETE",
   path: `${PATH}/:name`,
   right: "operate",
-  scope: "tenant",
-  tag: TAG,
   summary: "Delete a business calendar; pending timeouts keep their instants",
   reply: calendarReply,
   replies: { 200: "It is gone", ...MISSING, 409: "A cron uses it" },
@@ -92,8 +84,6 @@ const explain = route({
   method: "POST",
   path: "/ojs/v1/admin/when",
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "Say which instant a time by a business calendar means, and why; nothing is stored",
   reply: explainedReply,
   body: explainWhenSchema,

@@ -2,7 +2,7 @@ import type { CronOptions } from "../../core/cron/cron.ts";
 import type { CronView } from "../../engine/crons/crons.ts";
 import { jobText } from "../../ojs/write-job.ts";
 import { notFound } from "../failures.ts";
-import { byKey, json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
+import { byKey, json, type Reply, type Route, type RouteContext, reply, routesOf } from "../route.ts";
 import {
   cronChangeSchema,
   cronFields,
@@ -19,7 +19,7 @@ import { listedPage } from "../wire/pages.ts";
 import { jobReplySchema } from "../wire/replies.ts";
 import { emptySchema } from "../wire/schemas.ts";
 
-const TAG = "crons";
+const route = routesOf({ tag: "crons", scope: "tenant" });
 
 function cronReply(status: number, view: CronView): Reply {
   const cron = cronFields(view);
@@ -36,8 +36,6 @@ const put = route({
   method: "POST",
   path: "/ojs/v1/cron",
   right: "operate",
-  scope: "tenant",
-  tag: TAG,
   summary: "Add a cron, or change the one of this name",
   reply: cronReplySchema,
   body: cronSchema,
@@ -58,8 +56,6 @@ const listBy = (path: string) =>
     method: "GET",
     path,
     right: "read",
-    scope: "tenant",
-    tag: TAG,
     summary: "List crons in the order of their names",
     reply: cronsReplySchema,
     query: cronsQuery,
@@ -82,8 +78,6 @@ const getBy = (path: string) =>
     method: "GET",
     path,
     right: "read",
-    scope: "tenant",
-    tag: TAG,
     summary: "Look at a cron",
     reply: cronReplySchema,
     replies: { 200: "The cron", 404: "There is no cron of this name" },
@@ -95,8 +89,6 @@ const changeBy = (path: string) =>
     method: "PATCH",
     path,
     right: "operate",
-    scope: "tenant",
-    tag: TAG,
     summary: "Change when a cron fires, or pause it with enabled: false",
     reply: cronReplySchema,
     body: cronChangeSchema,
@@ -117,8 +109,6 @@ const removeBy = (path: string) =>
     method: "DELETE",
     path,
     right: "operate",
-    scope: "tenant",
-    tag: TAG,
     summary: "Delete a cron; its jobs stay",
     reply: cronReplySchema,
     replies: { 200: "It is gone", 404: "There is no cron of this name" },
@@ -135,8 +125,6 @@ const pause = (action: "pause" | "resume") =>
     method: "POST",
     path: `/ojs/v1/cron/:name/${action}`,
     right: "operate",
-    scope: "tenant",
-    tag: TAG,
     summary: action === "pause" ? "Stop a cron" : "Resume a paused cron from now on",
     reply: cronReplySchema,
     body: emptySchema,
@@ -151,8 +139,6 @@ const trigger = route({
   method: "POST",
   path: "/ojs/v1/cron/:name/trigger",
   right: "operate",
-  scope: "tenant",
-  tag: TAG,
   summary: "Enqueue the job of a cron at once",
   reply: jobReplySchema,
   body: emptySchema,
@@ -170,8 +156,6 @@ const history = route({
   method: "GET",
   path: "/ojs/v1/cron/:name/history",
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "The last runs of a cron with the skipped ones, newest first",
   query: cronHistoryQuery,
   replies: { 200: "The runs", 404: "There is no cron of this name" },

@@ -3,7 +3,7 @@ import type { Json } from "../../core/schema.ts";
 import type { SchemaView } from "../../engine/schemas/schemas.ts";
 import type { Identity } from "../auth.ts";
 import { notFound } from "../failures.ts";
-import { byKey, json, type Reply, type Route, type RouteContext, route } from "../route.ts";
+import { byKey, json, type Reply, type Route, type RouteContext, routesOf } from "../route.ts";
 import { adminPageQuery } from "../wire/admin-schemas.ts";
 import {
   checkSchemaBody,
@@ -20,7 +20,7 @@ import {
 } from "../wire/job-schemas.ts";
 import { listedPage } from "../wire/pages.ts";
 
-const TAG = "schemas";
+const route = routesOf({ tag: "schemas", scope: "tenant" });
 const ADMIN = "/ojs/v1/admin/schemas";
 /** The path of the binding (section 15), and of its clients. */
 const PLAIN = "/ojs/v1/schemas";
@@ -49,8 +49,6 @@ const listBy = (path: string) =>
     method: "GET",
     path,
     right: "read",
-    scope: "tenant",
-    tag: TAG,
     summary: "List the types with schemas, by name",
     reply: schemasReply,
     query: adminPageQuery,
@@ -71,8 +69,6 @@ const registerBy = (path: string) =>
     method: "POST",
     path,
     right: "operate",
-    scope: "tenant",
-    tag: TAG,
     summary: "Register a version of a schema",
     reply: schemaReply,
     body: registerSchemaBody,
@@ -88,8 +84,6 @@ const publish = route({
   method: "PUT",
   path: `${ADMIN}/:type`,
   right: "operate",
-  scope: "tenant",
-  tag: TAG,
   summary: "Publish a schema: a new version, unless the newest one is the same",
   reply: schemaReply,
   body: putSchemaBody,
@@ -109,8 +103,6 @@ const configure = route({
   method: "PATCH",
   path: `${ADMIN}/:type`,
   right: "operate",
-  scope: "tenant",
-  tag: TAG,
   summary: "Change which jobs of a type are checked, and how its next version must fit",
   reply: schemaReply,
   body: schemaRulesBody,
@@ -126,8 +118,6 @@ const put = route({
   method: "PUT",
   path: `${ADMIN}/:type/:version`,
   right: "operate",
-  scope: "tenant",
-  tag: TAG,
   summary: "Register this version of a schema",
   reply: schemaReply,
   body: putSchemaBody,
@@ -145,8 +135,6 @@ const getNewest = (path: string) =>
     method: "GET",
     path,
     right: "read",
-    scope: "tenant",
-    tag: TAG,
     summary: "The newest schema of a type, or the one with a uri",
     reply: schemaReply,
     replies: { 200: "The schema", 404: "There is none" },
@@ -157,8 +145,6 @@ const versions = route({
   method: "GET",
   path: `${ADMIN}/:type/versions`,
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "The versions of a type's schema, from the oldest to the newest",
   reply: schemaVersionsReply,
   replies: { 200: "The versions", 404: "The type has no schema" },
@@ -176,8 +162,6 @@ const getVersion = route({
   method: "GET",
   path: `${ADMIN}/:type/:version`,
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "One version of a type's schema",
   reply: schemaReply,
   replies: { 200: "The schema", 404: "There is none" },
@@ -191,8 +175,6 @@ const check = route({
   method: "POST",
   path: `${ADMIN}/:type/check`,
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "Compare a schema with the newest version, or check args; nothing is stored",
   reply: schemaCheckReply,
   body: checkSchemaBody,
@@ -216,8 +198,6 @@ const remove = route({
   method: "DELETE",
   path: `${ADMIN}/:type/:version`,
   right: "operate",
-  scope: "tenant",
-  tag: TAG,
   summary: "Delete a version of a schema",
   reply: schemaReply,
   replies: { 200: "It is deleted", 404: "There is none" },
@@ -235,8 +215,6 @@ const removeByName = route({
   method: "DELETE",
   path: `${PLAIN}/:name`,
   right: "operate",
-  scope: "tenant",
-  tag: TAG,
   summary: "Delete the schema with a uri",
   reply: schemaReply,
   replies: { 200: "It is deleted", 404: "There is none" },

@@ -9,14 +9,14 @@ import { instantText, noteFields } from "../../ojs/wire-fields.ts";
 import { LOG_LIMIT } from "../../ports/store.ts";
 import type { Identity } from "../auth.ts";
 import { notFound } from "../failures.ts";
-import { json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
+import { json, type Reply, type Route, type RouteContext, reply, routesOf } from "../route.ts";
 import { checkpointReplySchema, logsReplySchema, progressReplySchema } from "../wire/replies.ts";
 import { senderOf } from "../wire/report.ts";
 import { checkpointSchema, logsSchema, progressSchema, workerProgressSchema } from "../wire/schemas.ts";
 import { jobId, loadJob } from "./job-actions.ts";
 import { counted } from "./workers.ts";
 
-const TAG = "progress";
+const route = routesOf({ tag: "progress", scope: "tenant" });
 /** Characters of log lines in one reply. */
 const LOGS_SIZE = 4_000_000;
 const REPORT = {
@@ -59,8 +59,6 @@ const putProgress = route({
   method: "PUT",
   path: "/ojs/v1/jobs/:id/progress",
   right: "work",
-  scope: "tenant",
-  tag: TAG,
   summary: "Report the progress of an attempt; counts as a beat",
   reply: progressReplySchema,
   body: progressSchema,
@@ -80,8 +78,6 @@ const workerProgress = route({
   method: "POST",
   path: "/ojs/v1/workers/progress",
   right: "work",
-  scope: "tenant",
-  tag: TAG,
   summary: "Report the progress of an attempt in percent",
   reply: progressReplySchema,
   body: workerProgressSchema,
@@ -94,8 +90,6 @@ const getProgress = route({
   method: "GET",
   path: "/ojs/v1/jobs/:id/progress",
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "The progress of a job",
   reply: progressReplySchema,
   replies: { 200: "Its progress; null if none was reported", 404: "There is no such job" },
@@ -130,8 +124,6 @@ const saveBy = (method: "PUT" | "POST", path: string) =>
     method,
     path,
     right: "work",
-    scope: "tenant",
-    tag: TAG,
     summary: "Save a state that the next attempt begins with; counts as a beat",
     reply: checkpointReplySchema,
     body: checkpointSchema,
@@ -152,8 +144,6 @@ const getCheckpoint = route({
   method: "GET",
   path: CHECKPOINT,
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "The state that was saved last",
   reply: checkpointReplySchema,
   replies: { 200: "The state", 404: "There is no such job, or nothing was saved" },
@@ -166,8 +156,6 @@ const deleteBy = (path: string) =>
     method: "DELETE",
     path,
     right: "work",
-    scope: "tenant",
-    tag: TAG,
     summary: "Delete the saved state",
     replies: { 200: "It is gone", 404: "There is no such job" },
     async run({ params, identity }, context) {
@@ -182,8 +170,6 @@ const resume = route({
   method: "GET",
   path: `${SDK_CHECKPOINTS}/resume`,
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "The saved state as the public JavaScript SDK asks for it",
   replies: { 200: "The state, or that there is none", 404: "There is no such job" },
   async run({ params, identity }, context) {
@@ -198,8 +184,6 @@ const addLogs = route({
   method: "POST",
   path: "/ojs/v1/jobs/:id/logs",
   right: "work",
-  scope: "tenant",
-  tag: TAG,
   summary: "Add lines to the log of a job; counts as a beat",
   body: logsSchema,
   replies: { 200: "They are durable", ...REPORT },
@@ -221,8 +205,6 @@ const getLogs = route({
   method: "GET",
   path: "/ojs/v1/jobs/:id/logs",
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "The log of a job",
   reply: logsReplySchema,
   replies: { 200: "Its lines", 404: "There is no such job" },

@@ -1,9 +1,9 @@
 import type { Service } from "../../engine/remote/service.ts";
 import { notFound } from "../failures.ts";
-import { byKey, json, type Route, route } from "../route.ts";
+import { byKey, json, type Route, routesOf } from "../route.ts";
 import { poolFields, poolReply, poolSchema, poolsReply, readPool } from "../wire/pools.ts";
 
-const TAG = "queues";
+const route = routesOf({ tag: "queues", scope: "tenant" });
 const PATH = "/ojs/v1/admin/pools";
 const MISSING = { 404: "There is no pool of this name" };
 
@@ -17,8 +17,6 @@ const list = route({
   method: "GET",
   path: PATH,
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "List the pools of workers, in the order of their names",
   reply: poolsReply,
   replies: { 200: "All pools; workers and running jobs are those of this server" },
@@ -32,8 +30,6 @@ const get = route({
   method: "GET",
   path: `${PATH}/:name`,
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "Look at a pool of workers",
   reply: poolReply,
   replies: { 200: "The pool", ...MISSING },
@@ -44,8 +40,6 @@ const put = route({
   method: "PUT",
   path: `${PATH}/:name`,
   right: "operate",
-  scope: "tenant",
-  tag: TAG,
   summary: "Store a pool: which queues its workers take from, and how a fetch chooses among them",
   reply: poolReply,
   body: poolSchema,
@@ -62,8 +56,6 @@ const remove = route({
   method: "DELETE",
   path: `${PATH}/:name`,
   right: "operate",
-  scope: "tenant",
-  tag: TAG,
   summary: "Delete a pool; its queues and jobs stay",
   reply: poolReply,
   replies: { 200: "It is gone", ...MISSING },

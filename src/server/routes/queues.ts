@@ -1,7 +1,7 @@
 import type { RowPage } from "../../engine/operations/find-jobs.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
 import { HttpError } from "../http-error.ts";
-import { byKey, json, type Route, route } from "../route.ts";
+import { byKey, json, type Route, routesOf } from "../route.ts";
 import {
   pausedReply,
   priorityStatsReply,
@@ -15,7 +15,7 @@ import { changedConfig, newQueueSchema } from "../wire/queue-config.ts";
 import { describeQueue, describeQueues, queueOf } from "../wire/queues.ts";
 import { emptySchema } from "../wire/schemas.ts";
 
-const TAG = "queues";
+const route = routesOf({ tag: "queues", scope: "tenant" });
 /** The path of the specification, and the path for operators. */
 const PATHS = ["/ojs/v1/queues", "/ojs/v1/admin/queues"] as const;
 
@@ -24,8 +24,6 @@ const listBy = (path: string) =>
     method: "GET",
     path,
     right: "read",
-    scope: "tenant",
-    tag: TAG,
     summary: "List queues",
     isShared: true,
     reply: queuesReply,
@@ -42,8 +40,6 @@ const getBy = (path: string) =>
     method: "GET",
     path: `${path}/:queue`,
     right: "read",
-    scope: "tenant",
-    tag: TAG,
     summary: "Look at a queue",
     reply: queueReply,
     replies: { 200: "The queue; every valid name is one" },
@@ -57,8 +53,6 @@ const stats = route({
   method: "GET",
   path: "/ojs/v1/queues/:queue/stats",
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "How many jobs a queue has",
   reply: queueStatsReply,
   replies: { 200: "Jobs that wait or run now, and those that ended in the last 24 hours" },
@@ -77,8 +71,6 @@ const priorities = route({
   method: "GET",
   path: "/ojs/v1/queues/:queue/priority-stats",
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "How many available jobs of a queue have which priority",
   reply: priorityStatsReply,
   replies: { 200: "Counts by priority, the highest first" },
@@ -108,8 +100,6 @@ const create = route({
   method: "POST",
   path: "/ojs/v1/queues",
   right: "operate",
-  scope: "tenant",
-  tag: TAG,
   summary: "Give a queue settings before it has jobs; a queue needs no creation",
   reply: queueReply,
   body: newQueueSchema,
@@ -126,8 +116,6 @@ const remove = route({
   method: "DELETE",
   path: "/ojs/v1/queues/:queue",
   right: "operate",
-  scope: "tenant",
-  tag: TAG,
   summary: "Forget the settings and the pause of a queue that has no live jobs",
   replies: {
     200: "It is forgotten; jobs that have ended stay",
@@ -161,8 +149,6 @@ const pauseBy = (path: string, action: "pause" | "resume") =>
     method: "POST",
     path: `${path}/:queue/${action}`,
     right: "operate",
-    scope: "tenant",
-    tag: TAG,
     reply: pausedReply,
     body: emptySchema,
     ...PAUSES[action],

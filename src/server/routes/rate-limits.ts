@@ -1,20 +1,18 @@
 import { INTERNAL } from "../../core/job/internal-queue.ts";
 import { notFound } from "../failures.ts";
-import { byKey, json, type Route, route } from "../route.ts";
+import { byKey, json, type Route, routesOf } from "../route.ts";
 import { limitReply, limitsReply } from "../wire/admin-replies.ts";
 import { adminPageQuery } from "../wire/admin-schemas.ts";
 import { isKnown, keyOf, limitChangeSchema, limitFields, readChange } from "../wire/limit.ts";
 import { listedPage } from "../wire/pages.ts";
 
-const TAG = "rate limits";
+const route = routesOf({ tag: "rate limits", scope: "tenant" });
 const PATH = "/ojs/v1/rate-limits";
 
 const list = route({
   method: "GET",
   path: PATH,
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "List limits that have live jobs or an override, in the order of their keys",
   reply: limitsReply,
   query: adminPageQuery,
@@ -35,8 +33,6 @@ const get = route({
   method: "GET",
   path: `${PATH}/:key`,
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "Look at a limit: its values, its use, and the number of waiting jobs",
   reply: limitReply,
   replies: { 200: "The limit", 404: "No live job has it, and there is no override" },
@@ -54,8 +50,6 @@ const putBy = (path: string) =>
     method: "PUT",
     path,
     right: "operate",
-    scope: "tenant",
-    tag: TAG,
     summary: "Override the limit of a key, for every process and at once",
     reply: limitReply,
     body: limitChangeSchema,
@@ -73,8 +67,6 @@ const removeBy = (path: string) =>
     method: "DELETE",
     path,
     right: "operate",
-    scope: "tenant",
-    tag: TAG,
     summary: "Remove the override of a limit",
     reply: limitReply,
     replies: { 200: "The limit as the jobs say it" },

@@ -2,11 +2,11 @@ import { INTERNAL } from "../../core/job/internal-queue.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { QUEUES } from "../../engine/queues/queue-settings-cache.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
-import { json, type Route, route } from "../route.ts";
+import { json, type Route, routesOf } from "../route.ts";
 import { schedulingReply, sharesReply } from "../wire/fair.ts";
 import { queueOf } from "../wire/queues.ts";
 
-const TAG = "queues";
+const route = routesOf({ tag: "queues", scope: "tenant" });
 /** What the figures are counted over. Statistics have minutes, and the running one is not whole. */
 const WINDOW = "5m";
 const MINUTES = 5;
@@ -33,8 +33,6 @@ const shares = route({
   method: "GET",
   path: "/ojs/v1/admin/queues/:queue/shares",
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "What waits of each fair key of a queue, the keys with the most jobs first",
   reply: sharesReply,
   replies: { 200: "At most 1,000 keys; up to 10,000 jobs are counted of each" },
@@ -45,8 +43,6 @@ const stats = route({
   method: "GET",
   path: "/ojs/v1/admin/scheduling/stats",
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "How starts are distributed over queues, and over the fair keys of fair queues",
   reply: schedulingReply,
   replies: { 200: "The last five minutes" },

@@ -3,12 +3,12 @@ import { instantText } from "../../ojs/wire-fields.ts";
 import { chooseTenant } from "../auth.ts";
 import { HttpError } from "../http-error.ts";
 import { ROLES } from "../roles.ts";
-import { json, type Route, type RouteCall, type RouteContext, route } from "../route.ts";
+import { json, type Route, type RouteCall, type RouteContext, routesOf } from "../route.ts";
 import { refuseForgery } from "../sessions.ts";
 import { sessionReply } from "../wire/admin-replies.ts";
 
 const PATH = "/ojs/v1/session";
-const TAG = "session";
+const route = routesOf({ tag: "session", scope: "anyone" });
 
 const headOf = ({ header }: Pick<RouteCall, "header">, method: string) => ({
   method,
@@ -43,8 +43,6 @@ const get = route({
   method: "GET",
   path: PATH,
   right: "read",
-  scope: "anyone",
-  tag: TAG,
   summary: "Who the caller is, what it may do, and the server's version, store and clock",
   reply: sessionReply,
   replies: { 200: "The caller" },
@@ -63,8 +61,6 @@ const login = route({
   method: "POST",
   path: PATH,
   right: "open",
-  scope: "anyone",
-  tag: TAG,
   summary: "Log in with a key: a cookie replaces it for 12 hours",
   reply: sessionReply,
   body: loginSchema,
@@ -94,8 +90,6 @@ const change = route({
   method: "PATCH",
   path: PATH,
   right: "read",
-  scope: "anyone",
-  tag: TAG,
   summary: "Choose the tenant that the pages of this session show",
   reply: sessionReply,
   body: changeSchema,
@@ -120,8 +114,6 @@ const logout = route({
   method: "DELETE",
   path: PATH,
   right: "read",
-  scope: "anyone",
-  tag: TAG,
   summary: "Log out: the cookie becomes invalid",
   replies: { 200: "Logged out; a caller with a key has no session to end" },
   run(call, { sessions }) {

@@ -1,6 +1,6 @@
 import type { WebhookView } from "../../engine/webhooks/webhooks.ts";
 import { notFound } from "../failures.ts";
-import { byKey, json, type Reply, type Route, type RouteContext, route } from "../route.ts";
+import { byKey, json, type Reply, type Route, type RouteContext, routesOf } from "../route.ts";
 import { adminPageQuery } from "../wire/admin-schemas.ts";
 import { listedPage, placeOf } from "../wire/pages.ts";
 import { deletedReplySchema } from "../wire/replies.ts";
@@ -24,7 +24,7 @@ import {
   webhookWarnings,
 } from "../wire/webhooks.ts";
 
-const TAG = "webhooks";
+const route = routesOf({ tag: "webhooks", scope: "tenant" });
 const PATH = "/ojs/v1/webhooks/subscriptions";
 const LOG = "/ojs/v1/webhooks/deliveries";
 const UNKNOWN = "There is no such subscription";
@@ -47,8 +47,6 @@ const create = route({
   method: "POST",
   path: PATH,
   right,
-  scope: "tenant",
-  tag: TAG,
   summary: "Subscribe an endpoint to events from now on",
   reply: webhookReply,
   body: webhookSchema,
@@ -66,8 +64,6 @@ const list = route({
   method: "GET",
   path: PATH,
   right,
-  scope: "tenant",
-  tag: TAG,
   summary: "List subscriptions, the oldest first",
   reply: webhooksReply,
   query: adminPageQuery,
@@ -87,8 +83,6 @@ const get = route({
   method: "GET",
   path: `${PATH}/:id`,
   right,
-  scope: "tenant",
-  tag: TAG,
   summary: "Look at a subscription, its counts and its circuit",
   reply: webhookReply,
   replies: { 200: "The subscription, without its secret", 404: UNKNOWN },
@@ -101,8 +95,6 @@ const changeBy = (method: "PATCH" | "PUT") =>
     method,
     path: `${PATH}/:id`,
     right,
-    scope: "tenant",
-    tag: TAG,
     summary: "Change the fields of a subscription that are named",
     reply: webhookReply,
     body: webhookChangeSchema,
@@ -118,8 +110,6 @@ const remove = route({
   method: "DELETE",
   path: `${PATH}/:id`,
   right,
-  scope: "tenant",
-  tag: TAG,
   summary: "Delete a subscription and cancel its deliveries",
   reply: deletedReplySchema,
   replies: { 200: "It is gone", 404: UNKNOWN },
@@ -134,8 +124,6 @@ const test = route({
   method: "POST",
   path: `${PATH}/:id/test`,
   right,
-  scope: "tenant",
-  tag: TAG,
   summary: "Call the endpoint once with an event webhook.test",
   reply: webhookTestReply,
   body: emptySchema,
@@ -150,8 +138,6 @@ const rotate = route({
   method: "POST",
   path: `${PATH}/:id/rotate-secret`,
   right,
-  scope: "tenant",
-  tag: TAG,
   summary: "Give a subscription a new secret; calls are signed with both for a while",
   reply: rotationReply,
   body: rotateSchema,
@@ -169,8 +155,6 @@ const deliveries = route({
   method: "GET",
   path: LOG,
   right,
-  scope: "tenant",
-  tag: TAG,
   summary: "List deliveries, the newest first",
   reply: deliveriesReply,
   query: deliveriesQuery,
@@ -194,8 +178,6 @@ const delivery = route({
   method: "GET",
   path: `${LOG}/:id`,
   right,
-  scope: "tenant",
-  tag: TAG,
   summary: "Look at a delivery and all its calls",
   reply: deliveryReply,
   replies: { 200: "The delivery", 404: "There is no such delivery, or its retention is over" },
@@ -212,8 +194,6 @@ const redeliverBy = (verb: "retry" | "redeliver") =>
     method: "POST",
     path: `${LOG}/:id/${verb}`,
     right,
-    scope: "tenant",
-    tag: TAG,
     summary: "Send a delivery again, whether it is dead, waits or was delivered",
     reply: deliveryReply,
     body: emptySchema,

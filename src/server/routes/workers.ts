@@ -10,7 +10,7 @@ import { instantText } from "../../ojs/wire-fields.ts";
 import { deadlinesText, fetchedText, settledText } from "../../ojs/write-job.ts";
 import type { Identity } from "../auth.ts";
 import { conflict, notFound } from "../failures.ts";
-import { json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
+import { json, type Reply, type Route, type RouteContext, reply, routesOf } from "../route.ts";
 import { readDefinitions, visibilityOf } from "../wire/enqueue.ts";
 import { beatReplySchema, fetchReplySchema, settledReplySchema } from "../wire/replies.ts";
 import { callerOf, readFailure, readSuccess, senderOf } from "../wire/report.ts";
@@ -26,7 +26,7 @@ import {
 } from "../wire/schemas.ts";
 import { jobId } from "./job-actions.ts";
 
-const TAG = "workers";
+const route = routesOf({ tag: "workers", scope: "tenant" });
 /** Characters of fetched jobs in one reply. */
 const FETCH_SIZE = 16_000_000;
 /** Characters of the job types of one worker. All workers are read at once. */
@@ -44,8 +44,6 @@ const fetchBy = (path: string) =>
     method: "POST",
     path,
     right: "work",
-    scope: "tenant",
-    tag: TAG,
     summary: "Take jobs: their attempts start with this reply",
     reply: fetchReplySchema,
     body: fetchSchema,
@@ -120,8 +118,6 @@ const ackJob = route({
   method: "POST",
   path: `${BASE}${PATHS.ack}`,
   right: "work",
-  scope: "tenant",
-  tag: TAG,
   summary: "Report that a job succeeded",
   reply: settledReplySchema,
   body: succeedSchema,
@@ -133,8 +129,6 @@ const ackByPath = route({
   method: "POST",
   path: "/ojs/v1/jobs/:id/ack",
   right: "work",
-  scope: "tenant",
-  tag: TAG,
   summary: "Report that a job succeeded",
   reply: settledReplySchema,
   body: succeedByPathSchema,
@@ -146,8 +140,6 @@ const nackJob = route({
   method: "POST",
   path: `${BASE}${PATHS.nack}`,
   right: "work",
-  scope: "tenant",
-  tag: TAG,
   summary: "Report that a job failed, or give it back",
   reply: settledReplySchema,
   body: failSchema,
@@ -159,8 +151,6 @@ const nackByPath = route({
   method: "POST",
   path: "/ojs/v1/jobs/:id/nack",
   right: "work",
-  scope: "tenant",
-  tag: TAG,
   summary: "Report that a job failed, or give it back",
   reply: settledReplySchema,
   body: failByPathSchema,
@@ -239,8 +229,6 @@ const beatBy = (path: string) =>
     method: "POST",
     path,
     right: "work",
-    scope: "tenant",
-    tag: TAG,
     summary: "Send a heartbeat for the worker and for each job it names",
     reply: beatReplySchema,
     body: beatSchema,
@@ -254,8 +242,6 @@ const health = route({
   method: "GET",
   path: "/ojs/v1/workers/:id/health",
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "The health of a remote worker",
   replies: { 200: "It works", 404: "No worker of this name sent a heartbeat lately", 503: "It is stopping" },
   async run({ params }, { service }) {

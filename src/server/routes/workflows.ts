@@ -6,7 +6,7 @@ import { instantText } from "../../ojs/wire-fields.ts";
 import type { Identity } from "../auth.ts";
 import { notFound } from "../failures.ts";
 import { HttpError, type PlainHeaders } from "../http-error.ts";
-import { byKey, json, type Reply, type Route, type RouteContext, route } from "../route.ts";
+import { byKey, json, type Reply, type Route, type RouteContext, routesOf } from "../route.ts";
 import { turn } from "../turn.ts";
 import { readTexts } from "../wire/job-page.ts";
 import { listedPage } from "../wire/pages.ts";
@@ -23,7 +23,7 @@ import {
 } from "../wire/workflow.ts";
 import { firstSteps } from "../wire/workflow-steps.ts";
 
-const TAG = "workflows";
+const route = routesOf({ tag: "workflows", scope: "tenant" });
 const STEPS_PER_TURN = 500;
 
 /** Some clients read the wrapped fields, others the flat ones. */
@@ -49,8 +49,6 @@ const start = route({
   method: "POST",
   path: "/ojs/v1/workflows",
   right: "enqueue",
-  scope: "tenant",
-  tag: TAG,
   summary: "Start a workflow: all of its jobs are stored, or none",
   reply: workflowReplySchema,
   body: workflowSchema,
@@ -98,8 +96,6 @@ const list = route({
   method: "GET",
   path: "/ojs/v1/workflows",
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "List workflows in the order in which they were started",
   reply: workflowsReplySchema,
   query: workflowsQuery,
@@ -122,8 +118,6 @@ const get = route({
   method: "GET",
   path: "/ojs/v1/workflows/:id",
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "Look at a workflow",
   reply: workflowReplySchema,
   replies: { 200: "The workflow, with its first 200 steps", 404: "There is no such workflow" },
@@ -137,8 +131,6 @@ const jobs = route({
   method: "GET",
   path: "/ojs/v1/workflows/:id/jobs",
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "The jobs of a workflow in the order in which they were written",
   reply: jobsReplySchema,
   query: pageQuery,
@@ -170,8 +162,6 @@ const progress = route({
   method: "GET",
   path: "/ojs/v1/workflows/:id/progress",
   right: "read",
-  scope: "tenant",
-  tag: TAG,
   summary: "How far a workflow is",
   reply: workflowProgressReply,
   replies: {
@@ -222,8 +212,6 @@ const remove = route({
   method: "DELETE",
   path: "/ojs/v1/workflows/:id",
   right: "cancel",
-  scope: "tenant",
-  tag: TAG,
   summary: "Cancel the rest of a workflow",
   reply: workflowReplySchema,
   replies: { 200: "It is cancelled", 404: "There is no such workflow", 409: "It has ended" },
@@ -234,8 +222,6 @@ const cancelByPost = route({
   method: "POST",
   path: "/ojs/v1/workflows/:id/cancel",
   right: "cancel",
-  scope: "tenant",
-  tag: TAG,
   summary: "Cancel the rest of a workflow, by the admin page's path",
   reply: workflowReplySchema,
   body: emptySchema,

@@ -51,15 +51,21 @@ async function writeProblem(runner: Runner, schema: string): Promise<string | nu
   return null;
 }
 
-/** The server tells its process id when a connection opens. A pooler answers with a number of its own. */
+/**
+ * The server tells its process id when a connection opens. A pooler answers with a number of its own. Null if nobody knows:
+ * a server that has no connection left still says the rest, which is what an operator looks for then.
+ */
 async function hasPooler(pool: PoolLike): Promise<boolean | null> {
-  const client = await pool.connect();
+  const client = await pool.connect().catch(() => null);
+  if (!client) return null;
   try {
     const announced = (client as { readonly processID?: unknown }).processID;
     if (typeof announced !== "number") return null;
     const types = { getTypeParser: () => (text: string) => text };
     const { rows } = await client.query({ text: "select pg_backend_pid()", rowMode: "array", types });
     return Number(rows[0]?.[0]) !== announced;
+  } catch {
+    return null;
   } finally {
     client.release(true);
   }

@@ -118,7 +118,8 @@ function laterReasons(facts: WhyFacts, isBlocked: boolean): WhyReason[] {
     return [reason("due_unswept", sentence, { since: until, action })];
   }
   const left = roughly(until - now);
-  if (row.state === "retryable") return [backoff(row, until, left)];
+  // Under a strict limit a job that was given back unrun is retryable too.
+  if (row.state === "retryable" && row.attempt > 0) return [backoff(row, until, left)];
   const limit = facts.limit;
   const after = row.options?.limit?.onLimit;
   const isRescheduled = typeof after === "object" && until - now <= after.after && limit !== null;
@@ -137,7 +138,8 @@ function laterReasons(facts: WhyFacts, isBlocked: boolean): WhyReason[] {
     return [reason(code, sentence, { until, since: row.createdAt, action: WAIT })];
   }
   if (row.claimedAt === null) {
-    const action = act("wait", "Nothing needs to be done; to run it now, enqueue it again without a delay.");
+    const text = `Nothing needs to be done; to run it now, call engine.job("${row.id}").runNow().`;
+    const action = act("wait", text);
     return [reason("due_later", `It is set to start in ${left}.`, { until, since: row.createdAt, action })];
   }
   const key = row.attempt === 0 ? sealedWith(row.payload) : undefined;
