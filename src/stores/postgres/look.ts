@@ -14,10 +14,14 @@ import type { WakeFloor } from "./wake-floor.ts";
  * limit, so that it is a look into one index whatever the statistics say. Returns the next wake-ups, the next due
  * timeout, the positions of ready queues with the first rank, as `1@rank`, and the versions.
  */
-const LOOK: Statement = {
-  name: "look",
-  text: `
-select w.*, case when cardinality($1::text[]) > 0 then (${NEXT_DUE_OF.text}) end,
+const LOOK: Statement = { name: "look", text: lookText(`(${NEXT_DUE_OF.text})`) };
+
+/** LOOK of a process that serves no destinations. A server prepares each part of a plan, whether it is used or not. */
+const LOOK_AT_JOBS: Statement = { name: "look_at_jobs", text: lookText("$1::text") };
+
+function lookText(nextDue: string): string {
+  return `
+select w.*, ${nextDue},
        array(select q.nth || '@' || q.rank
                from (select nth, name, (select j.rank from curfew.jobs j
                                          where j.queue = name and j.state = ${STATE_CODES.available} and j.rank >= low and j.rank < high
@@ -27,8 +31,8 @@ select w.*, case when cardinality($1::text[]) > 0 then (${NEXT_DUE_OF.text}) end
                 and (select 1 from curfew.records p where p.kind = 'pause' and p.key = q.name limit 1) is null),
        array(select coalesce((select v.version from curfew.records v where v.kind = r.kind and v.key = r.key limit 1), 0)
                from unnest($3::text[], $4::text[]) with ordinality as r(kind, key, nth) order by r.nth)
-  from (${nextWake(5)}) as w(decided, ready, records)`,
-};
+  from (${nextWake(5)}) as w(decided, ready, records)`;
+}
 
 export async function look(
   runner: Runner,
@@ -43,7 +47,7 @@ export async function look(
   );
   const wake = wakes.begin();
   const elapsed = floors.stopwatch();
-  const [row = []] = await runner.run(LOOK, [
+  const [row = []] = await runner.run(destinations.length > 0 ? LOOK : LOOK_AT_JOBS, [
     textArray(destinations, (name) => name),
     textArray(ranges, ({ queue }) => queue),
     textArray(records, ([kind]) => kind),
