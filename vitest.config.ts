@@ -28,6 +28,7 @@ const DEADLINES = [
   "test/e2e/sandbox/pool.test.ts",
   "test/e2e/sandbox/kill.test.ts",
   "test/e2e/sandbox/death.test.ts",
+  "test/stores/postgres-failover.test.ts",
 ];
 
 /**
@@ -87,7 +88,7 @@ export default defineConfig({
       }),
       project("sim", ["test/sim/**/*.test.ts"], BESIDE_DEADLINES),
       project("stores", ["test/stores/**/*.test.ts"], {
-        exclude: ALONE,
+        exclude: [...ALONE, ...DEADLINES],
         globalSetup: postgres,
         isolate: false,
         // The conformance kit runs in any test runner, so it asserts with node:assert, which Vitest does not count.
