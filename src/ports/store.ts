@@ -227,9 +227,16 @@ export interface RecordRow {
 
 export interface RecordStore {
   load(keys: readonly RecordKey[]): Promise<(RecordRow | null)[]>;
-  /** Records of a kind in the order of their keys, after a cursor. Null: after all names of tenants (`TENANT_MARK`). */
-  list(kind: string, after: string | null, limit: number): Promise<RecordRow[]>;
+  /**
+   * Records of a kind in the order of their keys, after a cursor. Null: after all names of tenants (`TENANT_MARK`).
+   * With `desc`, from the last key down to the first, and the cursor null stands behind the last key. The names of
+   * tenants are left out, unless the cursor is one of them. Both orders cost the same.
+   */
+  list(kind: string, after: string | null, limit: number, order?: ListOrder): Promise<RecordRow[]>;
 }
+
+/** Default `asc`. */
+export type ListOrder = "asc" | "desc";
 
 export interface Unit {
   /** The job that this unit writes. Its fence is a guard, and so is `rev` if it is named. */
