@@ -87,7 +87,7 @@ const TEXTS: { readonly [Name in Lane]: LaneText } = {
   cluster: {
     title: "A cluster that loses nodes",
     tried:
-      "Three masters with two replicas each, eight producers and a worker. The master that has the jobs is killed with SIGKILL again and again. In between, a master or a replica stands still for 4 s (SIGSTOP), slots with jobs move to another master, a fourth master comes, takes slots, gives them back and leaves, and a master has no memory left.",
+      "Three masters with two replicas each, eight producers and a worker. The master that has the jobs is killed with SIGKILL again and again. In between, a master loses the links to its replicas for half a second and then dies, a master or a replica stands still for 4 s (SIGSTOP), slots with jobs move to another master, a fourth master comes, takes slots, gives them back and leaves, and a master has no memory left.",
     rule: "A ledger outside the store has what was acknowledged, which handlers were entered and how jobs ended. With `replicated` nothing acknowledged is lost. No job has two verdicts, and every job that is there ends. How long it takes until jobs are acknowledged again is measured.",
     notCovered:
       "With **local** durability the newest writes may not have reached a replica when their master dies; the table says how many jobs that took. Networks that are split so that two masters take writes for the same slots are not tried: Redis ends the old one after its node timeout, and what it acknowledged meanwhile is gone. The nodes share one machine.",
@@ -100,7 +100,12 @@ const TEXTS: { readonly [Name in Lane]: LaneText } = {
       doubled: "double verdicts",
       repeated: "jobs run again",
     },
-    worst: { kill: "slowest failover (ms)" },
+    worst: {
+      kill: "acknowledged again after a kill, ms",
+      cut: "after cut links and a kill, ms",
+      stop: "after a standstill, ms",
+      noticed: "of it, after the election, ms",
+    },
   },
   attack: {
     title: "Attacks on the server",

@@ -240,7 +240,7 @@ export interface JobWrite {
   readonly fence: Fence;
   /** Outsiders always name it. The holder names it too, if another writer's change would make its verdict wrong. */
   readonly rev?: number;
-  /** The whole new image. It increases the revision by one. */
+  /** The whole new image. It increases the revision by one, or by more after a failover that may have lost writes. */
   readonly image?: JobImage;
   /** Writes the documents that are named; null clears one. The others stay. */
   readonly documents?: JobDocuments;

@@ -6,9 +6,9 @@ import type { Engine } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/open.ts";
 import { silentLogger } from "../../src/ports/log.ts";
 import type { RecordKey } from "../../src/ports/store.ts";
-import { findRedis, type RedisFlavour } from "../redis.ts";
+import { findRedis, type RedisFlavour, type RedisNode } from "../redis.ts";
 import { startCluster, type TestCluster } from "../redis-cluster.ts";
-import { begin, type Fault } from "./faults.ts";
+import { begin, type Fault, ownerOf } from "./faults.ts";
 import { Ledger } from "./ledger.ts";
 
 export interface ClusterRunOptions {
@@ -24,6 +24,8 @@ export interface FaultResult {
   readonly fault: Fault;
   /** Milliseconds until writes were acknowledged again. */
   readonly back: number;
+  /** After a kill: until another node had the slots of the dead one. The rest of `back` is the client's. */
+  readonly elected: number | null;
 }
 
 export interface ClusterReport {
@@ -45,6 +47,7 @@ const PRODUCERS = 8;
 const CONCURRENCY = 20;
 const REPLICAS = 2;
 const PATIENCE = 60_000;
+const ELECTED_EVERY = 50;
 
 /** Runs jobs on a cluster while things happen to it, and compares a ledger with what it has in the end. */
 export async function runCluster(options: ClusterRunOptions): Promise<ClusterReport> {
@@ -78,20 +81,38 @@ export async function runCluster(options: ClusterRunOptions): Promise<ClusterRep
   }
 }
 
-function lineOf(number: number, { fault, back }: FaultResult, { acknowledged, runs }: Ledger): string {
+function lineOf(number: number, result: FaultResult, { acknowledged, runs }: Ledger): string {
+  const { fault, back, elected } = result;
+  const seconds = (time: number) => `${(time / 1_000).toFixed(2)} s`;
   // Slots that move and memory that is full are faults that last: their time is within this.
-  return `fault ${number} (${fault}): over, and a write acknowledged, after ${(back / 1_000).toFixed(2)} s; ${acknowledged.size} acknowledged, ${runs.size} ran`;
+  const over = `over, and a write acknowledged, after ${seconds(back)}`;
+  const when = elected === null ? over : `${over} (a new master after ${seconds(elected)})`;
+  return `fault ${number} (${fault}): ${when}; ${acknowledged.size} acknowledged, ${runs.size} ran`;
 }
 
 /** Each fault hits the master that has the jobs now. */
 async function suffer(cluster: TestCluster, engine: Engine, fault: Fault): Promise<FaultResult> {
   const slot = Number(await cluster.cli(await cluster.alive(), "cluster", "keyslot", "{curfew.0}"));
-  const begunAt = performance.now();
-  const { heal } = await begin(cluster, fault, slot);
+  const startedAt = performance.now();
+  const { victim, heal } = await begin(cluster, fault, slot);
+  // A master whose links are cut lives until then, and writes are acknowledged or not.
+  const begunAt = fault === "cut" ? performance.now() : startedAt;
+  const isDead = fault === "kill" || fault === "cut";
+  const electing = isDead ? elected(cluster, victim, slot) : null;
   await probe(engine);
   const back = performance.now() - begunAt;
+  const electedAt = await electing;
   await heal();
-  return { fault, back };
+  return { fault, back, elected: electedAt && electedAt - begunAt };
+}
+
+/** When another node has the slot, as a node that lives sees it. */
+async function elected(cluster: TestCluster, dead: RedisNode, slot: number): Promise<number> {
+  for (;;) {
+    const owner = await ownerOf(cluster, slot).catch(() => dead);
+    if (owner !== dead) return performance.now();
+    await sleep(ELECTED_EVERY);
+  }
 }
 
 /** Writes a record and deletes it, until both succeed. */

@@ -3,10 +3,12 @@ import type { RedisNode } from "../redis.ts";
 import type { TestCluster } from "../redis-cluster.ts";
 
 /** What happens to a cluster. Each fault ends with a cluster that is whole again, after `heal`. */
-export const FAULTS = ["kill", "stop", "slow", "reshard", "grow", "full"] as const;
+export const FAULTS = ["kill", "cut", "stop", "slow", "reshard", "grow", "full"] as const;
 export type Fault = (typeof FAULTS)[number];
 
 export interface Begun {
+  /** The node that is hurt. */
+  readonly victim: RedisNode;
   heal(): Promise<void>;
 }
 
@@ -14,11 +16,30 @@ export interface Begun {
 const STOPPED = 4_000;
 const SLOTS_MOVED = 200;
 
+/** For how long a master has no links to its replicas. It asks them for a password that they do not have. */
+const CUT = 500;
+const PASSWORD = "cut";
+
 /** Begins a fault at the node that has a slot now. */
 export async function begin(cluster: TestCluster, fault: Fault, slot: number): Promise<Begun> {
   const victim = await ownerOf(cluster, slot);
+  return { victim, ...(await hurt(cluster, fault, victim, slot)) };
+}
+
+async function hurt(
+  cluster: TestCluster,
+  fault: Fault,
+  victim: RedisNode,
+  slot: number,
+): Promise<Pick<Begun, "heal">> {
   switch (fault) {
     case "kill":
+      victim.signal("SIGKILL");
+      return { heal: async () => restart(cluster, victim) };
+    case "cut":
+      await cluster.cli(victim, "config", "set", "requirepass", PASSWORD);
+      await cluster.cli(victim, "-a", PASSWORD, "--no-auth-warning", "client", "kill", "type", "replica");
+      await sleep(CUT);
       victim.signal("SIGKILL");
       return { heal: async () => restart(cluster, victim) };
     case "stop":
@@ -61,7 +82,7 @@ async function restart(cluster: TestCluster, node: RedisNode): Promise<void> {
 }
 
 /** The node that has a slot now. */
-async function ownerOf(cluster: TestCluster, slot: number): Promise<RedisNode> {
+export async function ownerOf(cluster: TestCluster, slot: number): Promise<RedisNode> {
   const lines = (await cluster.cli(await cluster.alive(), "cluster", "nodes")).split("\n");
   for (const line of lines) {
     const [, address = "", flags = "", , , , , , ...ranges] = line.split(" ");

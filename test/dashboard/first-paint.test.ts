@@ -45,6 +45,8 @@ interface Seen {
   readonly shift: number;
   readonly moved: string;
   readonly paint: number;
+  /** How wide the page is: a phone zooms out of one that is wider than its window. */
+  readonly width: number;
 }
 
 async function look(page: Page): Promise<Seen> {
@@ -56,6 +58,7 @@ async function look(page: Page): Promise<Seen> {
     shift: shifts.reduce((sum, [value]) => sum + value, 0),
     moved: shifts.map(([value, what]) => `${value.toFixed(4)} ${what}`).join("; "),
     paint: Number(paint),
+    width: Number(await page.evaluate("Math.max(innerWidth, document.documentElement.scrollWidth)")),
   };
 }
 
@@ -92,8 +95,9 @@ describe.skipIf(!hasChromium)("what is seen first", () => {
     for (const path of PAGES) {
       const first = await visit(path);
       // News may come meanwhile and move what is below it; it does not come twice.
-      const { shift, moved, paint } = first.shift > MOST_SHIFT ? await visit(path) : first;
+      const { shift, moved, paint, width } = first.shift > MOST_SHIFT ? await visit(path) : first;
       paints.push(paint);
+      if (width > size.width) found.push(`${path} is ${width} px wide`);
       if (shift > MOST_SHIFT) found.push(`${path} moved by ${shift.toFixed(4)}: ${moved}`);
       if (paint > SLOWEST_PAINT) found.push(`${path} was painted after ${Math.round(paint)} ms`);
     }

@@ -4,7 +4,7 @@ import { createKey } from "../../src/server/auth.ts";
 import { hasChromium } from "./chromium.ts";
 import { beat, type FullStage, openFullDashboard } from "./full-stage.ts";
 import { openBrowser } from "./shared-browser.ts";
-import { type OpenedPage, settled } from "./stage.ts";
+import { follow, type OpenedPage, settled } from "./stage.ts";
 
 const REASON = "said in the test";
 
@@ -146,6 +146,26 @@ describe.skipIf(!hasChromium)("what can be done on the other pages", () => {
     await confirm(page, "Cancel the workflow", "The workflow is cancelled.");
     await page.locator(".badge.pill", { hasText: "Cancelled" }).waitFor();
     await page.locator(".graph a", { hasText: "order.pack" }).filter({ hasText: "Cancelled" }).waitFor();
+  });
+
+  it("the overview and a queue say how many jobs a retry of all that failed means", async () => {
+    const page = await open("/");
+    const { jobs } = await stage.test.engine.find({ state: "discarded", queue: "billing" });
+    const count = jobs.length;
+    expect(count).toBeGreaterThan(1);
+    const previews = async (button: string) => {
+      await page.getByRole("button", { name: button }).click();
+      await page.getByText(`This means ${count} of the chosen jobs`).waitFor();
+      await page.getByRole("button", { name: `Retry ${count} jobs` }).waitFor();
+      await page.keyboard.press("Escape");
+      await page.getByRole("dialog").waitFor({ state: "detached" });
+    };
+    await previews(`Retry ${count}…`);
+    await follow(page, "/queues/billing");
+    await previews("Retry discarded…");
+    await follow(page, "/queues");
+    await page.locator('tr[data-id="billing"]').getByRole("button", { name: "More for billing" }).click();
+    await previews("Retry its discarded jobs…");
   });
 
   it("dead letters are retried one by one, by their error, and deleted by choice", async () => {

@@ -78,6 +78,7 @@ describe("a queue", () => {
       cancelled: 0,
       late: 0,
       near_misses: 0,
+      timeouts: {},
     });
     const { jobs, waits } = linesOf(queue("a", { depth: 3, counts: { ...COUNTS, active: 1 } }), [
       point(5, 0),

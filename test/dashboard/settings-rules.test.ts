@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { detailsText } from "../../src/dashboard/pages/audit/details-text.ts";
+import { detailsText, namedTarget } from "../../src/dashboard/pages/audit/details-text.ts";
 import {
   daysText,
   monthBy,
@@ -88,8 +88,21 @@ describe("a schema", () => {
 
 describe("an entry of the audit", () => {
   it("says limits as code does, and leaves out what the target says already", () => {
-    expect(detailsText({ attempt: 45_000, cron: "digest", to: 3 })).toBe("attempt 45s, to 3");
-    expect(detailsText(undefined)).toBe("");
+    const details = { attempt: 45_000, cron: "digest", to: 3 };
+    expect(detailsText({ action: "job.extend", details })).toBe("attempt 45s, to 3");
+    expect(detailsText({ action: "job.cancel" })).toBe("");
+  });
+
+  it("leads to what it names, but takes the type of jobs for a schema only where one was changed", () => {
+    const details = { type: "card.charge", version: 2 };
+    expect(namedTarget({ action: "schema.put", details })).toEqual({
+      name: "card.charge",
+      path: "schemas/card.charge",
+    });
+    expect(detailsText({ action: "schema.put", details })).toBe("version 2");
+    expect(namedTarget({ action: "job.retry", details })).toBeUndefined();
+    expect(detailsText({ action: "job.retry", details })).toBe("type card.charge, version 2");
+    expect(namedTarget({ action: "cron.pause", details: { cron: "a b" } })?.path).toBe("crons/a%20b");
   });
 });
 

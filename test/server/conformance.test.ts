@@ -10,6 +10,7 @@ import { silentLogger } from "../../src/ports/log.ts";
 import { createServer } from "../../src/server/app.ts";
 import { listen } from "../../src/server/listen.ts";
 import { createDatabase } from "../postgres.ts";
+import { DURABLE, findRedis, startNode } from "../redis.ts";
 
 /**
  * Runs the suites of Open Job Spec against a real server on each store. The suites are not part of this repository:
@@ -154,6 +155,18 @@ describe("Open Job Spec", () => {
       inScratch(async (scratch) => {
         await using database = await createDatabase(inject("postgresUrl"));
         await passesAll(database.url, scratch);
+      }),
+    300_000 * TIMES,
+  );
+
+  it.concurrent(
+    "is kept on Redis",
+    ({ skip }) =>
+      inScratch(async (scratch) => {
+        const program = await findRedis();
+        if (!program) return skip();
+        await using node = await startNode(program, DURABLE);
+        await inTurn(() => passesAll(node.url, scratch));
       }),
     300_000 * TIMES,
   );

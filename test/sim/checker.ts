@@ -88,6 +88,7 @@ export class Checker implements StoreObserver, ReplyObserver {
       change,
       errors.map((error) => error.type),
     );
+    this.#checkRevision(job, change);
     this.#remember(job, change, claim);
     job.row = after;
     job.isGone = isGone;
@@ -113,7 +114,7 @@ export class Checker implements StoreObserver, ReplyObserver {
       this.report("the world is sound", `a job with the unknown payload ${n} appeared`);
       return undefined;
     }
-    const job = newJobLedger(after, expected);
+    const job = newJobLedger(after, expected, known?.revisions);
     if (known) {
       job.isAcknowledged = known.isAcknowledged;
       job.isForgotten = known.isForgotten;
@@ -122,6 +123,16 @@ export class Checker implements StoreObserver, ReplyObserver {
     }
     this.jobs.set(after.id, job);
     return job;
+  }
+
+  /** Else a decision on an image that a home forgot could be written over another one. */
+  #checkRevision({ id, revisions }: JobLedger, { before, after, isGone }: Change): void {
+    // A job that is enqueued again after it was deleted is another one, and begins at 0.
+    if (isGone) revisions.clear();
+    if (isGone || before === null || before.rev === after.rev) return;
+    if (revisions.has(after.rev))
+      this.report("no revision is used again", `job ${short(id)} got revision ${after.rev} twice`);
+    revisions.add(after.rev);
   }
 
   #remember(job: JobLedger, change: Change, claim: Claim | undefined): void {

@@ -65,6 +65,8 @@ export interface JobLedger {
   /** How often each attempt of this life was entered. */
   readonly entries: Map<number, number>;
   cancelledAt: number | undefined;
+  /** Every revision that one of its images had, also those that its home forgot. */
+  readonly revisions: Set<number>;
   /** `stallAt` as a sweep last read it: beats are no revisions, so a verdict on what it read stands. */
   sweptStallAt: number | null;
 }
@@ -75,7 +77,7 @@ export function hasEnded(state: string): boolean {
   return TERMINAL.has(state);
 }
 
-export function newJobLedger(row: JobRow, expected: Expected): JobLedger {
+export function newJobLedger(row: JobRow, expected: Expected, revisions = new Set<number>()): JobLedger {
   return {
     id: row.id,
     payload: JSON.parse(row.payload) as SimPayload,
@@ -93,6 +95,7 @@ export function newJobLedger(row: JobRow, expected: Expected): JobLedger {
     judged: new Set(),
     entries: new Map(),
     cancelledAt: undefined,
+    revisions,
     sweptStallAt: null,
   };
 }

@@ -3,7 +3,9 @@ import { inspect } from "node:util";
 import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
+import type { JobRow } from "../../src/core/job/job.ts";
 import { defineJob, defineSaga, openEngine, processor, type Store, silentLogger } from "../../src/index.ts";
+import type { RecordKey } from "../../src/ports/store.ts";
 import { openRedisStore, type RedisStoreOptions } from "../../src/stores/redis/open-redis.ts";
 import { openBed } from "../../src/testing/conformance/test-bed.ts";
 import { DURABLE, findRedis, type RedisNode, startNode } from "../redis.ts";
@@ -313,6 +315,51 @@ describe.skipIf(!program)("a store behind a Sentinel", () => {
     const found = async () => (await store.jobs.load([id]).catch(() => []))[0]?.id;
     await expect.poll(found, { timeout: 20_000 }).toBe(id);
     expect((await before.claim()).length).toBe(1);
+  }, 60_000);
+});
+
+describe.skipIf(!program)("a replica that takes over without the last writes", () => {
+  it("gives no revision of a job and no version of a record a second time", async () => {
+    if (!program) return;
+    await using master = await startNode(program, DURABLE);
+    const replicaOf = ["--replicaof", "127.0.0.1", String(master.port), "--repl-diskless-sync-delay", "0"];
+    await using replica = await startNode(program, [...DURABLE, ...replicaOf]);
+    const [first, second] = [new Redis(master.url), new Redis(replica.url)];
+    try {
+      await expect.poll(() => first.info("replication"), { timeout: 15_000 }).toMatch(/state=online/);
+      const record: RecordKey = ["probe", "one"];
+      const put = { put: record, body: 1, wakeAt: null };
+      const store = await open(master.url, { prefix: "taken" });
+      const bed = await openBed({ store });
+      const { id } = await bed.add({ dueAt: bed.now + 1_000 });
+      await bed.effect(put);
+      expect(await first.wait(1, 5_000)).toBe(1);
+      await second.replicaof("NO", "ONE");
+      // The old master goes on, and nobody but it has what it writes now.
+      await bed.sweep(bed.now + 1_000);
+      await bed.effect(put);
+      const lost = (await bed.load(id)) as JobRow;
+      const [lostRecord] = await store.records.load([record]);
+      expect(lost).toMatchObject({ state: "available", rev: 1 });
+
+      const next = await open(replica.url, { prefix: "taken" });
+      const after = await openBed({ store: next });
+      expect(await after.load(id)).toMatchObject({ state: "scheduled", rev: 0 });
+      await after.sweep(bed.now + 1_000);
+      await after.effect(put);
+      const again = (await after.load(id)) as JobRow;
+      expect(again.state).toBe("available");
+      expect(again.rev).toBeGreaterThan(lost.rev);
+      expect((await next.records.load([record]))[0]?.version).not.toBe(lostRecord?.version);
+      // What was decided on the lost image is refused, and what is decided on this one is not.
+      expect(await after.commit(after.unit(lost, { type: "cancel" }, { outsider: true }))).toMatchObject([
+        { ok: false, because: "stale" },
+      ]);
+      expect((await after.write(again, { type: "cancel" }, { outsider: true })).rev).toBe(again.rev + 1);
+    } finally {
+      first.disconnect();
+      second.disconnect();
+    }
   }, 60_000);
 });
 

@@ -12,6 +12,7 @@ import { productionSystem } from "../support/system.ts";
 const IS_LONG = process.env.CURFEW_REDIS_GROWTH === "1";
 const SEEDS = Number(process.env.CURFEW_HISTORIES ?? 1);
 const STEPS = 150;
+const REPLICAS = IS_LONG ? 2 : 1;
 /** Where a cluster could differ from one node: units, fences, hints and looks. */
 const SAMPLE = [
   "fencing",
@@ -61,7 +62,7 @@ for (const { server: kind, flavour, isCluster, homes } of servers) {
   describe.skipIf(!program)(name, () => {
     beforeAll(async () => {
       if (!program) return;
-      server = isCluster ? await startCluster(program, 1) : await startNode(program, DURABLE);
+      server = isCluster ? await startCluster(program, REPLICAS) : await startNode(program, DURABLE);
     }, 60_000);
     afterAll(async () => {
       await server?.[Symbol.asyncDispose]();

@@ -10,21 +10,27 @@ import { silentLogger } from "../../src/ports/log.ts";
 import type { Store } from "../../src/ports/store.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
+import { openRedisStore } from "../../src/stores/redis/open-redis.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { failFirst, faultyStore } from "../../src/testing/faulty-store.ts";
 import { createDatabase, type TestPostgres } from "../postgres.ts";
+import { DURABLE, findRedis, startNode, type TestRedis } from "../redis.ts";
 import { productionSystem } from "../support/system.ts";
 
 let folder: string;
 let database: TestPostgres;
+let redis: TestRedis;
 let opened = 0;
+const program = await findRedis();
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "curfew-transfer-"));
   database = await createDatabase(inject("postgresUrl"));
+  if (program) redis = await startNode(program, DURABLE);
 });
 afterAll(async () => {
   rmSync(folder, { recursive: true });
   await database[Symbol.asyncDispose]();
+  await redis?.[Symbol.asyncDispose]();
 });
 
 const STORES = {
@@ -33,8 +39,18 @@ const STORES = {
     openSqliteStore({ path: join(folder, `${opened++}.db`), system: productionSystem }),
   postgres: (): Promise<Store> =>
     openPostgresStore({ connection: database.url, schema: `transfer_${opened++}`, system: realSystem }),
+  redis: (): Promise<Store> => openRedis(1),
 };
 type StoreName = keyof typeof STORES;
+
+function openRedis(homes: number): Promise<Store> {
+  return openRedisStore({
+    connection: redis.url,
+    prefix: `transfer${opened++}`,
+    homes,
+    system: productionSystem,
+  });
+}
 
 async function openOn(store: Store): Promise<Engine> {
   const engine = await Engine.open({ store, system: realSystem, logger: silentLogger });
@@ -129,11 +145,17 @@ function carried(row: JobRow) {
   return rest;
 }
 
-const PAIRS: readonly [StoreName, StoreName][] = [
+const PAIRS: readonly (readonly [StoreName, StoreName])[] = [
   ["memory", "sqlite"],
   ["sqlite", "postgres"],
   ["postgres", "sqlite"],
   ["postgres", "memory"],
+  ...(program
+    ? ([
+        ["postgres", "redis"],
+        ["redis", "postgres"],
+      ] as const)
+    : []),
 ];
 
 describe.each(PAIRS)("an export from %s, imported into %s", (from, to) => {
@@ -216,6 +238,28 @@ describe.each(PAIRS)("an export from %s, imported into %s", (from, to) => {
     await healthy.importJobs(lines);
     for (const name of ["retryable", "dead", "cancelled"])
       expect(carried(await rowOf(healthy, ids[name])), name).toEqual(carried(await rowOf(source, ids[name])));
+  });
+});
+
+describe.skipIf(!program)("an import into a Redis store with four homes", () => {
+  it("takes plain jobs, and refuses those whose key lives in another home than their id", async () => {
+    const source = await open("postgres");
+    const handles = await source.enqueueMany(
+      plain,
+      Array.from({ length: 40 }, (_, n) => ({ n })),
+    );
+    for (let n = 0; n < 20; n++) await source.enqueue(single, String(n));
+    const target = await openOn(await openRedis(4));
+    const { lines } = await exportAll(source);
+    const results = await target.importJobs(lines);
+    const refused = results.filter(({ status }) => status === "invalid");
+    expect(refused.length).toBeGreaterThan(0);
+    expect(refused.length).toBeLessThanOrEqual(20);
+    for (const { message } of refused) expect(message).toMatch(/home/);
+    expect(results.filter(({ status }) => status === "created").length).toBe(lines.length - refused.length);
+    target.work({ processors: [processor(plain, ({ payload }) => payload.n)] });
+    const answers = await Promise.all(handles.map(({ id }) => target.job(id).result({ within: "20s" })));
+    expect(answers).toEqual(Array.from({ length: 40 }, (_, n) => n));
   });
 });
 

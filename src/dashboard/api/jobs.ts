@@ -1,5 +1,5 @@
 import { api, part, type Query, type Result } from "./client.ts";
-import type { BulkResult, Events, Explanation, Job, Logs, Progress, Scanned } from "./wire.ts";
+import type { BulkResult, BulkTarget, Events, Explanation, Job, Logs, Progress, Scanned } from "./wire.ts";
 import type { FiredTimeouts, NearMiss } from "./wire-limits.ts";
 
 /** What pages ask about jobs, and do to them. */
@@ -59,10 +59,6 @@ export const revealJob = (id: string, reason: string) =>
   unwrapped<"job", Job>("job", api.post(`/admin${path(id)}/reveal`, {}, reason));
 
 export type BulkAction = "retry" | "cancel" | "delete";
-/** Which jobs are meant: those that are named, or all that a filter fits. */
-export type BulkTarget =
-  | { readonly job_ids: readonly string[] }
-  | { readonly filter: Readonly<Record<string, unknown>> };
 
 export const previewBulk = (action: BulkAction, target: BulkTarget) =>
   api.post<BulkResult>(`/admin/jobs/bulk/${action}`, { ...target, dry_run: true });

@@ -9,6 +9,8 @@ export interface HistoryPoint {
   readonly cancelled: number;
   readonly late: number;
   readonly near_misses: number;
+  /** Firings by kind, as the server names them. */
+  readonly timeouts: Readonly<Record<string, number>>;
   readonly latency_p50_ms?: number;
   readonly latency_p95_ms?: number;
   readonly latency_p99_ms?: number;
@@ -23,5 +25,7 @@ export interface History {
   readonly period: string;
   readonly since: string;
   readonly until: string;
+  /** Of the jobs that completed or were ended by a timeout, the share that completed in time; null if none did. */
+  readonly attainment: number | null;
   readonly data: readonly HistoryPoint[];
 }

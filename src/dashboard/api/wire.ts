@@ -202,6 +202,11 @@ export interface Queues {
   readonly pagination: Pagination;
 }
 
+/** Which jobs are meant: those that are named, or all that a filter fits. */
+export type BulkTarget =
+  | { readonly job_ids: readonly string[] }
+  | { readonly filter: Readonly<Record<string, unknown>> };
+
 export interface BulkResult {
   readonly action: string;
   readonly dry_run: boolean;

@@ -1,8 +1,11 @@
+import { readDeadLetterStats } from "../api/operations.ts";
+import { useResource } from "../api/resource.ts";
 import { findPage, PAGES, type PageEntry } from "../pages.ts";
 import { clockOffset } from "../state/clock.ts";
+import { figures } from "../state/live.ts";
 import { href, place } from "../state/router.ts";
 import { visit } from "../state/session.ts";
-import { durationText } from "../ui/format.ts";
+import { countText, durationText, plural } from "../ui/format.ts";
 import { Icon } from "../ui/icon.tsx";
 import { isOffered } from "./offered.ts";
 import { openedLayer } from "./shell-keys.tsx";
@@ -18,7 +21,37 @@ function currentPath(): string {
   return path.split("/")[0] ?? "";
 }
 
+/** A number beside the name of a page. */
+interface Badge {
+  readonly text: string;
+  /** What it counts, for screen readers and on hover. */
+  readonly says: string;
+  /** Somebody should look. */
+  readonly isAlert?: boolean;
+}
+
+/** How many there are of what a page shows, where that is known without asking for each page. */
+function useBadges(): Readonly<Record<string, Badge>> {
+  const letters = useResource("navigation dead letters", readDeadLetterStats, { live: 30_000 }).data;
+  const heard = figures.value;
+  const badges: Record<string, Badge> = {};
+  if (letters && letters.total > 0)
+    badges["dead-letters"] = {
+      text: `${countText(letters.total)}${letters.total_is_exact ? "" : "+"}`,
+      says: plural(letters.total, "dead letter"),
+    };
+  if (!heard) return badges;
+  const silent = heard.workers.active.filter(({ state }) => state === "stale").length;
+  badges.queues = { text: countText(heard.queues.length), says: plural(heard.queues.length, "queue") };
+  badges.workers =
+    silent > 0
+      ? { text: `${countText(silent)} silent`, says: plural(silent, "silent worker"), isAlert: true }
+      : { text: countText(heard.workers.total), says: plural(heard.workers.total, "worker") };
+  return badges;
+}
+
 export function Navigation() {
+  const badges = useBadges();
   const groups = ["", "Work", "Look into", "Rules"] as const;
   return (
     <nav class="nav" aria-label="Pages">
@@ -33,7 +66,7 @@ export function Navigation() {
           <div key={group}>
             {group !== "" && <h2>{group}</h2>}
             {pages.map((page) => (
-              <NavItem key={page.path} page={page} />
+              <NavItem key={page.path} page={page} badge={badges[page.path]} />
             ))}
           </div>
         );
@@ -43,11 +76,21 @@ export function Navigation() {
   );
 }
 
-function NavItem({ page: { path, title, nav } }: { readonly page: NavEntry }) {
+interface NavItemProps {
+  readonly page: NavEntry;
+  readonly badge: Badge | undefined;
+}
+
+function NavItem({ page: { path, title, nav }, badge }: NavItemProps) {
   return (
     <a class="item" href={href(path)} aria-current={currentPath() === path ? "page" : undefined}>
       <Icon name={nav.icon} />
       {title}
+      {badge && (
+        <span class={`n${badge.isAlert ? " alert" : ""}`} title={badge.says} aria-hidden="true">
+          {badge.text}
+        </span>
+      )}
     </a>
   );
 }

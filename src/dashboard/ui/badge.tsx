@@ -1,8 +1,7 @@
 import type { Job, JobState } from "../api/wire.ts";
 import type { MarkName } from "./drawings.ts";
 import { Mark } from "./icon.tsx";
-
-export type Tone = "wait" | "run" | "done" | "soft" | "force" | "off";
+import type { LimitName, Tone } from "./look.ts";
 
 interface Look {
   readonly mark: MarkName;
@@ -45,7 +44,6 @@ export function Badge({ look, pill = false }: { readonly look: Look; readonly pi
   );
 }
 
-export type LimitName = "wait" | "attempt" | "grace" | "heartbeat" | "total";
 const LETTERS: Readonly<Record<LimitName, string>> = {
   wait: "W",
   attempt: "A",

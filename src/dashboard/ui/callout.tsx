@@ -1,10 +1,10 @@
 import type { ComponentChildren } from "preact";
 import type { ApiError } from "../api/client.ts";
 import type { Resource } from "../api/resource.ts";
-import type { Tone } from "./badge.tsx";
 import { Button } from "./button.tsx";
 import type { IconName } from "./drawings.ts";
 import { Icon, Mark } from "./icon.tsx";
+import type { Tone } from "./look.ts";
 import { Time } from "./time.tsx";
 
 const MARKS = {

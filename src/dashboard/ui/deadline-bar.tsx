@@ -1,15 +1,5 @@
-import { LimitLetter, type LimitName, type Tone } from "./badge.tsx";
-
-/** One limit of a job, as a list shows it. */
-export interface DeadlineView {
-  readonly name: LimitName;
-  /** How much of the limit is used; 1 is the limit itself, and more is grace or lateness. */
-  readonly used: number;
-  readonly look: "wait" | "run" | "near" | "over" | "late" | "ended";
-  readonly hasGrace: boolean;
-  readonly text: string;
-  readonly tone?: Tone;
-}
+import { LimitLetter } from "./badge.tsx";
+import type { DeadlineView } from "./look.ts";
 
 /** Where the limit stands in the bar, in per cent; behind it is grace. */
 const LIMIT_AT = 82;

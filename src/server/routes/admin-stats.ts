@@ -125,7 +125,8 @@ const history = route({
     });
     const range = { since: instantText(figures.since), until: instantText(figures.until) };
     const data = seriesOf(figures);
-    return json(200, { period, ...range, data, data_points: data });
+    const { attainment } = figures.total;
+    return json(200, { period, ...range, attainment, data, data_points: data });
   },
 });
 

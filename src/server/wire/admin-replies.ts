@@ -134,6 +134,10 @@ export const historyReply = z
     period: z.string(),
     since: instant,
     until: instant,
+    attainment: z.number().nullable().meta({
+      description:
+        "Of the jobs that completed or were ended by a timeout, the share that completed in time; null if there were none.",
+    }),
     data: z.array(
       z.looseObject({
         timestamp: instant,

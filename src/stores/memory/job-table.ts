@@ -36,6 +36,7 @@ import {
 import { answerNow, claimTurns } from "../claim-turns.ts";
 import { cursorOf, type ScanCursor, type ScanPath, scanCursorOf } from "../scan-cursor.ts";
 import { FairTable, keysOfFair, takeFair } from "./fair-table.ts";
+import { type LeastRevision, lifted } from "./least-revision.ts";
 import { LimitTable } from "./limit-table.ts";
 import { SortedList } from "./sorted-list.ts";
 
@@ -84,6 +85,7 @@ interface QueueIndex {
  * depend on the row alone, and only `#enter` and `#leave` change them.
  */
 export class JobTable {
+  readonly #least: LeastRevision;
   readonly #jobs = new Map<JobId, JobEntry>();
   /** By tenant; the empty name has the jobs of none. */
   readonly #spaces = new Map<string, Space>();
@@ -93,6 +95,10 @@ export class JobTable {
   readonly #promotable = new DueHeap<JobEntry>();
   readonly #undecided = new DueHeap<JobEntry>();
   readonly #prunable = new DueHeap<JobEntry>();
+
+  constructor(least: LeastRevision) {
+    this.#least = least;
+  }
 
   get(id: JobId): JobEntry | undefined {
     return this.#jobs.get(id);
@@ -141,7 +147,7 @@ export class JobTable {
     const mark = most === undefined ? null : queueMark(queue);
     const taken = (entry: JobEntry) => {
       this.#leaveHeap(entry);
-      const row = claimedRow(entry.row, request);
+      const row = lifted(claimedRow(entry.row, request), this.#least());
       entry.row = mark !== null && row.limitKey === null ? { ...row, limitKey: mark } : row;
       this.#enter(entry);
       return entry.row;
@@ -187,7 +193,7 @@ export class JobTable {
   /** Replaces the row of a job. */
   write(entry: JobEntry, row: JobRow): void {
     this.#leave(entry);
-    entry.row = row;
+    entry.row = lifted(row, this.#least());
     this.#enter(entry);
   }
 

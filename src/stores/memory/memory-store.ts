@@ -33,6 +33,7 @@ import { commitUnit, enqueueJob, limitUse, startsBehind, type Tables } from "./c
 import { EventLog } from "./event-log.ts";
 import { HintBatch, Listeners } from "./hints.ts";
 import { JobTable } from "./job-table.ts";
+import type { LeastRevision } from "./least-revision.ts";
 import { RecordTable } from "./record-table.ts";
 import { createTimeoutStore } from "./timeout-store.ts";
 import { TimeoutTable } from "./timeout-table.ts";
@@ -46,6 +47,12 @@ export interface MemoryStoreOptions {
   readonly homes?: number;
 }
 
+export interface MemoryHomeOptions {
+  readonly clock: () => Instant;
+  /** For tests of homes that lose their last writes. Default 0. */
+  readonly least?: LeastRevision;
+}
+
 /** A store in the memory of this process, and the model for all other stores. */
 export function createMemoryStore({ clock, homes = 1 }: MemoryStoreOptions): Store {
   if (homes === 1) return createMemoryHome({ clock });
@@ -55,10 +62,10 @@ export function createMemoryStore({ clock, homes = 1 }: MemoryStoreOptions): Sto
 }
 
 /** Each call does all its work synchronously, so calls never interleave and each is atomic. */
-export function createMemoryHome({ clock }: { readonly clock: () => Instant }): HomeStore {
+export function createMemoryHome({ clock, least = () => 0 }: MemoryHomeOptions): HomeStore {
   const tables: Tables = {
-    jobs: new JobTable(),
-    records: new RecordTable(),
+    jobs: new JobTable(least),
+    records: new RecordTable(least),
     timeouts: new TimeoutTable(),
     events: new EventLog(),
   };

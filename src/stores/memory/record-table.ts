@@ -2,6 +2,7 @@ import { DueHeap, type Slotted } from "../../core/due-heap.ts";
 import type { Json } from "../../core/schema.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import type { RecordKey, RecordRow } from "../../ports/store.ts";
+import type { LeastRevision } from "./least-revision.ts";
 import { SortedList } from "./sorted-list.ts";
 
 interface RecordEntry extends Slotted {
@@ -19,6 +20,11 @@ export class RecordTable {
   readonly #wakeable = new DueHeap<RecordEntry>();
   /** The highest version of any deleted record. A new record starts above it, so no version is ever used again. */
   #floor = 0;
+  readonly #least: LeastRevision;
+
+  constructor(least: LeastRevision) {
+    this.#least = least;
+  }
 
   get nextWakeAt(): Instant | null {
     return this.#wakeable.nextAt;
@@ -31,7 +37,7 @@ export class RecordTable {
   put([kind, key]: RecordKey, body: Json, wakeAt: Instant | null): void {
     const index = this.#kindOf(kind);
     let entry = index.byKey.get(key);
-    const version = (entry?.row.version ?? this.#floor) + 1;
+    const version = Math.max((entry?.row.version ?? this.#floor) + 1, this.#least());
     const row: RecordRow = { key: [kind, key], version, wakeAt, body };
     if (!entry) {
       entry = { row, slot: -1 };

@@ -49,6 +49,11 @@ export const JOB_MUTANTS: readonly HomeMutant[] = [
       routed: (store) => ({ ...store, capabilities: { ...store.capabilities, homes: 1 } }),
     },
   },
+  {
+    name: "a home that gives revisions again after it forgot them",
+    caughtBy: /used again/,
+    mutation: { repeatsRevisions: true },
+  },
 ];
 
 /** Defects that the world of the outbox sees. */

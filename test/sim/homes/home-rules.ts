@@ -1,6 +1,6 @@
 import { type Cell, cellOfId, cellOfName, type Home, homeOf } from "../../../src/core/home/cell.ts";
 import { cellOfRecord, cellOfSaga, cellOfTimeoutKey } from "../../../src/core/home/cell-of-row.ts";
-import type { Effect, Guard, Outcome, RecordKey, Unit } from "../../../src/ports/store.ts";
+import type { Effect, Guard, Outcome, RecordKey, RecordRow, Unit } from "../../../src/ports/store.ts";
 import type { HomeStore } from "../../../src/stores/homes/home-store.ts";
 
 type Report = (rule: string, says: string) => void;
@@ -39,6 +39,9 @@ export class HomeRules {
   /** Messages that a committed unit sent, by id. */
   readonly #messages = new Map<string, Message>();
   readonly #now: () => number;
+  /** Versions that records had, also those that their home forgot, and the rows that were seen. */
+  readonly #versions = new Set<string>();
+  readonly #rows = new WeakSet<RecordRow>();
 
   constructor(homes: number, now: () => number, report: Report) {
     this.#homes = homes;
@@ -60,6 +63,7 @@ export class HomeRules {
       commit: async (units, options) => {
         const outcomes = await store.commit(units, options);
         for (const [index, unit] of units.entries()) this.#committed(home, unit, outcomes[index] as Outcome);
+        await this.#checkVersions(home, store, units);
         return outcomes;
       },
       jobs: {
@@ -100,6 +104,25 @@ export class HomeRules {
       this.#checkCell(home, cellOfEffect(effect), JSON.stringify(effect).slice(0, 200));
     }
     if (outcome.ok) for (const effect of unit.effects ?? []) this.#count(home, unit, effect);
+  }
+
+  /** A version that comes again would let a guard hold that was made for a record that the home forgot. */
+  async #checkVersions(home: Home, { records }: HomeStore, units: readonly Unit[]): Promise<void> {
+    const puts = units.flatMap(({ effects = [] }) =>
+      effects.flatMap((one) => ("put" in one ? [one.put] : [])),
+    );
+    if (puts.length === 0) return;
+    for (const row of await records.load(puts)) {
+      if (!row || this.#rows.has(row)) continue;
+      this.#rows.add(row);
+      const name = `${home} ${row.key.join(" ")} ${row.version}`;
+      if (this.#versions.has(name))
+        this.#report(
+          "no version is used again",
+          `home ${home}: ${row.key.join(" ")} has ${row.version} twice`,
+        );
+      this.#versions.add(name);
+    }
   }
 
   #count(home: Home, unit: Unit, effect: Effect): void {

@@ -7,6 +7,7 @@ import { createMemoryHome } from "../../../src/stores/memory/memory-store.ts";
 /** A call that may write, with its arguments. The same calls in the same order give the same home again. */
 interface Logged {
   readonly at: number;
+  readonly least: number;
   readonly again: (store: HomeStore) => Promise<unknown>;
 }
 
@@ -40,12 +41,16 @@ export class SimHome {
   readonly #listeners = new Set<(hint: Hint) => void>();
   #memory: HomeStore;
   #log: Logged[] = [];
+  /** The lowest revision that the home may give: above all that it gave before it forgot something. */
+  #least = 0;
+  readonly #repeatsRevisions: boolean;
 
-  constructor(number: number, now: () => number) {
+  constructor(number: number, now: () => number, repeatsRevisions = false) {
     this.number = number;
+    this.#repeatsRevisions = repeatsRevisions;
     this.#now = now;
     this.#clock = () => Math.floor(now());
-    this.#memory = createMemoryHome({ clock: this.#clock });
+    this.#memory = this.#open();
     this.store = this.#facade();
     void this.#hear();
   }
@@ -56,10 +61,18 @@ export class SimHome {
 
   /** Forgets what was written after this moment. */
   async forgetAfter(at: number): Promise<void> {
-    this.#memory = createMemoryHome({ clock: this.#clock });
+    this.#memory = this.#open();
     this.#log = this.#log.filter((logged) => logged.at <= at);
-    for (const { again } of this.#log) await again(this.#memory).catch(() => {});
+    for (const { again, least } of this.#log) {
+      this.#least = least;
+      await again(this.#memory).catch(() => {});
+    }
+    this.#least = this.#repeatsRevisions ? 0 : Math.ceil(this.#now() * 1_000);
     await this.#hear();
+  }
+
+  #open(): HomeStore {
+    return createMemoryHome({ clock: this.#clock, least: () => this.#least });
   }
 
   async #hear(): Promise<void> {
@@ -69,7 +82,7 @@ export class SimHome {
   }
 
   #write<Answer>(again: (store: HomeStore) => Promise<Answer>): Promise<Answer> {
-    this.#log.push({ at: this.#now(), again });
+    this.#log.push({ at: this.#now(), least: this.#least, again });
     return again(this.#memory);
   }
 

@@ -20,6 +20,8 @@ export interface HomeMutation {
   readonly route?: (homes: readonly HomeStore[]) => readonly HomeStore[];
   /** Changes the store that an engine gets. */
   readonly routed?: (store: Store) => Store;
+  /** Homes that forgot something give revisions and versions again. */
+  readonly repeatsRevisions?: boolean;
 }
 
 interface HomesOptions {
@@ -59,7 +61,10 @@ export class SimHomes {
     const now = () => scheduler.now;
     this.#options = options;
     this.rules = new HomeRules(count, now, report);
-    this.#homes = Array.from({ length: count }, (_, home) => new SimHome(home, now));
+    this.#homes = Array.from(
+      { length: count },
+      (_, home) => new SimHome(home, now, mutation?.repeatsRevisions),
+    );
     this.stores = this.#homes.map(({ store, number }) =>
       this.rules.watch(number, mutation?.home?.(store, dice) ?? store),
     );

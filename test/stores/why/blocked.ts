@@ -140,7 +140,8 @@ const workers: Situation[] = [
       const mail = job(deaf, { timeouts, retry: { attempts: 1 } });
       work([mail.processor], { maxStuck: 1 });
       await rig.of(engine.enqueue(mail.definition));
-      await rig.advance(8_000);
+      // An idle worker reports every 10 s, so its report says by then that it is stuck.
+      await rig.advance(15_000);
       return rig.of(engine.enqueue(mail.definition));
     },
   },

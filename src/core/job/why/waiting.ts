@@ -138,7 +138,8 @@ function laterReasons(facts: WhyFacts, isBlocked: boolean): WhyReason[] {
     return [reason(code, sentence, { until, since: row.createdAt, action: WAIT })];
   }
   if (row.claimedAt === null) {
-    const action = act("wait", "Nothing needs to be done; to run it now, enqueue it again without a delay.");
+    const text = `Nothing needs to be done; to run it now, call engine.job("${row.id}").runNow().`;
+    const action = act("wait", text);
     return [reason("due_later", `It is set to start in ${left}.`, { until, since: row.createdAt, action })];
   }
   const key = row.attempt === 0 ? sealedWith(row.payload) : undefined;

@@ -3,14 +3,35 @@ import { limitText } from "../../ui/format.ts";
 
 const plain = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
 
-/** What the column "To" shows already. */
-const SHOWN_AS_TARGET = ["worker", "cron"];
+const below = (page: string) => (name: string) => `${page}/${encodeURIComponent(name)}`;
+
+/** What an entry names that has a page, other than a job or a queue; and that page, below the base. */
+const TARGETS: Readonly<Record<string, (name: string) => string>> = {
+  worker: (worker) => `workers?worker=${encodeURIComponent(worker)}`,
+  cron: below("crons"),
+  subscription: below("webhooks"),
+  calendar: below("calendars"),
+  type: below("schemas"),
+  tenant: () => "tenants",
+};
+
+export function namedTarget({ action, details = {} }: Pick<AuditEntry, "action" | "details">) {
+  for (const [key, pathOf] of Object.entries(TARGETS)) {
+    const name = details[key];
+    if (typeof name === "string" && isTarget(key, action)) return { name, path: pathOf(name) };
+  }
+  return undefined;
+}
+
+/** Other actions name the type of their jobs, which is no target. */
+const isTarget = (key: string, action: string) => key !== "type" || action.startsWith("schema.");
 /** Limits are stored in milliseconds. */
 const LIMITS = ["wait", "attempt", "grace", "heartbeat", "total"];
 
-export function detailsText(details: AuditEntry["details"] = {}): string {
+/** What the column "To" shows already is left out. */
+export function detailsText({ action, details = {} }: Pick<AuditEntry, "action" | "details">): string {
   return Object.entries(details)
-    .filter(([name]) => !SHOWN_AS_TARGET.includes(name))
+    .filter(([name]) => !(name in TARGETS && isTarget(name, action)))
     .map(([name, value]) =>
       LIMITS.includes(name) && typeof value === "number"
         ? `${name} ${limitText(value)}`

@@ -10,7 +10,7 @@ import { Pager } from "../../ui/pager.tsx";
 import { Shown } from "../../ui/shown.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
 import { Time } from "../../ui/time.tsx";
-import { detailsText } from "./details-text.ts";
+import { detailsText, namedTarget } from "./details-text.ts";
 
 const PER_PAGE = 50;
 const ACTIONS = [
@@ -22,6 +22,10 @@ const ACTIONS = [
   "maintenance.*",
   "timeout.*",
   "saga.*",
+  "webhook.*",
+  "schema.*",
+  "calendar.*",
+  "tenant.*",
 ] as const;
 const FILTERS = ["actor", "action", "queue", "job"] as const;
 
@@ -116,8 +120,8 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
     title: "Details",
     phone: "hide",
     class: "c-word t2",
-    render: ({ details }) => {
-      const text = detailsText(details);
+    render: (entry) => {
+      const text = detailsText(entry);
       return text ? (
         <span class="clip small" title={text}>
           {text}
@@ -135,8 +139,8 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
   },
 ];
 
-function Target({ entry: { job_id, queue, details } }: { readonly entry: AuditEntry }) {
-  const worker = details?.worker;
+function Target({ entry }: { readonly entry: AuditEntry }) {
+  const { job_id, queue } = entry;
   if (job_id)
     return (
       <a class="id" href={href(`jobs/${job_id}`)}>
@@ -149,17 +153,11 @@ function Target({ entry: { job_id, queue, details } }: { readonly entry: AuditEn
         {queue}
       </a>
     );
-  if (typeof worker === "string")
+  const named = namedTarget(entry);
+  if (named)
     return (
-      <a class="clip" href={href("workers", { worker })}>
-        {worker}
-      </a>
-    );
-  const cron = details?.cron;
-  if (typeof cron === "string")
-    return (
-      <a class="clip" href={href(`crons/${encodeURIComponent(cron)}`)}>
-        {cron}
+      <a class="clip" href={href(named.path)} title={named.name}>
+        {named.name}
       </a>
     );
   return <span class="t3">–</span>;

@@ -227,7 +227,7 @@ const MOST = 12;
 function OtherDays({ calendar }: { readonly calendar: Calendar }) {
   const next = upcoming(calendar, dayIn(calendar.zone, serverNow()));
   return (
-    <Card title="Other days to come" note={plural(next.length, "day")}>
+    <Card title="Special days to come" note={plural(next.length, "day")}>
       {next.length === 0 ? (
         <p class="pad t2">None: every weekday is as the week says.</p>
       ) : (

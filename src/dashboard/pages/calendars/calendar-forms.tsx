@@ -74,7 +74,7 @@ export function CalendarForm({ calendar, onClose, onDone }: FormProps) {
         ))}
       </fieldset>
       <TextArea
-        label="Other days, one a line: 2026-12-24 09:00-12:00 Christmas Eve, or 2026-12-25 closed Christmas"
+        label="Special days, one a line: 2026-12-24 09:00-12:00 Christmas Eve, or 2026-12-25 closed Christmas"
         value={text}
         onInput={setText}
         rows={6}

@@ -108,7 +108,7 @@ const COLUMNS: readonly Column<Calendar>[] = [
   { id: "week", title: "Open", phone: "line", class: "c-wide", render: weekWords },
   {
     id: "next",
-    title: "Next other day",
+    title: "Next special day",
     render: (calendar) => {
       const [next] = upcoming(calendar, new Date(serverNow()).toISOString().slice(0, 10));
       if (!next) return <span class="t3">none</span>;
@@ -122,6 +122,6 @@ const COLUMNS: readonly Column<Calendar>[] = [
       );
     },
   },
-  { id: "days", title: "Other days", isNumber: true, render: ({ days }) => days.length },
+  { id: "days", title: "Special days", isNumber: true, render: ({ days }) => days.length },
   { id: "until", title: "Complete until", render: (calendar) => <Complete calendar={calendar} /> },
 ];

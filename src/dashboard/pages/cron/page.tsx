@@ -114,6 +114,10 @@ export function upcomingOf(
   };
 }
 
+/** Whether this browser's clock shows another time than the cron's zone does. */
+const isElsewhere = ({ at, offset }: CronInstant): boolean =>
+  offset !== -new Date(at).getTimezoneOffset() * 60_000;
+
 function Upcoming({ cron }: { readonly cron: Cron }) {
   const { timezone } = cron;
   const from = serverNow();
@@ -133,7 +137,8 @@ function Upcoming({ cron }: { readonly cron: Cron }) {
                 <span class="two">
                   <b>{inZone(timezone, instant.at)}</b>
                   <small title={exactText(instant.at)}>
-                    {offsetText(instant.offset)}, here {whenText(instant.at, from)}
+                    {offsetText(instant.offset)}
+                    {isElsewhere(instant) && `, here ${whenText(instant.at, from)}`}
                   </small>
                 </span>
                 <Change instant={instant} shift={shift} />

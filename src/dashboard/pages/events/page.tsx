@@ -3,13 +3,13 @@ import { EVENT_GROUPS, EVENT_NAMES } from "../../api/event-names.ts";
 import type { WireEvent } from "../../api/wire.ts";
 import { useKeys } from "../../state/keys.ts";
 import { href, hrefWith, query } from "../../state/router.ts";
-import type { Tone } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Empty, Failure, Skeleton } from "../../ui/callout.tsx";
 import { PageHead } from "../../ui/card.tsx";
 import { FilterBar } from "../../ui/filter-bar.tsx";
 import { clockText, countText, durationText, exactText, plural, shortId } from "../../ui/format.ts";
 import { JsonTree } from "../../ui/json-tree.tsx";
+import type { Tone } from "../../ui/look.ts";
 import { Commands } from "../../ui/shown.tsx";
 import { type Line, MOST_LINES, type Tail, useTail } from "./tail.ts";
 

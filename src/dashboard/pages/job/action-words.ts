@@ -15,6 +15,7 @@ const CALLS: readonly (readonly [call: RegExp, words: string])[] = [
   [/call engine\.extend\("[^"]*", \{ attempt: "30m" \}\)/i, "press Extend"],
   [/call engine\.extend\("[^"]*", (?:…|\{ total \})\)/i, "press Extend"],
   [/call engine\.activate\("[^"]*"\)/i, "press Run now"],
+  [/call engine\.job\("[^"]*"\)\.runNow\(\)/i, "press Run now"],
   [/call engine\.limits\.put\("[^"]*", …\)/i, "raise the limit on the page Limits"],
   [/call engine\.queues\.resume\("[^"]*"\)/i, "resume the queue"],
   [

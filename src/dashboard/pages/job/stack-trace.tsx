@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { CopyButton } from "../../ui/button.tsx";
 
 const LIBRARY =
-  /node:|node_modules|\(native\)|<anonymous>$|internal\/|\/src\/(?:engine|sandbox|client)\/|curfew\/dist\//;
+  /node:|node_modules|\(native\)|<anonymous>$|internal\/|\/src\/(?:core|engine|ports|sandbox|client)\/|curfew\/dist\//;
 const FRAME = /^\s*at /;
 
 interface StackTraceProps {

@@ -1,6 +1,6 @@
 import type { Job } from "../../api/wire.ts";
-import type { DeadlineView } from "../../ui/deadline-bar.tsx";
 import { durationText, limitText, percentText } from "../../ui/format.ts";
+import type { DeadlineView } from "../../ui/look.ts";
 
 /** Beyond this share of a limit it is called near. */
 const NEAR = 0.8;
@@ -12,7 +12,9 @@ const at = (text: string | undefined): number | undefined =>
 export function closestLimit(job: Job, now: number): DeadlineView | null {
   const end = at(job.discarded_at ?? job.cancelled_at ?? job.completed_at);
   if (end !== undefined) return endedView(job, end);
-  return job.state === "active" ? runningView(job, now) : waitingView(job, now);
+  // It is claimed, and its handler is not entered yet: until then the wait is what counts.
+  const isEntered = job.state === "active" && job.started_at !== undefined;
+  return isEntered ? runningView(job, now) : waitingView(job, now);
 }
 
 function runningView(job: Job, now: number): DeadlineView | null {
@@ -125,7 +127,7 @@ function usedView(job: Job, end: number): DeadlineView | null {
       used: Math.min(1.2, ofAttempt),
       look: "late",
       hasGrace: true,
-      text: `${late} after the signal`,
+      text: `${late} late`,
     };
   }
   const isTotal = ofTotal !== undefined && (ofAttempt === undefined || ofTotal > ofAttempt);

@@ -1,8 +1,8 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { api } from "../../api/client.ts";
-import { type BulkAction, type BulkTarget, findJobs } from "../../api/jobs.ts";
+import { type BulkAction, findJobs } from "../../api/jobs.ts";
 import { type Resource, useResource } from "../../api/resource.ts";
-import type { Job, JobState, Page as PageOf, Scanned, Stats } from "../../api/wire.ts";
+import type { BulkTarget, Job, JobState, Page as PageOf, Scanned, Stats } from "../../api/wire.ts";
 import { serverNow } from "../../state/clock.ts";
 import { figures } from "../../state/live.ts";
 import { href, hrefWith, query, setQuery } from "../../state/router.ts";

@@ -1,8 +1,17 @@
-import type { DeadLetterStats, Job, Page, Queue, WireEvent, Worker } from "../../api/wire.ts";
+import type {
+  BulkTarget,
+  DeadLetterStats,
+  Doctor,
+  Job,
+  Page,
+  Queue,
+  WireEvent,
+  Worker,
+} from "../../api/wire.ts";
 import type { HistoryPoint } from "../../api/wire-history.ts";
-import type { Tone } from "../../ui/badge.tsx";
 import type { MarkName } from "../../ui/drawings.ts";
-import { ageText, durationText, plural } from "../../ui/format.ts";
+import { ageText, countText, durationText, plural, shortId } from "../../ui/format.ts";
+import type { Tone } from "../../ui/look.ts";
 import { deadlineOf } from "./deadlines.ts";
 
 /** Something that somebody should do something about. */
@@ -17,6 +26,8 @@ export interface Concern {
   readonly action: string;
   /** A path below the base. */
   readonly to: string;
+  /** What can be tried again from here, and how many are known of. */
+  readonly retry?: { readonly target: BulkTarget; readonly count: number };
 }
 
 /** What the overview has read. What could not be read is left out, and nothing is said about it. */
@@ -29,6 +40,8 @@ export interface Seen {
   readonly deadLetters: DeadLetterStats | undefined;
   readonly history: readonly HistoryPoint[];
   readonly stuck: readonly WireEvent[];
+  /** Left out where the role may not ask the doctor. */
+  readonly doctor: Doctor | undefined;
   readonly pausedAll:
     | { readonly enabled: boolean; readonly reason: string | null; readonly started_at: string | null }
     | undefined;
@@ -46,6 +59,7 @@ export function concernsOf(seen: Seen): Concern[] {
     ...endingSoon(seen),
     ...deadLetters(seen),
     ...silentWorkers(seen),
+    ...clocksThatDiffer(seen),
     ...pausedQueues(seen),
     ...failures(seen),
   ];
@@ -158,16 +172,19 @@ function deadLetters({ deadLetters: letters, now }: Seen): Concern[] {
   if (age > 24 * HOUR) return [];
   const [type] = Object.entries(letters.by_type).sort((a, b) => b[1] - a[1])[0] ?? [""];
   const [error] = Object.entries(letters.by_error_type).sort((a, b) => b[1] - a[1])[0] ?? [""];
+  const count = `${countText(letters.total)}${letters.total_is_exact ? "" : "+"}`;
+  const waits = `${count} ${letters.total === 1 ? "waits" : "wait"} for somebody`;
   return [
     {
       id: "dead letters",
       mark: "dead",
       tone: "force",
-      title: `${plural(letters.total, "dead letter")} ${letters.total === 1 ? "waits" : "wait"} for somebody`,
+      title: age < HOUR ? `Dead letters grow: ${waits}` : `Dead letters: ${waits}`,
       text: `Most are ${type} with ${error}. Retried, their attempts start anew.`,
       since: `last ${ageText(age)} ago`,
       action: "Show them",
-      to: "jobs?state=discarded",
+      to: "dead-letters",
+      retry: { target: { filter: { dead_letter: true } }, count: letters.total },
     },
   ];
 }
@@ -179,14 +196,30 @@ function silentWorkers({ workers, now }: Seen): Concern[] {
       id: `worker ${id}`,
       mark: "silent" as const,
       tone: "soft" as const,
-      title: `Worker ${id} is silent`,
+      title: `Worker ${shortId(id)} is silent`,
       text:
         active_jobs === 0
           ? "It holds no jobs."
           : `It holds ${plural(active_jobs, "job")}. If it does not beat, others take them over.`,
       since: `for ${ageText(now - Date.parse(last_heartbeat_at))}`,
-      action: "Show running",
-      to: "jobs?state=active",
+      action: "Open worker",
+      to: `workers?worker=${encodeURIComponent(id)}`,
+    }));
+}
+
+/** The doctor compares the clock of the server's machine with the store's. */
+function clocksThatDiffer({ doctor }: Seen): Concern[] {
+  return (doctor?.findings ?? [])
+    .filter(({ code }) => code === "clock_offset")
+    .map(({ sentence, action }) => ({
+      id: "clocks",
+      mark: "info" as const,
+      tone: "soft" as const,
+      title: sentence.replace(/\.$/, ""),
+      text: action,
+      since: "now",
+      action: "Show system",
+      to: "system",
     }));
 }
 

@@ -1,13 +1,23 @@
+import { useState } from "preact/hooks";
 import { api } from "../../api/client.ts";
 import { findJobs } from "../../api/jobs.ts";
 import { areRead, useResource } from "../../api/resource.ts";
-import type { DeadLetterStats, Events, Job, Page as PageOf, Queues, Stats, Workers } from "../../api/wire.ts";
+import type {
+  DeadLetterStats,
+  Doctor,
+  Events,
+  Job,
+  Page as PageOf,
+  Queues,
+  Stats,
+  Workers,
+} from "../../api/wire.ts";
 import type { History } from "../../api/wire-history.ts";
 import { now, serverNow } from "../../state/clock.ts";
 import { figures } from "../../state/live.ts";
 import { href, query, setQuery } from "../../state/router.ts";
-import { notice } from "../../state/session.ts";
-import { LinkButton } from "../../ui/button.tsx";
+import { isAcrossTenants, may, notice, whyNot } from "../../state/session.ts";
+import { Button, LinkButton } from "../../ui/button.tsx";
 import { Failure, Skeleton, StaleNote } from "../../ui/callout.tsx";
 import { Card, PageHead } from "../../ui/card.tsx";
 import { countText, durationText, rateText } from "../../ui/format.ts";
@@ -15,13 +25,16 @@ import { Mark } from "../../ui/icon.tsx";
 import { Sparkline } from "../../ui/sparkline.tsx";
 import { Segments } from "../../ui/tabs.tsx";
 import { Time } from "../../ui/time.tsx";
+import { BulkForm } from "../jobs/bulk-form.tsx";
 import { type Concern, concernsOf } from "./attention.ts";
 import { Due } from "./due.tsx";
+import { onTimeOf } from "./on-time.ts";
 import { Plots } from "./plots.tsx";
 import { RANGES, type Range } from "./ranges.ts";
 
 const LATELY = 5_000;
 const RARELY = 15_000;
+const SELDOM = 60_000;
 const SAMPLE = 200;
 const MINUTE = 60_000;
 
@@ -52,6 +65,11 @@ function useSeen(range: Range) {
       "/admin/system/maintenance",
       {},
       RARELY,
+    ),
+    doctor: useResource(
+      may("operate") && isAcrossTenants() ? "overview doctor" : null,
+      (signal) => api.get<Doctor>("/admin/doctor", {}, signal),
+      { live: SELDOM },
     ),
     history: useResource(
       `overview history ${range}`,
@@ -96,6 +114,7 @@ export function Page() {
     deadLetters: seen.letters.data,
     history: seen.history.data?.data ?? [],
     stuck: seen.stuck.data?.events ?? [],
+    doctor: seen.doctor.data,
     pausedAll: seen.paused.data,
   });
   return (
@@ -110,12 +129,8 @@ export function Page() {
       </PageHead>
       <StaleNote of={stats} what="What is" />
       <NoticeCard />
-      <Attention concerns={concerns} at={queues.at} />
-      <Figures
-        stats={stats.data}
-        letters={seen.letters.data}
-        pace={(seen.history.data?.data ?? []).slice(-60, -1).map(({ processed }) => processed)}
-      />
+      <Attention concerns={concerns} at={queues.at} onChange={seen.letters.reload} />
+      <Figures stats={stats.data} letters={seen.letters.data} history={seen.history.data} />
       <Due active={seen.active.data} waiting={seen.waiting.data} />
       <Plots history={seen.history} range={range} stats={stats.data} />
     </>
@@ -146,10 +161,13 @@ function NoticeCard() {
 function Attention({
   concerns,
   at,
+  onChange,
 }: {
   readonly concerns: readonly Concern[];
   readonly at: number | undefined;
+  readonly onChange: () => void;
 }) {
+  const [retried, setRetried] = useState<Concern["retry"]>();
   const checked = (
     <>
       Checked <Time at={at} />
@@ -166,7 +184,7 @@ function Attention({
   return (
     <Card title="Needs attention" note={concerns.length} aside={checked}>
       <ul class="attn">
-        {concerns.map(({ id, mark, tone, title, text, since, action, to }) => (
+        {concerns.map(({ id, mark, tone, title, text, since, action, to, retry }) => (
           <li key={id} class={`is-${tone}`}>
             <Mark name={mark} />
             <div class="what">
@@ -174,12 +192,30 @@ function Attention({
               <p>{text}</p>
             </div>
             <span class="since">{since}</span>
-            <LinkButton small href={href(to)}>
-              {action}
-            </LinkButton>
+            <span class="acts">
+              {retry && (
+                <Button small whyNot={whyNot("operate")} onClick={() => setRetried(retry)}>
+                  Retry {countText(retry.count)}…
+                </Button>
+              )}
+              <LinkButton small href={href(to)}>
+                {action}
+              </LinkButton>
+            </span>
           </li>
         ))}
       </ul>
+      {retried && (
+        <BulkForm
+          action="retry"
+          target={retried.target}
+          onClose={() => setRetried(undefined)}
+          onDone={() => {
+            setRetried(undefined);
+            onChange();
+          }}
+        />
+      )}
     </Card>
   );
 }
@@ -187,18 +223,19 @@ function Attention({
 interface FiguresProps {
   readonly stats: Stats;
   readonly letters: DeadLetterStats | undefined;
-  /** How many ended, over time. */
-  readonly pace: readonly number[];
+  readonly history: History | undefined;
 }
 
 /** Six numbers, each a link to what it counts. */
-function Figures({ stats, letters, pace: ended }: FiguresProps) {
+function Figures({ stats, letters, history }: FiguresProps) {
   const { jobs } = stats;
   const oldest = [...stats.oldest_waits].sort((a, b) => b.wait_ms - a.wait_ms)[0];
   const pace = figures.value?.throughput;
   const waits = oldest ? `oldest ${durationText(oldest.wait_ms)}` : "none waits";
   const over = jobs.completed + jobs.discarded + jobs.cancelled;
+  const onTime = onTimeOf(history);
   const all: readonly (readonly [name: string, value: string, unit: string, below: string, to: string])[] = [
+    ["On time", onTime.value, onTime.unit, onTime.below, "jobs?tab=timeouts"],
     [
       "Ended",
       pace ? rateText(pace.processed_per_second) : "–",
@@ -222,18 +259,11 @@ function Figures({ stats, letters, pace: ended }: FiguresProps) {
       "jobs?state=scheduled",
     ],
     [
-      "Discarded",
-      countText(jobs.discarded),
-      "in 24 h",
-      `${rateText(pace?.failed_per_second ?? 0)} failures /s`,
-      "jobs?state=discarded",
-    ],
-    [
       "Dead letters",
       letters ? `${countText(letters.total)}${letters.total_is_exact ? "" : "+"}` : "–",
       "",
       letters?.oldest_at ? `oldest ${durationText(now.value - Date.parse(letters.oldest_at))}` : "none",
-      "jobs?state=discarded",
+      "dead-letters",
     ],
   ];
   return (
@@ -247,7 +277,9 @@ function Figures({ stats, letters, pace: ended }: FiguresProps) {
           <span class="d" title={below}>
             {below}
           </span>
-          {name === "Ended" && <Sparkline label="How many ended, over time" values={ended} />}
+          {name === "On time" && (
+            <Sparkline label="How often a limit fired or a job was late, over time" values={onTime.missed} />
+          )}
         </a>
       ))}
     </div>

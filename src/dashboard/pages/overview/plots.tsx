@@ -1,15 +1,16 @@
 import { useMemo } from "preact/hooks";
-import { api } from "../../api/client.ts";
-import { type Resource, useResource } from "../../api/resource.ts";
-import type { Events, Stats } from "../../api/wire.ts";
+import type { Resource } from "../../api/resource.ts";
+import type { Stats } from "../../api/wire.ts";
 import type { History } from "../../api/wire-history.ts";
-import { now } from "../../state/clock.ts";
 import { type Sample, samples } from "../../state/live.ts";
-import { LimitLetter, type LimitName } from "../../ui/badge.tsx";
+import { href } from "../../state/router.ts";
+import { LimitLetter } from "../../ui/badge.tsx";
 import { countText, durationText, plural, rateText } from "../../ui/format.ts";
 import { fromFirstJob } from "../../ui/history.ts";
+import type { LimitName } from "../../ui/look.ts";
 import { Plot } from "../../ui/plot.tsx";
 import { Bars } from "../../ui/sparkline.tsx";
+import { firedOf } from "./on-time.ts";
 import { RANGES, type Range } from "./ranges.ts";
 
 interface PlotsProps {
@@ -75,7 +76,7 @@ export function Plots({ history, range, stats }: PlotsProps) {
         empty={`No attempt failed in the last ${says}.`}
         isStale={isStale}
       />
-      <Timeouts />
+      <Timeouts points={data ?? []} says={says} />
       <Lateness of={stats.deadline_lateness} />
     </div>
   );
@@ -238,72 +239,60 @@ function Share({ name, count, of, isBad = false }: ShareProps) {
   );
 }
 
-const KINDS: readonly (readonly [limit: LimitName, name: string, type: string])[] = [
-  ["wait", "wait", "job.expired"],
-  ["attempt", "attempt", "job.timeout"],
-  ["total", "total", "job.total_timeout"],
-  ["heartbeat", "heartbeat", "job.stalled"],
+/** The limits, as the server counts them and as the list of firings filters by them. */
+const KINDS: readonly (readonly [limit: LimitName, counted: string])[] = [
+  ["wait", "enqueue_ttl"],
+  ["attempt", "execution"],
+  ["total", "total"],
+  ["heartbeat", "stalled"],
 ];
-const HOUR = 3_600_000;
 const SLOTS = 30;
 
-/** Every firing of the last hour, by the limit that fired. */
-function Timeouts() {
-  const types = KINDS.map(([, , type]) => type).join(",");
-  const events = useResource(
-    "overview timeouts",
-    (signal) => api.get<Events>("/events", { types, limit: 500 }, signal),
-    {
-      live: 5_000,
-    },
-  );
-  const until = now.value;
-  const recent = (events.data?.events ?? []).filter(({ time }) => until - Date.parse(time) < HOUR);
-  const slotsOf = (of: (event: Events["events"][number]) => boolean) => {
-    const slots = new Array<number>(SLOTS).fill(0);
-    for (const event of recent.filter(of)) {
-      const index = SLOTS - 1 - Math.floor(((until - Date.parse(event.time)) / HOUR) * SLOTS);
-      if (index >= 0 && index < SLOTS) slots[index] = (slots[index] ?? 0) + 1;
-    }
-    return slots;
-  };
-  const sum = (slots: readonly number[]) => slots.reduce((all, one) => all + one, 0);
-  const forced = slotsOf(({ data }) => (data.error as { forced?: boolean } | undefined)?.forced === true);
+/** Every firing in the range, by the limit that fired. */
+function Timeouts({ points, says }: { readonly points: History["data"]; readonly says: string }) {
   return (
     <section class="plot" aria-label="Timeouts by kind">
       <header>
         <h3>Timeouts by kind</h3>
-        <span class="v">{countText(recent.length)}</span>
-        <span class="u">
-          in the last hour{events.data?.events.length === 500 ? ", of the newest 500" : ""}
-        </span>
+        <span class="v">{countText(sumOf(points.map(firedOf)))}</span>
+        <span class="u">in the last {says}</span>
       </header>
       <div class="kinds">
-        {KINDS.map(([limit, name, type]) => {
-          const slots = slotsOf((event) => event.type === type);
-          return <Kind key={limit} limit={limit} name={name} slots={slots} count={sum(slots)} tone="" />;
+        {KINDS.map(([limit, counted]) => {
+          const slots = slotsOf(points.map(({ timeouts }) => timeouts[counted] ?? 0));
+          return <Kind key={limit} limit={limit} counted={counted} slots={slots} />;
         })}
-        <Kind limit="grace" name="grace ran out" slots={forced} count={sum(forced)} tone="bad" />
       </div>
     </section>
   );
 }
 
-interface KindProps {
-  readonly limit: LimitName;
-  readonly name: string;
-  readonly slots: readonly number[];
-  readonly count: number;
-  readonly tone: string;
+/** As many bars as there is room for. */
+function slotsOf(counts: readonly number[]): number[] {
+  const slots = new Array<number>(SLOTS).fill(0);
+  counts.forEach((count, index) => {
+    const slot = Math.floor((index / counts.length) * SLOTS);
+    slots[slot] = (slots[slot] ?? 0) + count;
+  });
+  return slots;
 }
 
-function Kind({ limit, name, slots, count, tone }: KindProps) {
+interface KindProps {
+  readonly limit: LimitName;
+  readonly counted: string;
+  readonly slots: readonly number[];
+}
+
+function Kind({ limit, counted, slots }: KindProps) {
+  const count = sumOf(slots);
   return (
     <>
-      <LimitLetter name={limit} as={tone === "bad" && count > 0 ? "fired" : undefined} />
-      <span class="t2 nowrap">{name}</span>
-      <Bars label={plural(count, "firing")} values={slots} tone={tone} />
-      <b>{count}</b>
+      <LimitLetter name={limit} as={count > 0 ? "fired" : undefined} />
+      <a class="t2 nowrap" href={href("jobs", { tab: "timeouts", kind: counted })}>
+        {limit}
+      </a>
+      <Bars label={plural(count, "firing")} values={slots} />
+      <b>{countText(count)}</b>
     </>
   );
 }

@@ -117,6 +117,12 @@ function Head({ queue, onForm }: { readonly queue: Queue; readonly onForm: (form
       <Button kind="danger" whyNot={why} onClick={() => onForm("purge")}>
         Delete jobs…
       </Button>
+      <Button
+        whyNot={why ?? (queue.counts.discarded === 0 ? "None was discarded." : undefined)}
+        onClick={() => onForm("retry")}
+      >
+        Retry discarded…
+      </Button>
       <LinkButton href={href("jobs", { queue: queue.name })} icon="jobs">
         Jobs
       </LinkButton>
@@ -144,14 +150,18 @@ function States({ queue }: { readonly queue: Queue }) {
   );
 }
 
-const lastOf = (values: readonly (number | null)[]): number =>
-  values.findLast((value) => value !== null) ?? 0;
+const lastSpan = (values: readonly (number | null)[]): string => {
+  const last = values.findLast((value) => value !== null);
+  return last === undefined || last === null ? "–" : durationText(last);
+};
 
 function Plots({ queue, points: all }: { readonly queue: Queue; readonly points: readonly HistoryPoint[] }) {
   const points = fromFirstJob(all);
   const times = points.map(({ timestamp }) => Date.parse(timestamp));
   const { jobs, waits, oldest } = linesOf(queue, points);
-  const perSecond = points.map(({ processed, span_ms }) => (processed * 1_000) / Math.max(1, span_ms));
+  // The minute that is still being counted would look like a drop.
+  const whole = points.slice(0, -1);
+  const perSecond = whole.map(({ processed, span_ms }) => (processed * 1_000) / Math.max(1, span_ms));
   return (
     <section class="plots" aria-labelledby="plots">
       <h2 class="sr" id="plots">
@@ -171,8 +181,8 @@ function Plots({ queue, points: all }: { readonly queue: Queue; readonly points:
         title="Wait before the start"
         times={times}
         lines={[
-          { name: "oldest", values: oldest, latest: durationText(lastOf(oldest)) },
-          { name: "p99", values: waits, latest: durationText(lastOf(waits)) },
+          { name: "oldest", values: oldest, latest: lastSpan(oldest) },
+          { name: "p99", values: waits, latest: lastSpan(waits) },
         ]}
         format={durationText}
         of="durations"
@@ -182,7 +192,7 @@ function Plots({ queue, points: all }: { readonly queue: Queue; readonly points:
         title="Attempts that ended"
         value={rateText(queue.throughput.processed_per_minute / 60)}
         unit="a second"
-        times={times}
+        times={times.slice(0, -1)}
         lines={[{ name: "ended", values: perSecond, latest: rateText(perSecond.at(-1) ?? 0) }]}
         format={rateText}
         empty="No attempt ended in the last hour."

@@ -352,6 +352,9 @@ function Actions({
       <Menu label={`More for ${queue.name}`} isOpen={isOpen} onToggle={setOpen}>
         <a href={href("jobs", { queue: queue.name })}>Show its jobs</a>
         <a href={href("dead-letters", { queue: queue.name })}>Show its dead letters</a>
+        <button type="button" disabled={why !== undefined} title={why} onClick={() => onForm("retry")}>
+          Retry its discarded jobs…
+        </button>
         <button type="button" disabled={why !== undefined} title={why} onClick={() => onForm("rules")}>
           Change its rules…
         </button>

@@ -4,6 +4,7 @@ import type { Queue, QueueConfiguration } from "../../api/wire.ts";
 import { ActionForm } from "../../ui/action-form.tsx";
 import { Choice, TextField } from "../../ui/fields.tsx";
 import { limitText, plural, readLimit } from "../../ui/format.ts";
+import { BulkForm } from "../jobs/bulk-form.tsx";
 
 export interface QueueFormProps {
   readonly queue: Queue;
@@ -45,6 +46,12 @@ function ResumeForm({ queue, onClose, onDone }: QueueFormProps) {
       <p>Workers get its jobs again, at once: {plural(counts.available, "job waits", "jobs wait")}.</p>
     </ActionForm>
   );
+}
+
+/** Counts first how many that is. */
+function RetryForm({ queue, onClose, onDone }: QueueFormProps) {
+  const filter = { state: "discarded", queue: queue.name };
+  return <BulkForm action="retry" target={{ filter }} onClose={onClose} onDone={onDone} />;
 }
 
 const STATES = [
@@ -205,5 +212,6 @@ export const QUEUE_FORMS = {
   resume: ResumeForm,
   purge: PurgeForm,
   rules: RulesForm,
+  retry: RetryForm,
 } as const;
 export type QueueFormName = keyof typeof QUEUE_FORMS;

@@ -101,7 +101,7 @@ function Head({
           <a href={href("schemas")}>Schemas</a>
         </nav>
       }
-      below={`${plural(summary.versions.length, "version")}. Checked are ${checkedWords(summary)}.`}
+      below={`${plural(summary.versions.length, "version")}. It checks ${checkedWords(summary)}.`}
     >
       <Button kind="primary" icon="plus" whyNot={why} onClick={() => onForm("publish")}>
         New version…
@@ -137,7 +137,7 @@ function About({ summary, schema, onDelete }: AboutProps) {
         <Facts
           of={[
             ["Registered", <Time key="t" at={schema.created_at} as="when" />],
-            ["Checked are", checkedWords(summary)],
+            ["Checks", checkedWords(summary)],
             ["The next one", `${summary.compatibility}: ${compatibleWords(summary)}`],
             [
               "Versions",

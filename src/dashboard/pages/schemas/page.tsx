@@ -90,7 +90,7 @@ const COLUMNS: readonly Column<SchemaSummary>[] = [
     render: ({ version }) => <span class="tag">version {String(version)}</span>,
   },
   { id: "versions", title: "Versions", isNumber: true, render: ({ versions }) => versions.length },
-  { id: "checked", title: "Checked are", class: "t2", render: checkedWords },
+  { id: "checked", title: "Checks", class: "t2", render: checkedWords },
   {
     id: "compatible",
     title: "The next version",

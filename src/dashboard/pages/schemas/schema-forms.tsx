@@ -121,7 +121,7 @@ export function RulesForm({ schema, onClose, onDone }: RulesProps) {
       onDone={onDone}
     >
       <Choice
-        label="Checked are"
+        label="It checks"
         value={validation}
         options={Object.entries(VALIDATIONS)}
         onChange={setValidation}

@@ -218,7 +218,7 @@ function StoreCard({
         <Facts
           of={[
             ["Kind", config.backend],
-            ["Answers", latency === undefined ? "–" : `${isUp ? "" : "no; "}within ${durationText(latency)}`],
+            ["Answers", latency === undefined ? "–" : `${isUp ? "" : "no; "}${withinText(latency)}`],
             ...abilities.map(
               ([name, value]) => [ABILITIES[name] ?? name, WORDS[String(value)] ?? String(value)] as const,
             ),
@@ -229,11 +229,17 @@ function StoreCard({
   );
 }
 
+const withinText = (latency: number) => (latency < 1 ? "in under 1 ms" : `in ${durationText(latency)}`);
+
 /** What a store can do, in words. */
 const ABILITIES: Readonly<Record<string, string>> = {
   durable: "Durable after",
   tx: "Your transactions",
   hints: "News of changes",
+  homes: "Homes",
+  atomic: "A commit spans",
+  order: "Order holds in",
+  unique: "A key is unique in",
 };
 
 const WORDS: Readonly<Record<string, string>> = {
@@ -244,6 +250,8 @@ const WORDS: Readonly<Record<string, string>> = {
   none: "nothing: it is lost with the process",
   push: "sent at once",
   poll: "polled",
+  store: "the whole store",
+  home: "one home",
 };
 
 const SHOWN = [

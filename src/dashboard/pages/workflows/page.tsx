@@ -122,7 +122,7 @@ const COLUMNS: readonly Column<Workflow>[] = [
     class: "t2",
     render: ({ type }) => <span title={KINDS[type]}>{type}</span>,
   },
-  { id: "steps", title: "Steps", isNumber: true, render: ({ steps_total }) => steps_total },
+  { id: "steps", title: "Steps", isNumber: true, phone: "hide", render: ({ steps_total }) => steps_total },
   {
     id: "failure",
     title: "Why it failed",

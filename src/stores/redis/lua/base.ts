@@ -24,12 +24,41 @@ local MOST_HINTS = 200
 local B, n, q, sets, hints, ready, events, heads, timeoutsAt, isAwaited
 -- The keys of lines are many; the others are built once per call.
 local KW0, KW1, KD, KRW
+-- The lowest revision that this call may give; false until it is known.
+local least
+-- Which process this is, and since which change of its data. A library that is loaded again has to ask again.
+local node = false
 
 local function begin(keys, args)
   call, pack, unpack1 = redis.call, cmsgpack.pack, cmsgpack.unpack
   B, isAwaited = keys[1] .. ':', args[2]
   n, q, sets, hints, ready, events, heads, timeoutsAt = {}, {}, {}, {}, {}, {}, '', false
   KW0, KW1, KD, KRW = B .. 'w0', B .. 'w1', B .. 'd', B .. 'rw'
+  least = false
+end
+
+-- A process that takes over a home may lack its last writes. Revisions that were given in them must not be given again, so
+-- each new process gives only those from its own clock on. The first one of a home starts at 0.
+local function leastRevision()
+  if not node then
+    node = string.match(call('INFO', 'server'), 'run_id:(%w+)') .. string.match(call('INFO', 'replication'), 'master_replid:(%w+)')
+  end
+  local by, from = string.match(call('GET', B .. 'ep') or '', '^(%w+) (%d+)$')
+  if by == node then
+    least = tonumber(from)
+    return
+  end
+  least = 0
+  if by then
+    local time = call('TIME')
+    least = math.max(tonumber(from) + 1000000, tonumber(time[1]) * 1000000 + tonumber(time[2]))
+  end
+  call('SET', B .. 'ep', node .. ' ' .. string.format('%.0f', least))
+end
+
+local function nextRevision(after)
+  if not least then leastRevision() end
+  return math.max(after + 1, least)
 end
 
 -- The least of two instants, either of which may be missing.

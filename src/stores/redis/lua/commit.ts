@@ -12,7 +12,7 @@ local function countDown(id, now)
   if not o or (o[STATE] ~= PENDING and o[STATE] ~= SCHEDULED) or o[NEEDS] == 0 then return end
   local r = copyOf(o)
   r[NEEDS] = o[NEEDS] - 1
-  if r[NEEDS] <= (o[LIMIT] and 1 or 0) then r[WAKE], r[WAKEAT], r[REV] = 0, now, o[REV] + 1 end
+  if r[NEEDS] <= (o[LIMIT] and 1 or 0) then r[WAKE], r[WAKEAT], r[REV] = 0, now, nextRevision(o[REV]) end
   store(id, o, r)
 end
 
@@ -49,7 +49,7 @@ local function writeJob(job, o)
   if image then
     r = copyOf(o)
     for at = 1, #image do r[IMAGE_FIRST + at - 1] = image[at] end
-    r[REV] = o[REV] + 1
+    r[REV] = nextRevision(o[REV])
   end
   if job[6] and r == o and job[6] ~= o[FENCE] then r = copyOf(o) end
   if job[6] then r[FENCE] = job[6] end

@@ -140,7 +140,7 @@ end
 
 local function makeAvailable(id, o)
   local r = copyOf(o)
-  r[STATE], r[WAKE], r[WAKEAT], r[REV] = AVAILABLE, 0, earlier(r[WAITAT], r[TOTALAT]), r[REV] + 1
+  r[STATE], r[WAKE], r[WAKEAT], r[REV] = AVAILABLE, 0, earlier(r[WAITAT], r[TOTALAT]), nextRevision(r[REV])
   store(id, o, r)
   ready[r[QUEUE]] = true
   return r
@@ -171,6 +171,8 @@ local function insert(job, now)
   local id, r = job[1], newRow(job[2])
   local because = known(id, r)
   if because then return because end
+  -- The home is marked before it has its first job: a replica with the job then has the mark, too.
+  if not least then leastRevision() end
   if job[4] then call('HSET', jobKey(id), 'i', job[2], 'p', job[3], 'o', job[4])
   else call('HSET', jobKey(id), 'i', job[2], 'p', job[3]) end
   place(B .. 'i:' .. tenantOf(r[QUEUE]), id, 0)
@@ -239,7 +241,7 @@ local function claimJob(id, v, a, mark, parts)
   r[STATE], r[WAKE], r[STALLAT] = ACTIVE, 0, stall
   r[WAKEAT] = earlier(stall, earlier(r[WAITAT], r[TOTALAT]))
   r[FENCE] = (math.floor(r[FENCE] / FENCE_SPAN) + 1) * FENCE_SPAN + a[6]
-  r[REV], r[CLAIMED], r[WORKER] = r[REV] + 1, now, a[7]
+  r[REV], r[CLAIMED], r[WORKER] = nextRevision(r[REV]), now, a[7]
   if mark and not limited then r[LIMIT] = mark end
   local text = packRow(r)
   call('HSET', jobKey(id), 'i', text)

@@ -1,5 +1,5 @@
-import type { LimitName } from "../../../ui/badge.tsx";
 import { clockText, countdownText, durationText, limitText, shortId, whenText } from "../../../ui/format.ts";
+import type { LimitName } from "../../../ui/look.ts";
 import type { TimelineModel } from "./model.ts";
 
 export interface Step {

@@ -1,9 +1,10 @@
 import { useState } from "preact/hooks";
 import { exactText } from "../../../ui/format.ts";
 import { LETTER } from "./axis-labels.ts";
+import type { Segment, TimelineMark } from "./drawn.ts";
 import { Cuts, Guides, pc } from "./guides.tsx";
 import { MarkShape } from "./marks.tsx";
-import type { Label, Segment, TimelineMark, TimelineModel } from "./model.ts";
+import type { Label, TimelineModel } from "./model.ts";
 import type { Scale } from "./scale.ts";
 
 const LANE = 74;
@@ -104,11 +105,13 @@ const RECTS: Readonly<Partial<Record<Segment["kind"], string>>> = {
   "grace-future": "seg-grace future",
   ghost: "seg-ghost",
   preview: "seg-preview",
+  stuck: "seg-stuck",
 };
 const TEXTS: Readonly<Partial<Record<Segment["kind"], string>>> = {
   wait: "in-wait",
   run: "in-run",
   ghost: "",
+  stuck: "force",
 };
 
 function SegmentBar({

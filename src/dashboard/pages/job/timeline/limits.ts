@@ -1,6 +1,6 @@
 import type { Explanation, Job } from "../../../api/wire.ts";
-import type { LimitName } from "../../../ui/badge.tsx";
 import { limitText, readLimit } from "../../../ui/format.ts";
+import type { LimitName } from "../../../ui/look.ts";
 
 /** The five limits of a job in milliseconds (null: none), who set them, and the instants they lead to. */
 export interface Limits {

@@ -1,4 +1,4 @@
-import type { MarkKind } from "./model.ts";
+import type { MarkKind } from "./drawn.ts";
 
 /** The marks on the lane. Each has an outline of its own: none needs its colour to be told. */
 export function MarkShape({ kind }: { readonly kind: MarkKind }) {
@@ -35,6 +35,13 @@ export function MarkShape({ kind }: { readonly kind: MarkKind }) {
         <>
           <circle class="m-done" r="8" />
           <path class="m-x" d="M-3.4 0.200l2.3 2.4 4.4-5" />
+        </>
+      );
+    case "stuck":
+      return (
+        <>
+          <path class="m-stuck" d="M0 -8.500L7.4 -4.250v8.5L0 8.500L-7.4 4.250v-8.5z" />
+          <path class="m-fx" d="M0 -4v4.600M0 3.200v0.6" />
         </>
       );
     case "cancelled":

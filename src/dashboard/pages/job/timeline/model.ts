@@ -1,38 +1,12 @@
 import type { Explanation, Job, WireEvent } from "../../../api/wire.ts";
-import type { LimitName } from "../../../ui/badge.tsx";
 import { durationText } from "../../../ui/format.ts";
+import type { LimitName } from "../../../ui/look.ts";
+import type { Segment, TimelineMark } from "./drawn.ts";
 import { type Fold, foldRuns } from "./fold.ts";
 import { type Limits, nextBackoff } from "./limits.ts";
 import { endedAt, type Run, runsOf } from "./runs.ts";
 import { type Scale, scaleOf } from "./scale.ts";
-
-export type SegmentKind =
-  | "wait"
-  | "run"
-  | "run-future"
-  | "grace"
-  | "grace-future"
-  | "backoff"
-  | "ghost"
-  | "stuck"
-  | "folded"
-  | "preview";
-
-export interface Segment {
-  readonly kind: SegmentKind;
-  readonly from: number;
-  readonly to: number;
-  readonly text?: string | undefined;
-}
-
-export type MarkKind = "created" | "signal" | "kill" | "fail" | "done" | "late" | "cancelled" | "start";
-
-export interface TimelineMark {
-  readonly kind: MarkKind;
-  readonly at: number;
-  /** What it is and why, for the one who stops at it. */
-  readonly text: string;
-}
+import { stuckMarks, stuckSegments, stuckUntil } from "./stuck.ts";
 
 export interface Guide {
   readonly kind: "soft" | "force" | "now";
@@ -148,7 +122,7 @@ function spanEnd({ limits, running, createdAt, endedAt: end, prediction, now, ru
     const limit =
       runs.length === 0 ? limits.waitAt : limits.attempt === null ? null : nearest + limits.attempt;
     const shown = limit !== null && limit - createdAt < (end - createdAt) * 3 ? Math.max(end, limit) : end;
-    return Math.max(shown, createdAt + 1_000);
+    return Math.max(shown, createdAt + 1_000, ...runs.map((run) => stuckUntil(run, createdAt, now) ?? 0));
   }
   const first = running ? [] : [limits.dueAt, limits.waitAt];
   const all = [
@@ -216,6 +190,7 @@ function segmentsOf({
     if (run.to !== null && next !== undefined && next > run.to)
       segments.push({ kind: "backoff", from: run.to, to: next, text: durationText(next - run.to) });
   });
+  segments.push(...stuckSegments(shown, createdAt, now));
   if (end !== null) return segments;
   const running = runs.at(-1)?.to === null;
   if (running && limits.softAt !== null && limits.softAt > now)
@@ -247,7 +222,7 @@ function segmentsOf({
   return segments;
 }
 
-function marksOf({ job, runs, shown, createdAt, endedAt: end }: Parts): TimelineMark[] {
+function marksOf({ job, runs, shown, createdAt, endedAt: end, now }: Parts): TimelineMark[] {
   const marks: TimelineMark[] = [{ kind: "created", at: createdAt, text: "created" }];
   for (const run of shown) {
     const name = `attempt ${run.attempt}`;
@@ -276,7 +251,7 @@ function marksOf({ job, runs, shown, createdAt, endedAt: end }: Parts): Timeline
       at: end,
       text: job.error?.message ?? job.state,
     });
-  return marks;
+  return [...marks, ...stuckMarks(shown, createdAt, now)];
 }
 
 function guidesOf({ limits, shown, running, endedAt: end, now }: Parts): Guide[] {

@@ -1,5 +1,5 @@
-import type { LimitName } from "../../../ui/badge.tsx";
 import { clockText, countdownText, durationText } from "../../../ui/format.ts";
+import type { LimitName } from "../../../ui/look.ts";
 import type { TimelineModel } from "./model.ts";
 import type { Run } from "./runs.ts";
 

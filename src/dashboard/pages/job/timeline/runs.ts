@@ -17,6 +17,8 @@ export interface Run {
   readonly isLate: boolean;
   /** Its handler ran on past the verdict. */
   readonly isStuck: boolean;
+  /** When that handler ended after all; null while it runs on, or if nobody saw it end. */
+  readonly freedAt: number | null;
   readonly beats: readonly number[];
 }
 
@@ -69,6 +71,7 @@ export function runsOf(job: Job, events: readonly WireEvent[]): Run[] {
       end: to === null ? "running" : ((last && ENDS[last.type]) ?? "failed"),
       error,
       isStuck: own.some(({ type }) => type === "job.stuck"),
+      freedAt: own.find(({ type }) => type === "job.unstuck")?.at ?? null,
       beats: own.filter(({ type }) => BEATS.has(type)).map((event) => event.at),
     });
   });
@@ -102,6 +105,7 @@ function rememberedRuns(job: Job): Run[] {
       end: "failed" as const,
       error,
       isStuck: false,
+      freedAt: null,
       beats: [],
     };
     return runOf(job, seen);
@@ -118,5 +122,6 @@ function rememberedRuns(job: Job): Run[] {
         : job.state === "cancelled"
           ? "cancelled"
           : "failed";
-  return [...past, runOf(job, { attempt: job.attempt, from, to, end, isStuck: false, beats: [] })];
+  const unseen = { isStuck: false, freedAt: null, beats: [] };
+  return [...past, runOf(job, { attempt: job.attempt, from, to, end, ...unseen })];
 }
