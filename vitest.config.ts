@@ -7,13 +7,16 @@ const postgres = ["test/postgres-setup.ts"];
 
 /**
  * Files that have a process of their own: they measure memory, send signals, or wait for minutes. All other files of
- * their project share processes, because loading the modules again for each file took a third of the whole run.
+ * their project share processes, because loading the modules again for each file took a third of the whole run. A file
+ * that replaces modules needs one, too.
  */
 const ALONE = [
   "test/server/attack.test.ts",
   "test/server/conformance.test.ts",
   "test/server/fuzz.test.ts",
   "test/server/timeouts-suite.test.ts",
+  "test/stores/sqlite-disk.test.ts",
+  "test/examples.test.ts",
 ];
 
 /** Files whose tests fail on a machine that is too busy: most of their time they wait. */
@@ -25,22 +28,29 @@ const DEADLINES = [
   "test/e2e/sandbox/pool.test.ts",
   "test/e2e/sandbox/kill.test.ts",
   "test/e2e/sandbox/death.test.ts",
+  "test/stores/postgres-failover.test.ts",
 ];
+
+/**
+ * They run beside the tests that watch deadlines, which mostly wait. They compute on virtual time, so a test with a
+ * higher priority may take their core.
+ */
+const BESIDE_DEADLINES = { sequence: { groupOrder: 0 } };
 
 function project(
   name: string,
   include: string[],
   options: TestProjectInlineConfiguration["test"] = {},
 ): TestProjectInlineConfiguration {
-  return { extends: true, test: { name, include, sequence: { groupOrder: 1 }, ...options } };
+  const setupFiles = ["test/costs-setup.ts", ...(name === "deadlines" ? [] : ["test/priority-setup.ts"])];
+  return { extends: true, test: { name, include, setupFiles, sequence: { groupOrder: 1 }, ...options } };
 }
 
 export default defineConfig({
   test: {
     pool: "forks",
-    // Half of the long files wait for processes and deadlines, so three files share two cores. With five, tests that
-    // watch deadlines of the wire were too late on a quiet machine.
-    maxWorkers: 3,
+    // Half of the long files wait for processes and deadlines, so four files share two cores.
+    maxWorkers: 4,
     // No test needs this long; a busy machine takes ten times as long as a quiet one.
     testTimeout: 120_000,
     hookTimeout: 120_000,
@@ -50,10 +60,10 @@ export default defineConfig({
     // Hundreds of Node processes are started. With their compiled modules on disk each takes 0.25 s of CPU, not 0.6 s.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, ".cache", "compiled") },
     projects: [
-      // They watch deadlines of real time, so they have the machine to themselves.
+      // They watch deadlines of real time, so only tests of virtual time run beside them, with a lower priority.
       project("deadlines", DEADLINES, {
         globalSetup: [...postgres, "test/compile-cache-setup.ts"],
-        sequence: { groupOrder: 0 },
+        ...BESIDE_DEADLINES,
       }),
       project("e2e", ["test/e2e/**/*.test.ts", ...ALONE], {
         exclude: DEADLINES,
@@ -76,9 +86,11 @@ export default defineConfig({
         // The example for Next.js is a package of its own, so its `curfew` is not the one of this folder.
         alias: [{ find: /^curfew$/, replacement: join(import.meta.dirname, "src/index.ts") }],
       }),
-      project("sim", ["test/sim/**/*.test.ts"]),
+      project("sim", ["test/sim/**/*.test.ts"], BESIDE_DEADLINES),
       project("stores", ["test/stores/**/*.test.ts"], {
+        exclude: [...ALONE, ...DEADLINES],
         globalSetup: postgres,
+        isolate: false,
         // The conformance kit runs in any test runner, so it asserts with node:assert, which Vitest does not count.
         expect: { requireAssertions: false, poll: { timeout: 30_000 } },
       }),
@@ -91,10 +103,7 @@ export default defineConfig({
           "test/engine/**/*.test.ts",
           "test/calls/**/*.test.ts",
         ],
-        {
-          isolate: false,
-          pool: "threads",
-        },
+        { exclude: ALONE, isolate: false, pool: "threads", ...BESIDE_DEADLINES },
       ),
     ],
   },

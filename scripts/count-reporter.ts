@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import type { Reporter, SerializedError, TestModule, TestSpecification } from "vitest/node";
 
 /** What really ran, for the last line of `npm test`. */
@@ -7,6 +7,17 @@ export interface TestCounts {
   failed: number;
   skipped: number;
 }
+
+/** What one file cost: `test/costs-setup.ts` writes it. */
+export interface FileCosts {
+  file: string;
+  seconds: number;
+  /** Of its process and of the processes that it started; without PostgreSQL and Chromium. */
+  cpuSeconds: number;
+}
+
+/** How many of the most expensive files are listed at the end. */
+const MOST_EXPENSIVE = 20;
 
 /** Milliseconds between two lines that say how far the run is. */
 const SAY_EVERY = 10_000;
@@ -64,7 +75,24 @@ export default class CountReporter implements Reporter {
     }
     const file = process.env.CURFEW_TEST_COUNTS;
     if (file) writeFileSync(file, JSON.stringify(counts));
+    sayCosts();
   }
+}
+
+/** Says which files took most of the CPU, and how long they took. */
+function sayCosts(): void {
+  const file = process.env.CURFEW_TEST_COSTS;
+  if (!file || !existsSync(file)) return;
+  const lines = readFileSync(file, "utf8").trim().split("\n");
+  const all = lines.map((line): FileCosts => JSON.parse(line));
+  const sum = all.reduce((total, { cpuSeconds }) => total + cpuSeconds, 0);
+  console.log(
+    `\nThe files took ${Math.round(sum)} s of CPU without PostgreSQL and Chromium. CPU and real seconds of`,
+  );
+  for (const { file, cpuSeconds, seconds } of all
+    .toSorted((a, b) => b.cpuSeconds - a.cpuSeconds)
+    .slice(0, MOST_EXPENSIVE))
+    console.log(`${cpuSeconds.toFixed(1).padStart(7)} ${seconds.toFixed(1).padStart(7)}  ${file}`);
 }
 
 /** A test still pending when the run ends was cut off, which nobody may read as passed or skipped. */

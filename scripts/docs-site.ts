@@ -6,7 +6,7 @@ import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { MODULES, writeApiEntries, writeApiParts } from "../site/api.ts";
+import { MODULES, writeApiEntries, writeApiIndex, writeApiParts } from "../site/api.ts";
 import { stagePages } from "../site/stage.ts";
 
 const SITE = join(import.meta.dirname, "..", "site");
@@ -22,6 +22,7 @@ const files = MODULES.map(({ file }) => `../${file}`);
 const missing = await run("node", [TYPEDOC, "--emit", "none", "--logLevel", "Warn", ...files], "pipe");
 console.log(`The API reference has ${writeApiParts(missing)} types that are parts of exported ones.`);
 await run("node", [TYPEDOC]);
+writeApiIndex();
 await run("node", ["node_modules/vitepress/bin/vitepress.js", "build", "."]);
 console.log("The site is in site/dist.");
 if (process.argv.includes("--serve"))

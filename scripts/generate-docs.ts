@@ -12,9 +12,10 @@ import { ERRORS, type ErrorCode } from "../src/core/errors.ts";
 import { JOB_STATES } from "../src/core/job/job.ts";
 import { isTerminal, LIFECYCLE } from "../src/core/job/lifecycle.ts";
 import { openApiText } from "../src/server/openapi.ts";
+import { ERROR_FIXES } from "./error-fixes.ts";
 import { optionTables } from "./options-page.ts";
 import { reliabilityPage } from "./reliability-page.ts";
-import type { RuntimeResult } from "./test-runtimes.ts";
+import { runtimeSections } from "./runtimes-page.ts";
 import { warningSections } from "./warnings-page.ts";
 
 const pages: Record<string, () => string | Promise<string>> = {
@@ -23,29 +24,10 @@ const pages: Record<string, () => string | Promise<string>> = {
   "docs/lifecycle.md": lifecycle,
   "docs/openapi.json": openApiText,
   "docs/options.md": options,
-  "docs/runtimes.md": runtimes,
+  "docs/runtimes.md": () => page("Runtimes", "docs/runtimes.json", ...runtimeSections()),
   "docs/reliability.md": () => reliabilityPage(join(import.meta.dirname, "../docs/reliability")),
   "docs/warnings.md": warnings,
 };
-
-/** One row per runtime, one column per store, from the last `npm run test:runtimes`. */
-function runtimes(): string {
-  const text = readFileSync(join(import.meta.dirname, "..", "docs", "runtimes.json"), "utf8");
-  const results = JSON.parse(text) as RuntimeResult[];
-  const stores = [...new Set(results.map(({ store }) => store))];
-  const rows = Map.groupBy(results, ({ runtime }) => runtime);
-  const cell = ({ ok, says }: RuntimeResult) => (ok ? (says ? "refused, with the fix" : "runs") : "fails");
-  const lines = [...rows].map(([name, cells]) => `| ${name} | ${cells.map(cell).join(" | ")} |`);
-  const refusals = results
-    .filter(({ says }) => says)
-    .map(({ runtime, store, says }) => `- ${runtime}, ${store}: ${says}`);
-  const summary = [
-    "The README's first program, from a packed install into an empty project, on each runtime and store. `npm run test:runtimes`",
-    "repeats it. On Bun, only this program was tried: sandboxes and the server were not.",
-  ].join("\n");
-  const table = `| runtime | ${stores.join(" | ")} |\n|${"---|".repeat(stores.length + 1)}\n${lines.join("\n")}\n`;
-  return page("Runtimes", "docs/runtimes.json", summary, [table, `${refusals.join("\n")}\n`]);
-}
 
 function errors(): string {
   const kinds = {
@@ -56,8 +38,8 @@ function errors(): string {
   };
   const sections = Object.entries(kinds).map(([kind, meaning]) => {
     const codes = (Object.keys(ERRORS) as ErrorCode[]).filter((code) => ERRORS[code].kind === kind);
-    const rows = codes.map((code) => `| \`${code}\` | ${ERRORS[code].says} |`);
-    return `## ${kind}\n\n${meaning}\n\n| code | meaning |\n|---|---|\n${rows.join("\n")}\n`;
+    const rows = codes.map((code) => `| \`${code}\` | ${ERRORS[code].says} | ${ERROR_FIXES[code]} |`);
+    return `## ${kind}\n\n${meaning}\n\n| code | meaning | do |\n|---|---|---|\n${rows.join("\n")}\n`;
   });
   const summary =
     "Every error has a code that stays the same. There are three kinds, and they are never mixed.";

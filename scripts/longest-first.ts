@@ -11,8 +11,21 @@ const SECONDS: Readonly<Record<string, number>> = {
   "test/import/kill.test.ts": 40,
   "test/e2e/webhooks.test.ts": 40,
   "test/stores/why/situations.test.ts": 45,
-  "test/stores/sqlite.test.ts": 60,
-  "test/stores/postgres.test.ts": 130,
+  "test/stores/redis.test.ts": 40,
+  "test/stores/sqlite.test.ts": 35,
+  "test/stores/better-sqlite3.test.ts": 25,
+  "test/stores/kit-self.test.ts": 25,
+  "test/stores/postgres.test.ts": 26,
+  "test/stores/postgres-races.test.ts": 25,
+  "test/stores/postgres-growth.test.ts": 25,
+  "test/sim/workflows/workflows.test.ts": 25,
+  "test/sim/sagas/sagas.test.ts": 22,
+  "test/sim/timeouts/timeouts.test.ts": 16,
+  "test/sim/mutants.test.ts": 14,
+  "test/sim/homes/homes.test.ts": 11,
+  "test/e2e/crons.test.ts": 28,
+  "test/e2e/unique.test.ts": 20,
+  "test/frameworks/servers.test.ts": 15,
   "test/server/conformance.test.ts": 131,
   "test/dashboard/other-pages.test.ts": 80,
   "test/cli/operators.test.ts": 50,
@@ -60,8 +73,9 @@ const SECONDS: Readonly<Record<string, number>> = {
 
 /**
  * The order of Vitest, with the longest files first, in a fresh clone too: one of them at the end would keep all workers
- * but its own idle. Long files that compute and long files that wait are mixed by it. The files of projects that share
- * processes come last, each project together.
+ * but its own idle. Long files that compute and long files that wait are mixed by it: beside the files that watch
+ * deadlines, every second file computes. The files of projects that share processes come last, each project together, and
+ * the project with the longest file first.
  */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -71,9 +85,22 @@ export class LongestFirst extends BaseSequencer {
     const longestFirst = (specs: readonly TestSpecification[]) =>
       specs.toSorted((a, b) => (seconds.get(b.moduleId) ?? 0) - (seconds.get(a.moduleId) ?? 0));
     const sorted = await super.sort(files);
-    const alone = sorted.filter(({ project }) => project.config.isolate);
-    const together = sorted.filter(({ project }) => !project.config.isolate);
-    const byProject = Map.groupBy(together, ({ project }) => project.name);
-    return [...longestFirst(alone), ...[...byProject.values()].flatMap(longestFirst)];
+    const alone = Map.groupBy(
+      longestFirst(sorted.filter(({ project }) => project.config.isolate)),
+      ({ project }) => project.config.sequence.groupOrder,
+    );
+    const together = Map.groupBy(
+      longestFirst(sorted.filter(({ project }) => !project.config.isolate)),
+      ({ project }) => project.name,
+    );
+    return [...[...alone.values()].flatMap(mixed), ...[...together.values()].flat()];
   }
+}
+
+/** Every second one watches deadlines, while there are any. */
+function mixed(specs: readonly TestSpecification[]): TestSpecification[] {
+  const waiting = specs.filter(({ project }) => project.name === "deadlines");
+  const computing = specs.filter(({ project }) => project.name !== "deadlines");
+  const pairs = waiting.flatMap((spec, index) => [spec, ...computing.slice(index, index + 1)]);
+  return [...pairs, ...computing.slice(waiting.length)];
 }

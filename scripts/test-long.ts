@@ -29,7 +29,10 @@ const LONG: Readonly<Record<string, LongTest>> = {
   },
   calls: { files: ["test/calls/leaks.test.ts"], env: { CURFEW_TIMED_OUT_CALLS: "10000" } },
   walks: { files: ["src/core/job/decide.random-walks.test.ts"], env: { CURFEW_WALKS: "30000" } },
-  histories: { files: ["test/stores/sqlite.test.ts"], env: { CURFEW_HISTORIES: "300" } },
+  histories: {
+    files: ["test/stores/sqlite.test.ts", "test/stores/better-sqlite3.test.ts"],
+    env: { CURFEW_HISTORIES: "300" },
+  },
   dashboard: {
     files: ["test/dashboard/long-use.test.ts", "test/dashboard/hostile.test.ts"],
     env: { CURFEW_FULL_DASHBOARD_TESTS: "1" },

@@ -7,7 +7,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { setPriority, tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import type { TestCounts } from "./count-reporter.ts";
 
@@ -23,6 +23,7 @@ interface Stage {
 const root = join(import.meta.dirname, "..");
 const scratch = mkdtempSync(join(tmpdir(), "curfew-test-"));
 const countsFile = join(scratch, "counts.json");
+const costsFile = join(scratch, "costs.jsonl");
 
 const stages: Stage[] = [
   { name: "types", command: ["tsc", "--noEmit"], first: true },
@@ -60,11 +61,14 @@ async function run(stage: Stage): Promise<boolean> {
     env: {
       ...process.env,
       CURFEW_TEST_COUNTS: countsFile,
+      CURFEW_TEST_COSTS: costsFile,
       // Tests take the package from dist then, and need not build it again.
       ...(stage.live && !failed.includes("package") && { CURFEW_BUILT: "1" }),
       PATH: `${join(root, "node_modules", ".bin")}${delimiter}${process.env.PATH}`,
     },
   });
+  // Tests that watch deadlines run at the same time.
+  if (!stage.first && !stage.live && child.pid) setPriority(child.pid, 10);
   let output = "";
   for (const stream of [child.stdout, child.stderr]) {
     stream?.setEncoding("utf8").on("data", (text: string) => {

@@ -79,6 +79,31 @@ export function writeApiParts(warnings: string): number {
   return lines.size;
 }
 
+/** The first page of the reference: what to import for what. */
+export function apiIndex(): string {
+  const rows = MODULES.map(({ name, about }) => `| [\`${name}\`](${name}/index.md) | ${about} |`);
+  return [
+    "# API reference",
+    "",
+    "What the package exports, from its types. [Options](../options.md) has every option in one table, and [errors](../errors.md) every code.",
+    "",
+    "| import | for |",
+    "|---|---|",
+    ...rows,
+    "",
+    `[Parts](${PARTS}/index.md) has the types that exported ones are made of, such as \`Engine["crons"]\`. No program imports them by name.`,
+    "",
+    "Most programs begin with [`defineJob`](curfew/functions/defineJob.md), [`processor`](curfew/functions/processor.md) and",
+    "[`openEngine`](curfew/functions/openEngine.md), which gives an [`Engine`](curfew/interfaces/Engine.md).",
+    "",
+  ].join("\n");
+}
+
+/** Replaces the list of modules that TypeDoc wrote. */
+export function writeApiIndex(): void {
+  writeFileSync(join(PAGES, "api/index.md"), apiIndex());
+}
+
 const KINDS: Readonly<Record<string, string>> = {
   functions: "Functions",
   classes: "Classes",

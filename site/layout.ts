@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 
 /** The root of the repository. */
 export const ROOT = join(import.meta.dirname, "..");
@@ -22,7 +22,14 @@ export interface Entry {
 export const GROUPS: readonly { readonly text: string; readonly pages: readonly string[] }[] = [
   {
     text: "Start",
-    pages: ["guides/quickstart", "guides/timeouts", "guides/retries", "guides/testing", "comparison"],
+    pages: [
+      "guides/quickstart",
+      "guides/installing",
+      "guides/timeouts",
+      "guides/retries",
+      "guides/testing",
+      "comparison",
+    ],
   },
   {
     text: "Jobs",
@@ -31,21 +38,35 @@ export const GROUPS: readonly { readonly text: string; readonly pages: readonly 
       "guides/cron",
       "guides/unique-jobs",
       "guides/rate-limits",
+      "guides/fair-queues",
       "guides/workflows",
+      "guides/batches",
       "guides/sandbox",
       "guides/dead-letters",
-      "guides/calls",
     ],
   },
-  { text: "Sagas and timeouts", pages: ["guides/sagas", "guides/timeouts-store", "guides/sagas-compared"] },
+  {
+    text: "Sagas, calls and calendars",
+    pages: [
+      "guides/sagas",
+      "guides/calls",
+      "guides/calendars",
+      "guides/timeouts-store",
+      "guides/sagas-compared",
+    ],
+  },
   {
     text: "In your application",
     pages: [
       "guides/stores",
+      "guides/redis",
+      "guides/transactions",
       "guides/frameworks",
       "guides/serverless",
       "guides/server",
       "guides/remote-workers",
+      "guides/webhooks",
+      "guides/schemas",
     ],
   },
   {
@@ -59,7 +80,11 @@ export const GROUPS: readonly { readonly text: string; readonly pages: readonly 
       "guides/adaptive-limits",
       "guides/events",
       "guides/tracing",
+      "guides/tenants",
+      "guides/redaction",
+      "guides/encryption",
       "sizing",
+      "scale",
       "security",
       "backup",
       "upgrading",
@@ -90,19 +115,19 @@ export const GROUPS: readonly { readonly text: string; readonly pages: readonly 
       "cli",
       "lifecycle",
       "glossary",
+      "runtimes",
       "reliability",
       "benchmarks",
     ],
   },
 ];
 
-/** The pages of docs/ by their path without ".md". The index of the folder is not one: the sidebar takes its place. */
+/** The pages of docs/ and its folders by their path without ".md". The index of a folder is not one: the sidebar takes its place. */
 export function docPages(): string[] {
-  const namesIn = (folder: string) =>
-    readdirSync(join(ROOT, "docs", folder))
-      .filter((name) => name.endsWith(".md") && name !== "README.md")
-      .map((name) => join(folder, name.slice(0, -3)));
-  return [...namesIn(""), ...namesIn("guides"), ...namesIn("adr")];
+  return readdirSync(join(ROOT, "docs"), { recursive: true, encoding: "utf8" })
+    .filter((path) => path.endsWith(".md") && basename(path) !== "README.md")
+    .map((path) => path.slice(0, -".md".length))
+    .sort();
 }
 
 /** The first heading of a page. */

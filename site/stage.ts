@@ -93,7 +93,8 @@ class Staging {
     const isFolder = statSync(join(ROOT, path)).isDirectory();
     const files = this.#tracked.filter((file) => (isFolder ? file.startsWith(`${path}/`) : file === path));
     const shown = files.filter((file) => !file.endsWith("package-lock.json"));
-    const title = `# ${path}\n\nFrom the repository, as it was when this site was built.\n`;
+    // A search finds pages that explain, not the files behind them.
+    const title = `---\nsearch: false\n---\n\n# ${path}\n\nFrom the repository, as it was when this site was built.\n`;
     const block = (file: string) => `## ${basename(file)}\n\n\`${file}\`\n\n${codeBlock(file)}`;
     const isLong = shown.length > MOST_FILES_SHOWN;
     const body = isLong ? this.#parts(path, shown) : shown.map(block).join("\n");

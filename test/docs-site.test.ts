@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { describe, expect, it } from "vitest";
-import { MODULES } from "../site/api.ts";
+import { apiIndex, MODULES } from "../site/api.ts";
 import { docPages, docsSidebar, type Entry, GROUPS, ROOT } from "../site/layout.ts";
 import { slugOf } from "../site/stage.ts";
 
@@ -23,6 +23,22 @@ describe("the documentation site", () => {
     expect(links.filter((link) => pages.includes(link.slice(1))).sort()).toEqual(
       pages.map((page) => `/${page}`).sort(),
     );
+  });
+
+  it("has each page of docs/ that another page links to, in whatever folder it is", () => {
+    const pages = docPages();
+    const linked = [...pages, "README"].flatMap((page) => {
+      const text = readFileSync(join(ROOT, "docs", `${page}.md`), "utf8");
+      return [...text.matchAll(/\]\(([\w./-]+\.md)[)#]/g)].map(([, to]) =>
+        join(ROOT, "docs", dirname(page), to as string),
+      );
+    });
+    const inDocs = linked.filter(
+      (file) => file.startsWith(join(ROOT, "docs/")) && !file.endsWith("README.md"),
+    );
+    expect(inDocs.length).toBeGreaterThan(100);
+    const missing = inDocs.filter((file) => !pages.includes(relative(join(ROOT, "docs"), file).slice(0, -3)));
+    expect([...new Set(missing)]).toEqual([]);
   });
 
   it("groups only pages that exist", () => {
@@ -48,6 +64,11 @@ describe("the documentation site", () => {
       exported.map((path) => path.replace(".", "curfew")).sort(),
     );
     expect(MODULES.filter(({ file }) => !existsSync(join(ROOT, file)))).toEqual([]);
+  });
+
+  it("says on the first page of the reference what each module is for", () => {
+    for (const { name, about } of MODULES)
+      expect(apiIndex()).toContain(`| [\`${name}\`](${name}/index.md) | ${about} |`);
   });
 
   it("makes the anchors that GitHub makes", () => {

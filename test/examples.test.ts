@@ -32,6 +32,21 @@ describe.concurrent("examples", () => {
     120_000,
   );
 
+  it("import nothing of the repository but their own files, so that a user can copy them", () => {
+    const files = numbered.flatMap((name) =>
+      readdirSync(join(examples, name))
+        .filter((file) => file.endsWith(".ts"))
+        .map((file) => join(name, file)),
+    );
+    const imports = files.flatMap((file) =>
+      [...readFileSync(join(examples, file), "utf8").matchAll(/from "(\.[^"]*)"/g)].map(
+        ([, to]) => `${file}: ${to}`,
+      ),
+    );
+    expect(imports.length).toBeGreaterThan(3);
+    expect(imports.filter((line) => line.includes(": ../"))).toEqual([]);
+  });
+
   it("are numbered, and none is left out", () => {
     expect(names.filter((name) => name !== "demo")).toEqual(numbered);
     expect(numbered.length).toBeGreaterThanOrEqual(8);

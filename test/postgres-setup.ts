@@ -1,5 +1,5 @@
 import type { TestProject } from "vitest/node";
-import { startPostgres, type TestPostgres } from "./postgres.ts";
+import { memoryFolder, startPostgres, type TestPostgres } from "./postgres.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -9,7 +9,9 @@ declare module "vitest" {
 
 /**
  * Several projects need PostgreSQL and each loads its own copy of this file, so the one server is kept where
- * all of them see it. It starts with the first project that has tests to run and stops after the last.
+ * all of them see it. It starts with the first project that has tests to run and stops after the last. Its files are in
+ * memory where there is room: it syncs as on a disk, and a new schema takes half of the CPU. Tests that crash a server
+ * start their own, on a disk.
  */
 interface Shared {
   server: Promise<TestPostgres>;
@@ -19,7 +21,7 @@ interface Shared {
 const holder = globalThis as { curfewPostgres?: Shared };
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  holder.curfewPostgres ??= { server: startPostgres(), users: 0 };
+  holder.curfewPostgres ??= { server: memoryFolder().then(startPostgres), users: 0 };
   const shared = holder.curfewPostgres;
   shared.users += 1;
   project.provide("postgresUrl", (await shared.server).url);

@@ -1,7 +1,7 @@
 import { execFile, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { chmod, chown, cp, mkdtemp, readFile, stat, writeFile } from "node:fs/promises";
+import { chmod, chown, cp, mkdtemp, readFile, stat, statfs, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -43,21 +43,30 @@ export interface Programs {
  * on a free port. Durability stays as in production, because a store that is only tested without fsync has not
  * been tested under the timings its users see.
  */
-export async function startPostgres(): Promise<TestPostgres> {
+export async function startPostgres(parent?: string): Promise<TestPostgres> {
   const given = process.env.CURFEW_TEST_POSTGRES_URL;
   if (given) return { url: given, async [Symbol.asyncDispose]() {} };
-  return startOwnPostgres();
+  return startOwnPostgres(undefined, [], parent);
+}
+
+/** A folder in memory with room for the databases of all tests; undefined where there is none. */
+export async function memoryFolder(): Promise<string | undefined> {
+  const folder = "/dev/shm";
+  const found = await statfs(folder).catch(() => undefined);
+  return found && found.bavail * found.bsize > 6 * 2 ** 30 ? folder : undefined;
 }
 
 /**
  * Starts a server whatever the environment names, for tests that kill it. `binaries` is the package that has its
- * programs, or the programs themselves: those of the installed version, unless others are named. `settings` are written as `name=value`.
+ * programs, or the programs themselves: those of the installed version, unless others are named. `settings` are written as
+ * `name=value`. Its files are in a new folder of `parent`.
  */
 export async function startOwnPostgres(
   binaries?: string | Programs,
   settings: readonly string[] = [],
+  parent = tmpdir(),
 ): Promise<OwnPostgres> {
-  const folder = await mkdtemp(join(tmpdir(), "curfew-postgres-"));
+  const folder = await mkdtemp(join(parent, "curfew-postgres-"));
   const stop = guard(folder);
   try {
     const { url, start } = await startIn(folder, binaries ?? installedBinaries(), settings);

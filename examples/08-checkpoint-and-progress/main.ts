@@ -6,7 +6,6 @@
 import { constant, defineJob, type Json, processor } from "curfew";
 import { openTestEngine } from "curfew/testing";
 import { z } from "zod";
-import { logOf } from "../../src/testing/read-store.ts";
 
 const reindex = defineJob({
   type: "search.reindex",
@@ -48,7 +47,5 @@ const job = await engine.enqueue(reindex, { pages: 4 });
 await test.advance("5m");
 
 // The log is kept with the job.
-for (const line of await logOf(engine.store, job.id)) {
-  const { message, attempt } = line as { message: string; attempt: number };
+for (const { message, attempt } of (await job.logs()).lines)
   console.log(`log of attempt ${attempt}: ${message}`);
-}

@@ -40,7 +40,19 @@ export default defineConfig({
     sidebar: { "/": docsSidebar(), ...apiSidebars() },
     logo: "/mark.svg",
     outline: { level: [2, 3] },
-    search: { provider: "local", options: { detailedView: true } },
+    search: {
+      provider: "local",
+      options: {
+        detailedView: true,
+        miniSearch: {
+          searchOptions: {
+            // Guides explain, the reference lists, and the changelog and the decisions are history. This runs in the browser.
+            boostDocument: (id: string) =>
+              /\/guides\//.test(id) ? 3 : /\/(?:api|adr|project)\//.test(id) ? 0.5 : 1,
+          },
+        },
+      },
+    },
     footer: { message: "Apache-2.0" },
     docFooter: { prev: "Before", next: "Next" },
   },

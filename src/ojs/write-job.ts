@@ -164,6 +164,12 @@ function envelopeText(row: JobRow, more = ""): string {
   );
 }
 
+/** A job whose documents were left out, because there are too many large ones in a reply: it says so. */
+export function briefText(row: JobRow): string {
+  const isSpread = (row.options?.wire as { spread?: true } | undefined)?.spread === true;
+  return envelopeText({ ...row, payload: isSpread ? "[]" : "" }, ',"is_brief":true');
+}
+
 /** A job with everything that is redacted otherwise. The route that shows it writes an audit entry first. */
 export function revealedText(row: JobRow): string {
   return envelopeText(row);

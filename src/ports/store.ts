@@ -108,13 +108,21 @@ export interface JobStore {
    */
   sweep(request: SweepRequest): Promise<Swept>;
   /** Live and finished jobs by id; null for an unknown id. */
-  load(ids: readonly JobId[]): Promise<(JobRow | null)[]>;
+  load(ids: readonly JobId[], options?: LoadOptions): Promise<(JobRow | null)[]>;
   /** Deletes finished jobs whose `pruneAt` has come, and events older than `eventsBefore`: at most `limit` of each. */
   prune(request: {
     readonly now: Instant;
     readonly eventsBefore: Instant;
     readonly limit: number;
   }): Promise<number>;
+}
+
+export interface LoadOptions {
+  /**
+   * The rows come without what may be large (`briefRow` of core/job/brief-row.ts), so that many of them fit into memory.
+   * A row that is shown to people, or decided on after a failure, must be whole.
+   */
+  readonly isBrief?: boolean;
 }
 
 export interface EnqueueCallOptions extends CommitOptions {

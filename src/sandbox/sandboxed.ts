@@ -101,10 +101,25 @@ export function sandboxed(
           `the sandboxed "${definition.type}"`,
           "use openEngine, or pass processor(definition, handler) with the module's handler: a sandbox needs real time",
         );
+      refuseOtherRuntime(definition.type, process.versions);
       if (settings.reaps && options.debugSignal !== true) ignoreDebugSignal(host.logger);
       return new Pool(host, settings);
     },
   };
+}
+
+/** Sandboxes start with flags of Node. In Bun the child would end while it loads, and each job would fail. */
+export function refuseOtherRuntime(
+  type: string,
+  versions: Readonly<Record<string, string | undefined>>,
+): void {
+  if (versions.bun === undefined) return;
+  throw refuse(
+    "invalid_option",
+    "work.processors",
+    `the sandboxed "${type}" on Bun ${versions.bun}`,
+    "run this worker with Node, or pass processor(definition, handler): sandboxes need Node",
+  );
 }
 
 function readOptions(definition: AnyDefinition, module: URL, options: SandboxOptions) {

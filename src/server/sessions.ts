@@ -12,6 +12,8 @@ const ID = /(?:^|;\s*)curfew_session=([A-Za-z0-9_-]{43})(?:;|$)/;
 const LASTS = 12 * 3_600_000;
 /** Beyond this, the oldest session ends. */
 const MOST_SESSIONS = 10_000;
+/** The same for the sessions of one key, so that the holder of a key cannot end the sessions of others. */
+const MOST_OF_KEY = 100;
 /** A page of another site can send this header only after a preflight, which is refused. */
 const OWN_PAGE_HEADER = "x-curfew-dashboard";
 
@@ -62,8 +64,9 @@ export class Sessions {
     fill(bytes);
     const id = Buffer.from(bytes).toString("base64url");
     const endsAt = now() + LASTS;
-    this.#makeRoom();
-    this.#byId.set(digestOf(id), { digest: digestOf(key), endsAt, tenant: null });
+    const digest = digestOf(key);
+    this.#makeRoom(digest);
+    this.#byId.set(digestOf(id), { digest, endsAt, tenant: null });
     return { identity: found, endsAt, tenant: null, cookie: this.#cookie(id, LASTS / 1_000, request) };
   }
 
@@ -95,7 +98,10 @@ export class Sessions {
     return this.#cookie("", 0, request);
   }
 
-  #makeRoom(): void {
+  #makeRoom(digest: string): void {
+    // A map keeps the order in which keys were added.
+    const own = [...this.#byId].filter(([, session]) => session.digest === digest);
+    if (own.length >= MOST_OF_KEY) this.#byId.delete((own[0] as [string, Session])[0]);
     for (const name of this.#byId.keys()) {
       if (this.#byId.size < MOST_SESSIONS) return;
       this.#byId.delete(name);

@@ -90,7 +90,7 @@ export function faultyStore(store: Store, plan: FaultPlan): Store {
       claim: (request) => through("jobs.claim", () => jobs.claim(request)),
       beat: (request) => through("jobs.beat", () => jobs.beat(request)),
       sweep: (request) => through("jobs.sweep", () => jobs.sweep(request)),
-      load: (ids) => through("jobs.load", () => jobs.load(ids)),
+      load: (ids, options) => through("jobs.load", () => jobs.load(ids, options)),
       prune: (request) => through("jobs.prune", () => jobs.prune(request)),
     },
     records: {

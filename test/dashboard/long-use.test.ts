@@ -60,6 +60,12 @@ const REPLAY = `(() => {
     globalThis.answered = (globalThis.answered ?? 0) + 1;
     return new Response(text, { status, headers: { "Content-Type": "application/json" } });
   };
+  globalThis.painted = 0;
+  const { clearRect } = CanvasRenderingContext2D.prototype;
+  CanvasRenderingContext2D.prototype.clearRect = function (...given) {
+    globalThis.painted++;
+    return clearRect.apply(this, given);
+  };
   setInterval(() => {
     if (!globalThis.replays || !said) return;
     const data = JSON.stringify({ ...said, timestamp: new Date().toISOString() });
@@ -92,12 +98,18 @@ describe.skipIf(!hasChromium)("a tab that is left open", () => {
     await pass(page, EARLY);
     const early = await heldBy(session);
     const answeredEarly = Number(await page.evaluate("globalThis.answered"));
+    const paintedEarly = Number(await page.evaluate("globalThis.painted"));
     await pass(page, LATE - EARLY);
+    const painted = Number(await page.evaluate("globalThis.painted")) - paintedEarly;
     const late = await heldBy(session);
     const answered = Number(await page.evaluate("globalThis.answered"));
     // The pulses were really heard: the page read again with them.
     expect(answeredEarly).toBeGreaterThan(EARLY / PULSE);
     expect(answered).toBeGreaterThan(answeredEarly * 6);
+    // Two plots follow each pulse; the others change with what is read. None is painted for the clock, once a second.
+    console.log(`${painted} canvases were painted in ${(LATE - EARLY) / PULSE} pulses`);
+    expect(painted).toBeGreaterThan(0);
+    expect(painted).toBeLessThan(((LATE - EARLY) / PULSE) * 4);
     const after = (span: number) => `after ${span / MINUTE} min`;
     console.log(
       `${after(EARLY)} ${JSON.stringify(early)}, ${after(LATE)} ${JSON.stringify(late)}, ${answered} replies`,

@@ -6,7 +6,7 @@ import { violations, violationsOfBothThemes } from "./axe.ts";
 import { hasChromium } from "./chromium.ts";
 import { beat, type FullStage, openFullDashboard } from "./full-stage.ts";
 import { openBrowser } from "./shared-browser.ts";
-import { follow, openDashboard, reload, settled } from "./stage.ts";
+import { follow, openDashboard, settled } from "./stage.ts";
 
 const LISTS = [
   ["/queues", "Queues"],
@@ -73,16 +73,16 @@ describe.skipIf(!hasChromium)("the other pages", () => {
   });
 
   it.each([
-    ["light and dark", violationsOfBothThemes, reload, {}],
-    ["on a phone", violations, follow, { width: 390, height: 844 }],
+    ["light and dark", violationsOfBothThemes, {}],
+    ["on a phone", violations, { width: 390, height: 844 }],
   ])(
     "are readable for everybody, %s, and nothing goes wrong on them",
-    async (_name, look, visit, options) => {
+    async (_name, look, options) => {
       await using opened = await stage.open("/", options);
       const { page, problems } = opened;
       const found: string[] = [];
       for (const [path, title] of [...LISTS, ...single(stage)]) {
-        await visit(page, path);
+        await follow(page, path);
         await settled(page);
         const heading = (await page.locator("h1").first().textContent()) ?? "";
         if (!heading.includes(title)) found.push(`${path}: is headed ${heading}`);

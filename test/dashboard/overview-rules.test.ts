@@ -1,11 +1,12 @@
 import { describe, expect, it } from "vitest";
 import type { Doctor, Job, WireEvent } from "../../src/dashboard/api/wire.ts";
 import type { HistoryPoint } from "../../src/dashboard/api/wire-history.ts";
-import { runsOf } from "../../src/dashboard/pages/job/timeline/runs.ts";
+import { type Run, runsOf } from "../../src/dashboard/pages/job/timeline/runs.ts";
 import { stuckMarks, stuckSegments } from "../../src/dashboard/pages/job/timeline/stuck.ts";
 import { closestLimit } from "../../src/dashboard/pages/jobs/closest-limit.ts";
 import { concernsOf, type Seen } from "../../src/dashboard/pages/overview/attention.ts";
 import { onTimeOf } from "../../src/dashboard/pages/overview/on-time.ts";
+import { areSame } from "../../src/dashboard/ui/same-numbers.ts";
 
 const NOW = Date.parse("2026-11-18T12:00:00Z");
 const instant = (ago: number) => new Date(NOW - ago).toISOString();
@@ -124,11 +125,42 @@ describe("a handler that runs on past its verdict", () => {
     expect(segment?.to).toBe(NOW - 70_000);
   });
 
+  it("is not drawn under the attempt that follows", () => {
+    const [run] = runsOf(job, events);
+    const next = { ...run, attempt: 2, from: NOW - 79_000, to: null, isStuck: false } as Run;
+    expect(stuckSegments([run as Run, next], NOW - 100_000, NOW)).toEqual([]);
+    expect(stuckMarks([run as Run, next], NOW - 100_000, NOW)).toEqual([]);
+  });
+
   it("leaves no trace of a handler that ended in time", () => {
     const runs = runsOf(job, events.slice(0, 2));
     expect(runs).toHaveLength(1);
     expect(stuckSegments(runs, NOW - 100_000, NOW)).toEqual([]);
     expect(stuckMarks(runs, NOW - 100_000, NOW)).toEqual([]);
+  });
+});
+
+describe("a plot", () => {
+  it("is painted again only when its numbers are others", () => {
+    const before = [
+      [1, 2],
+      [0, null],
+    ];
+    expect(areSame(before, [...before])).toBe(true);
+    expect(areSame(before, structuredClone(before))).toBe(true);
+    expect(
+      areSame(before, [
+        [1, 2],
+        [0, 0],
+      ]),
+    ).toBe(false);
+    expect(
+      areSame(before, [
+        [1, 2, 3],
+        [0, null],
+      ]),
+    ).toBe(false);
+    expect(areSame(before, [[1, 2]])).toBe(false);
   });
 });
 

@@ -7,7 +7,7 @@ import { RECORDED } from "../../src/engine/events/recording-rules.ts";
 import { violations, violationsOfBothThemes } from "./axe.ts";
 import { hasChromium } from "./chromium.ts";
 import { openBrowser } from "./shared-browser.ts";
-import { type DashboardStage, follow, openDashboard, reload, settled } from "./stage.ts";
+import { type DashboardStage, follow, openDashboard, settled } from "./stage.ts";
 
 /** In the page, before its own program: what each line of events listens for. */
 const NOTE_LISTENERS = `(() => {
@@ -61,16 +61,16 @@ describe.skipIf(!hasChromium)("the dashboard in a browser", () => {
   ];
 
   it.each([
-    ["light and dark", violationsOfBothThemes, reload, {}],
-    ["on a phone", violations, follow, { width: 390, height: 844 }],
+    ["light and dark", violationsOfBothThemes, {}],
+    ["on a phone", violations, { width: 390, height: 844 }],
   ])(
     "every page is readable for everybody, %s, and nothing goes wrong on it",
-    async (_name, look, visit, options) => {
+    async (_name, look, options) => {
       // One tab for all of them: each new one costs more than what is looked at in it.
       await using opened = await stage.open("/nowhere", options);
       const { page, problems } = opened;
       for (const [path, title] of pages()) {
-        await visit(page, path);
+        await follow(page, path);
         await settled(page);
         expect(await page.locator("h1").first().textContent()).toContain(title);
         expect(await look(page), path).toEqual([]);

@@ -138,11 +138,6 @@ export async function openPage(
   return { page, context, problems, [Symbol.asyncDispose]: () => context.close() };
 }
 
-/** Loads a page as a bookmark does. */
-export async function reload(page: Page, path: string): Promise<void> {
-  await page.goto(new URL(path, page.url()).href);
-}
-
 /**
  * Goes to another page as a link does: the program stays, which takes a third of the time of loading it again. It goes
  * by way of a page that is not there, so that nothing of the last page is taken for the next one.

@@ -1,4 +1,5 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
+import type { JobRow } from "../../src/core/job/job.ts";
 import type { Job } from "../../src/core/job/job-view.ts";
 import { batch, chain, group, processor, type StepNode, step } from "../../src/index.ts";
 import { depthOf } from "../../src/testing/read-store.ts";
@@ -69,6 +70,27 @@ describe("bounds", () => {
       message: expect.stringContaining("at most 2000 are passed on"),
     });
     expect(await workflow.view()).toMatchObject({ state: "failed" });
+  });
+
+  it("results that nobody can get are not loaded: many large ones would fill the memory", async () => {
+    const { stage } = await openWorkflows({ documentLimit: 2_000 });
+    const steps = Array.from({ length: 60 }, () => step(echo, "x".repeat(1_500)));
+    const large = group(steps as unknown as [StepNode]);
+    const load = vi.spyOn(stage.engine.store.jobs, "load");
+    const ended = await stage.engine.workflows.start(large);
+    const continued = await stage.engine.workflows.start(chain([large, step(echo, "last")]));
+    await stage.advance("5s");
+    expect(await ended.view()).toMatchObject({ state: "completed" });
+    expect(await continued.view()).toMatchObject({ state: "failed" });
+    expect((await continued.steps()).at(-1)?.errors?.at(-1)).toMatchObject({
+      code: "parent_results_too_large",
+    });
+    const pages = await Promise.all(
+      load.mock.results.map(({ value }) => value as Promise<(JobRow | null)[]>),
+    );
+    const results = pages.map((rows) => rows.reduce((sum, row) => sum + (row?.result?.length ?? 0), 0));
+    // `steps()` of this test loads all 61. A close and a step that is decided load a few.
+    expect(results.toSorted((a, b) => b - a)[1]).toBeLessThan(20_000);
   });
 
   it("a workflow of 10,000 steps is stored in pieces, visible as a whole, and ends", {

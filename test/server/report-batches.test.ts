@@ -35,13 +35,14 @@ describe("reports on many jobs", () => {
     expect([last.state, last.result]).toEqual(["completed", { index: 99 }]);
   });
 
-  it("reads rows that it does not remember in one call", async () => {
+  it("reads rows that it does not remember briefly, and those that their sender holds in parts", async () => {
     await using stage = await openStage();
     const jobs = await started(stage, 20);
     for (const { id } of jobs) stage.engine.service.forget(id);
     const load = vi.spyOn(stage.engine.store.jobs, "load");
     const { body } = await stage.post("/workers/ack/batch", { jobs: jobs.map(reportOn) });
-    expect([body.refused, load.mock.calls.length]).toEqual([0, 1]);
+    expect([body.refused, load.mock.calls.length]).toEqual([0, 1 + 3]);
+    expect(load.mock.calls[0]?.[1]).toEqual({ isBrief: true });
   });
 
   it("a refused report of a batch does not affect the others", async () => {

@@ -96,7 +96,7 @@ export class Network {
         claim: (request) => send("jobs.claim", request, () => jobs.claim(request)),
         beat: (request) => send("jobs.beat", request, () => jobs.beat(request)),
         sweep: (request) => send("jobs.sweep", request, () => jobs.sweep(request)),
-        load: (ids) => send("jobs.load", ids, () => jobs.load(ids)),
+        load: (ids, options) => send("jobs.load", ids, () => jobs.load(ids, options)),
         prune: (request) => send("jobs.prune", request, () => jobs.prune(request)),
       },
       records: {

@@ -76,7 +76,7 @@ export class StoreWatch<Watched extends Store = Store> {
       },
       commit: (units, options) => this.#commit(by, units, () => store.commit(units, options)),
       jobs: {
-        load: (ids) => jobs.load(ids),
+        load: (ids, options) => jobs.load(ids, options),
         enqueue: async (newJobs, options) => {
           const answers = await jobs.enqueue(newJobs, options);
           await this.#compare(by, "enqueue", newJobs);

@@ -69,6 +69,8 @@ export type JobEvent =
   | {
       readonly type: "unblock";
       readonly results: JsonText;
+      /** Characters of the results, if they are more than `limit` and `results` has not all of them. */
+      readonly size?: number;
       readonly limit?: number;
       /** A step before it hides a part of its result, so people must not see the results that this one gets. */
       readonly hidesResults?: boolean;

@@ -22,8 +22,8 @@ export function isBookkeeping(job: JobRow): boolean {
 export function unblock(job: JobRow, event: EventOf<"unblock">, now: Instant): Decision {
   const { step, ...options } = job.options ?? {};
   if (!step?.waitsFor || isBookkeeping(job)) return { ok: false, because: "invalid_state" };
-  const { results, limit = Number.POSITIVE_INFINITY } = event;
-  if (results.length > limit) return tooMuch(job, results.length, limit, now);
+  const { results, size = results.length, limit = Number.POSITIVE_INFINITY } = event;
+  if (size > limit) return tooMuch(job, size, limit, now);
   const { role, delay, endsAt } = step.waitsFor;
   const dueAt = Math.max(now, delay === undefined ? dueAtOf(job.rank) : now + delay);
   const ownTotalAt = options.total === undefined ? null : now + options.total;
@@ -58,7 +58,7 @@ function tooMuch(job: JobRow, size: number, limit: number, now: Instant): Decisi
   const error: ErrorRecord = {
     type: "parent_results_too_large",
     code: "parent_results_too_large",
-    message: `The results of the steps before it have ${size} characters, and at most ${limit} are passed on: return references, or raise documentLimit`,
+    message: `The results of the steps before it have at least ${size} characters, and at most ${limit} are passed on: return references, or raise documentLimit`,
     attempt: job.attempt,
     at: now,
   };

@@ -2,6 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { theme } from "../state/theme.ts";
 import type { PlotHandle, PlotInput, PlotLine } from "./plot-canvas.ts";
+import { areSame, type Numbers } from "./same-numbers.ts";
 
 export type { PlotLine } from "./plot-canvas.ts";
 
@@ -46,9 +47,18 @@ export function Plot({ title, value, unit, times, lines, format, of, empty, isSt
     };
   }, [names, isEmpty, theme.value]);
 
+  // The page may be rendered each second, for its countdowns. A canvas is painted only when its numbers are others.
+  const painted = useRef<Numbers | null>(null);
   useEffect(() => {
-    handle.current?.update(times, lines);
-  }, [times, lines]);
+    if (!handle.current) {
+      painted.current = null;
+      return;
+    }
+    const numbers = [times, ...lines.map(({ values }) => values)];
+    if (painted.current && areSame(painted.current, numbers)) return;
+    painted.current = numbers;
+    handle.current.update(times, lines);
+  });
 
   return (
     <section class={`plot${isStale ? " stale" : ""}`} aria-label={title}>

@@ -74,6 +74,30 @@ describe("rows that are loaded by id", () => {
     const seen: (string | null)[] = [];
     for await (const row of loadInParts({ jobs: { load } as never }, ids)) seen.push(row?.id ?? null);
     expect(seen).toEqual(ids.map((id) => (Number(id) % 2 === 0 ? id : null)));
-    expect(Math.max(...asked)).toBe(2);
+    expect(asked).toEqual([2, 8, 30]);
+  });
+
+  it("come two at a time once they are large, and brief ones in larger parts", async () => {
+    const asked: number[] = [];
+    const load = async (ids: readonly string[]) => {
+      asked.push(ids.length);
+      return ids.map((id) => rowOf(Number(id), Number(id) < 10 ? 1 : MB));
+    };
+    const ids = Array.from({ length: 16 }, (_, index) => `${index}`);
+    const read = async (named: readonly string[], options?: { isBrief: boolean }) => {
+      let count = 0;
+      for await (const row of loadInParts({ jobs: { load } as never }, named, options)) count += row ? 1 : 0;
+      return count;
+    };
+    expect(await read(ids)).toBe(16);
+    expect(asked).toEqual([2, 8, 6]);
+    asked.length = 0;
+    const large = ids.map((id) => `${Number(id) + 100}`);
+    await read(large);
+    expect(asked).toEqual([2, 2, 2, 2, 2, 2, 2, 2]);
+    asked.length = 0;
+    const many = Array.from({ length: 400 }, () => "1");
+    await read(many, { isBrief: true });
+    expect(asked).toEqual([64, 256, 80]);
   });
 });

@@ -1,5 +1,5 @@
 import type { JobId, JobRow } from "../../core/job/job.ts";
-import type { Store } from "../../ports/store.ts";
+import type { LoadOptions, Store } from "../../ports/store.ts";
 
 interface Rows {
   readonly jobs: readonly JobRow[];
@@ -10,8 +10,14 @@ interface Rows {
 const FIRST_ROWS = 4;
 /** The most rows of one read: small ones may be followed by large ones. */
 const MOST_ROWS = 50;
-/** Rows that are loaded by id at once, where little of each is kept. */
+/** Whole rows that are loaded by id at once: the first, and the most. */
 const LOADED_ROWS = 2;
+const MOST_LOADED = 32;
+/** The same for brief rows. Only the results of the steps before a step can be large in one. */
+const LOADED_BRIEF = 64;
+const MOST_LOADED_BRIEF = 256;
+/** Characters of loaded rows up to which the next part may be larger. */
+const SMALL_PART = 256_000;
 /** Characters of a row besides its documents, roughly. */
 const ROW_SIZE = 500;
 
@@ -51,16 +57,70 @@ export class BoundedReader {
 
 function sizeOf(rows: readonly JobRow[]): number {
   let size = 0;
-  for (const { payload, result, checkpoint } of rows)
-    size += ROW_SIZE + payload.length + (result?.length ?? 0) + (checkpoint?.length ?? 0);
+  for (const row of rows) size += sizeOfRow(row);
   return size;
 }
 
-/** Loads rows by id, a few at a time. A caller that keeps little of each row uses little memory for any number of ids. */
+/** Characters of a row, roughly. */
+export function sizeOfRow({ payload, result, checkpoint, progress, options }: JobRow): number {
+  const notes = (checkpoint?.length ?? 0) + (progress?.length ?? 0);
+  return ROW_SIZE + payload.length + (result?.length ?? 0) + notes + (options?.parentResults?.length ?? 0);
+}
+
+/**
+ * Loads rows by id, a few at a time, and more while they are small. A caller that keeps little of each row uses little
+ * memory for any number of ids.
+ */
 export async function* loadInParts(
   { jobs }: Pick<Store, "jobs">,
   ids: readonly JobId[],
+  options?: LoadOptions,
 ): AsyncGenerator<JobRow | null, void, undefined> {
-  for (let from = 0; from < ids.length; from += LOADED_ROWS)
-    yield* await jobs.load(ids.slice(from, from + LOADED_ROWS));
+  const [first, most] = options?.isBrief ? [LOADED_BRIEF, MOST_LOADED_BRIEF] : [LOADED_ROWS, MOST_LOADED];
+  let count = first;
+  for (let from = 0; from < ids.length; ) {
+    const rows = await jobs.load(ids.slice(from, from + count), options);
+    from += count;
+    const isSmall = sizeOf(rows.filter((row) => row !== null)) < SMALL_PART;
+    count = isSmall ? Math.min(count * 4, most) : LOADED_ROWS;
+    yield* rows;
+  }
+}
+
+/** Loads rows by id. They are whole until they have more than `most` characters together, and brief from then on. */
+export async function loadWithin(
+  store: Pick<Store, "jobs">,
+  ids: readonly JobId[],
+  most: number,
+): Promise<{ readonly rows: ReadonlyMap<JobId, JobRow>; readonly isBrief: (id: JobId) => boolean }> {
+  const rows = new Map<JobId, JobRow>();
+  let [size, read] = [0, 0];
+  for await (const row of loadInParts(store, ids)) {
+    read += 1;
+    if (!row) continue;
+    rows.set(row.id, row);
+    size += sizeOfRow(row);
+    if (size > most) break;
+  }
+  const rest = ids.slice(read);
+  for (const row of await loadBrief(store, rest)) if (row) rows.set(row.id, row);
+  const brief = new Set(rest);
+  return { rows, isBrief: (id) => brief.has(id) && rows.has(id) };
+}
+
+/** Loads brief rows by id, in parts. */
+export async function loadBrief(
+  store: Pick<Store, "jobs">,
+  ids: readonly JobId[],
+): Promise<(JobRow | null)[]> {
+  const rows: (JobRow | null)[] = [];
+  for await (const row of loadInParts(store, ids, { isBrief: true })) rows.push(row && withoutResults(row));
+  return rows;
+}
+
+/** Without the results of the steps before it, which may be as large as a document. No such row is written. */
+function withoutResults(row: JobRow): JobRow {
+  if (row.options?.parentResults === undefined) return row;
+  const { parentResults: _results, ...options } = row.options;
+  return { ...row, options };
 }

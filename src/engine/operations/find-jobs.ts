@@ -55,14 +55,13 @@ export function parsePage(page: PageOptions, field: string): Required<PageOption
   return { after, limit, newestFirst };
 }
 
-/** The rows of these jobs by id; unknown ids are left out. */
+/** The brief rows of these jobs by id; unknown ids are left out. */
 export async function rowsById(
-  { jobs }: Pick<Store, "jobs">,
+  store: Pick<Store, "jobs">,
   ids: readonly JobId[],
 ): Promise<ReadonlyMap<JobId, JobRow>> {
   const rows = new Map<JobId, JobRow>();
-  for (let from = 0; from < ids.length; from += MOST_JOBS)
-    for (const row of await jobs.load(ids.slice(from, from + MOST_JOBS))) if (row) rows.set(row.id, row);
+  for await (const row of loadInParts(store, ids, { isBrief: true })) if (row) rows.set(row.id, row);
   return rows;
 }
 

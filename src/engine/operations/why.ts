@@ -27,6 +27,7 @@ import { QUEUES } from "../queues/queue-settings-cache.ts";
 import { PAUSES } from "../queues/queues.ts";
 import { statsKind } from "../statistics/roll-up.ts";
 import { loadPlan, WORKFLOWS } from "../workflows/workflow-records.ts";
+import { loadBrief } from "./bounded-reader.ts";
 import { unknownJob } from "./operate-job.ts";
 import { listWorkers } from "./worker-list.ts";
 
@@ -193,7 +194,7 @@ const NEAREST_TO_END = ["active", "retryable", "available", "scheduled", "pendin
 
 async function stepsBefore(store: Store, row: JobRow, record: WorkflowRecord): Promise<JobRow[]> {
   const ids = row.options?.step?.waitsFor?.after ?? (await plannedBefore(store, row, record));
-  const rows = ids.length === 0 ? [] : await store.jobs.load(ids.slice(0, STEPS_READ));
+  const rows = ids.length === 0 ? [] : await loadBrief(store, ids.slice(0, STEPS_READ));
   const unfinished = rows.filter((step) => step !== null && !isTerminal(step.state)) as JobRow[];
   const order = ({ state }: JobRow) => NEAREST_TO_END.indexOf(state);
   return unfinished.sort((a, b) => order(a) - order(b));

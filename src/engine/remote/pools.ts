@@ -13,11 +13,11 @@ import {
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { checkQueue } from "../../core/job/job-definition.ts";
 import type { Json } from "../../core/schema.ts";
-import { BATCH_LIMIT } from "../../ports/store.ts";
 import { commitUnits } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
 import type { SchedulingDetail } from "../events/event-bus.ts";
+import { loadBrief } from "../operations/bounded-reader.ts";
 import { POOLS, QUEUES_REVISED } from "../queues/queue-settings-cache.ts";
 import type { RemoteFetch } from "./remote-fetch.ts";
 
@@ -247,13 +247,10 @@ export class Pools {
   /** Jobs that the sweep or another server ended are only known by their rows. */
   async #forgetEnded({ active }: PoolUse): Promise<void> {
     const ids = [...active.keys()];
-    for (let from = 0; from < ids.length; from += BATCH_LIMIT) {
-      const page = ids.slice(from, from + BATCH_LIMIT);
-      const rows = await this.#context.store.jobs.load(page);
-      for (const [index, id] of page.entries()) {
-        const row = rows[index];
-        if (row?.state !== "active" || row.fence !== active.get(id)) active.delete(id);
-      }
+    const rows = await loadBrief(this.#context.store, ids);
+    for (const [index, id] of ids.entries()) {
+      const row = rows[index];
+      if (row?.state !== "active" || row.fence !== active.get(id)) active.delete(id);
     }
   }
 

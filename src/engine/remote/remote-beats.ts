@@ -1,9 +1,11 @@
+import { briefRow } from "../../core/job/brief-row.ts";
 import { beatenUntil, type Directive, directiveFor, type Sender } from "../../core/job/holder.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
 import type { BeatAnswer } from "../../ports/store.ts";
 import type { EngineContext } from "../context.ts";
 import { announceHeartbeat } from "../events/heartbeat.ts";
+import { loadBrief, loadInParts } from "../operations/bounded-reader.ts";
 import { remoteName } from "../worker/worker-record.ts";
 import { type RemoteWorker, RemoteWorkers } from "./remote-workers.ts";
 import type { RowCache } from "./row-cache.ts";
@@ -95,7 +97,7 @@ export class RemoteBeats {
     const missing = jobs.filter((_, index) => rows[index] === null).map(({ id }) => id);
     if (missing.length === 0) return rows;
     const loaded = new Map<JobId, JobRow | null>();
-    const found = await this.#context.store.jobs.load(missing);
+    const found = await loadBrief(this.#context.store, missing);
     for (const [index, id] of missing.entries()) loaded.set(id, found[index] ?? null);
     return jobs.map(({ id }, index) => rows[index] ?? loaded.get(id) ?? null);
   }
@@ -158,10 +160,11 @@ export class RemoteBeats {
       return answers[index] === "ok" || (answers[index] === null && !isCached) ? [] : [{ id, index }];
     });
     if (doubtful.length === 0) return;
-    const found = await this.#context.store.jobs.load(doubtful.map(({ id }) => id));
-    for (const [at, { id, index }] of doubtful.entries()) {
-      const row = found[at] ?? null;
-      rows[index] = row;
+    const ids = doubtful.map(({ id }) => id);
+    let at = 0;
+    for await (const row of loadInParts(this.#context.store, ids)) {
+      const { id, index } = doubtful[at++] as (typeof doubtful)[number];
+      rows[index] = row && briefRow(row);
       if (row?.state === "active" && row.startedAt !== null) this.#rowCache.set(row);
       else this.#rowCache.delete(id);
     }

@@ -25,6 +25,7 @@ import type { Decided } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
 import type { Crons } from "../crons/crons.ts";
 import { tracedEach } from "../enqueue/trace-enqueue.ts";
+import { loadBrief, loadWithin } from "../operations/bounded-reader.ts";
 import { JobRows } from "../operations/job-rows.ts";
 import { removeJob } from "../operations/operate-job.ts";
 import { CLOSE_MARKS, CloseBudget } from "../runtime/close-budget.ts";
@@ -36,6 +37,7 @@ import { RemoteNotes } from "./remote-notes.ts";
 import { RemotePolicies } from "./remote-policies.ts";
 import { type RemoteWorker, RemoteWorkers } from "./remote-workers.ts";
 import { RepeatedFetches } from "./repeated-fetches.ts";
+import { reportInParts } from "./report-parts.ts";
 import type { Report, Reported } from "./report-types.ts";
 import { RowCache } from "./row-cache.ts";
 import { VersionShelf } from "./version-shelf.ts";
@@ -60,6 +62,8 @@ export interface RemoteEnqueued {
   readonly duplicate: boolean;
   /** The job that has the unique key. `row` is that job, unless its retention is over. */
   readonly existing?: JobId;
+  /** `row` is brief: the jobs of this answer are too large together. */
+  readonly isBrief?: boolean;
   /** The unique rule says `reject`: the producer gets an error. */
   readonly isRejected?: boolean;
 }
@@ -72,6 +76,8 @@ interface ServiceHost {
   readonly crons: Crons;
 }
 
+/** Characters of existing jobs in one answer. One job is always whole. */
+const EXISTING_SIZE = 4_000_000;
 const LOOK_AGAIN = 1_000;
 /** One claim of a fetch, and the characters after which it claims no more: a row may hold several MB. */
 const ROWS_PER_CLAIM = 50;
@@ -181,14 +187,15 @@ export class Service {
       return rule?.pace !== undefined || rule?.onConflict === "replace-except-schedule";
     });
     const ids = [...new Set([...holders, ...replacing.map(({ id }) => id)])];
-    const rows = ids.length > 0 ? await this.#context.store.jobs.load(ids) : [];
-    const found = new Map(rows.flatMap((row) => (row ? [[row.id, row] as const] : [])));
+    const { rows: found, isBrief } = await loadWithin(this.#context.store, ids, EXISTING_SIZE);
     return made.map((job, index) => {
       const answer = answers[index] as Enqueued;
       const existing = typeof answer === "object" ? answer.duplicate : undefined;
+      const id = existing ?? job.id;
       return {
-        row: found.get(existing ?? job.id) ?? newRow(job),
+        row: found.get(id) ?? newRow(job),
         duplicate: answer !== "created",
+        ...(isBrief(id) && { isBrief: true }),
         ...(existing !== undefined && {
           existing,
           isRejected: rules.get(job)?.onConflict === "reject",
@@ -201,7 +208,7 @@ export class Service {
   async #parentsOf(jobs: readonly RemoteJob[]): Promise<ReadonlyMap<JobId, JobRow>> {
     const ids = new Set<JobId>();
     for (const { parent } of jobs) if (parent !== undefined) ids.add(parent);
-    const rows = await this.#context.store.jobs.load([...ids]);
+    const rows = await loadBrief(this.#context.store, [...ids]);
     return new Map(rows.flatMap((row) => (row?.state === "active" ? [[row.id, row] as const] : [])));
   }
 
@@ -356,19 +363,10 @@ export class Service {
     return this.#decide({ id, sender, event }, this.#rowCache.get(id) ?? (await this.#load(id)));
   }
 
-  /**
-   * Decides on each of several reports. Rows that are not cached are loaded in one call, and the decisions share commits.
-   * A report that fails does not delay the others.
-   */
+  /** Decides on each of several reports. A report that fails does not delay the others. The answers have brief rows. */
   async reportMany(reports: readonly Report[]): Promise<PromiseSettledResult<Reported>[]> {
-    const missing = new Set<JobId>();
-    for (const { id } of reports) if (!this.#rowCache.get(id)) missing.add(id);
-    const rows = missing.size === 0 ? [] : await this.#context.store.jobs.load([...missing]);
-    const found = new Map(rows.flatMap((row) => (row ? [[row.id, row] as const] : [])));
-    return Promise.allSettled(
-      reports.map((report) =>
-        this.#decide(report, this.#rowCache.get(report.id) ?? found.get(report.id) ?? null),
-      ),
+    return reportInParts(this.#context.store, this.#rowCache, reports, (report, row) =>
+      this.#decide(report, row),
     );
   }
 

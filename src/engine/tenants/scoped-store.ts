@@ -103,8 +103,11 @@ function scopedJobs(jobs: JobStore, scope: TenantScope, gate: TenantGate): JobSt
     // The engine of all tenants sweeps and prunes, and hands out what is due.
     sweep: async () => ({ ready: new Map(), jobs: [], records: [], nextWakeAt: null }),
     prune: async () => 0,
-    async load(ids) {
-      const rows = await jobs.load(ids.map((id) => scope.id(id)));
+    async load(ids, options) {
+      const rows = await jobs.load(
+        ids.map((id) => scope.id(id)),
+        options,
+      );
       return rows.map((row) => ownRow(row, scope));
     },
   };

@@ -20,7 +20,7 @@ export async function halt(
   for (const page of pagesOf(ids.toReversed())) {
     let left = page;
     for (let tries = 0; left.length > 0 && tries < STALE_TRIES; tries++) {
-      const rows = await context.store.jobs.load(left);
+      const rows = await context.store.jobs.load(left, { isBrief: true });
       // Read after the rows, so the rows are no newer than the version that is compared. Their commit names revisions.
       const current = await WORKFLOWS.load(context.store, stored.name);
       if (current?.version !== stored.version) return;

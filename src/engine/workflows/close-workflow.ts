@@ -9,12 +9,14 @@ import { commitJobs } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { announceWorkflow, workflowEvents } from "./announce-workflow.ts";
 import { haltingDecision } from "./cancel-steps.ts";
-import { RESULTS, rowsOf, type StoredWorkflow, WORKFLOWS } from "./workflow-records.ts";
+import { briefRowsOf, RESULTS, rowsOf, type StoredWorkflow, WORKFLOWS } from "./workflow-records.ts";
 
 interface Ended {
   readonly ends: ReadonlyMap<JobId, Pick<JobRow, "state" | "result">>;
   /** The same as people may see them; undefined if no step hides a part of its result. */
   readonly visibleEnds: ReadonlyMap<JobId, Pick<JobRow, "state" | "result">> | undefined;
+  /** Characters of the results that were read. Some are missing if they are more than a document may have. */
+  readonly size: number;
   readonly counts: StepCounts;
   readonly failed: JobRow | undefined;
 }
@@ -28,8 +30,9 @@ export async function closeWorkflow(context: EngineContext, row: JobRow, plan: P
   const { visibleEnds } = ended;
   const now = clock.now();
   const isDone = isCompleted(plan.root, ended.ends);
-  const value = isDone ? resultOf(plan.root, ended.ends) : null;
-  const isKept = isDone && JSON.stringify(value).length <= documentLimit;
+  const isSmall = isDone && ended.size <= documentLimit;
+  const value = isSmall ? resultOf(plan.root, ended.ends) : null;
+  const isKept = isSmall && JSON.stringify(value).length <= documentLimit;
   const record: WorkflowRecord = {
     ...stored.body,
     state: isDone ? "completed" : "failed",
@@ -55,29 +58,46 @@ export async function closeWorkflow(context: EngineContext, row: JobRow, plan: P
 }
 
 /** Reads how the steps ended, and the results of those steps that make up the workflow's result. */
-async function readEnds({ store }: EngineContext, { root }: Plan): Promise<Ended> {
+async function readEnds({ store, documentLimit }: EngineContext, { root }: Plan): Promise<Ended> {
   const finals = new Set(finalsOf(root));
+  const steps = stepsOf(root);
+  const order = new Map(steps.map((id, index) => [id, index]));
+  const others = steps.filter((id) => !finals.has(id));
   const ends = new Map<JobId, Pick<JobRow, "state" | "result">>();
   const visible: typeof ends = new Map();
   let isHidden = false;
   let failed: JobRow | undefined;
-  for await (const row of rowsOf(store, stepsOf(root))) {
-    const result = finals.has(row.id) ? row.result : null;
+  let size = 0;
+  const read = (row: JobRow) => {
+    const { result } = row;
+    size += result?.length ?? 0;
     const seen = result === null ? null : visibleRow(row).result;
     isHidden ||= seen !== result;
     ends.set(row.id, { state: row.state, result });
     visible.set(row.id, { state: row.state, result: seen });
-    // A cancelled step may only be a consequence of another step's failure.
-    if (row.state === "discarded" && failed?.state !== "discarded") failed = row;
-    else if (row.state === "cancelled") failed ??= row;
-  }
-  return { ends, visibleEnds: isHidden ? visible : undefined, counts: countsOf(ends.values()), failed };
+    if (isFirstFailure(row, failed, order)) failed = row;
+  };
+  for await (const row of briefRowsOf(store, others)) read(row);
+  for await (const row of rowsOf(store, [...finals], documentLimit)) read(row);
+  return { ends, size, visibleEnds: isHidden ? visible : undefined, counts: countsOf(ends.values()), failed };
+}
+
+/** Whether this step says why a workflow failed, rather than the one before. The order of the steps decides. */
+function isFirstFailure(
+  { id, state }: JobRow,
+  before: JobRow | undefined,
+  order: ReadonlyMap<JobId, number>,
+): boolean {
+  if (state !== "discarded" && state !== "cancelled") return false;
+  // A cancelled step may only be a consequence of another step's failure.
+  if (!before || before.state !== state) return !before || state === "discarded";
+  return (order.get(id) as number) < (order.get(before.id) as number);
 }
 
 /** Counts the ended jobs among these, by state. */
 export async function countSteps(store: Store, ids: readonly JobId[]): Promise<StepCounts> {
   const states: Pick<JobRow, "state">[] = [];
-  for await (const { state } of rowsOf(store, ids)) states.push({ state });
+  for await (const { state } of briefRowsOf(store, ids)) states.push({ state });
   return countsOf(states);
 }
 

@@ -1,10 +1,17 @@
 import { decide } from "../../core/job/decide.ts";
 import { isStepReady } from "../../core/job/decision.ts";
 import type { JobId, JobRow, JsonText } from "../../core/job/job.ts";
+import type { EventOf } from "../../core/job/job-events.ts";
 import { pathsWithin } from "../../core/job/redaction.ts";
 import type { Instant } from "../../core/time.ts";
 import { type Ends, handedOn, isCompleted } from "../../core/workflow/outcome.ts";
-import { finalsOf, type Plan, type PlanPosition, positionOf } from "../../core/workflow/plan.ts";
+import {
+  finalsOf,
+  type Plan,
+  type PlanNode,
+  type PlanPosition,
+  positionOf,
+} from "../../core/workflow/plan.ts";
 import { commitJobs } from "../commit/commit.ts";
 import type { Decided, DecidedJob } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
@@ -16,6 +23,11 @@ import { loadPlan, rowsOf, type StoredWorkflow, WORKFLOWS } from "./workflow-rec
 /** Workflows with at least this many steps are cancelled and closed outside the sweep: they must not delay it. */
 const BIG = 500;
 const AT_ONCE = 8;
+/** Steps that are decided together: the first, and the most. Each may get results of the size of a document. */
+const FIRST_ROWS = 16;
+const MOST_ROWS = 256;
+/** Characters of results up to which the next steps may be more. */
+const SMALL_RESULTS = 256_000;
 
 type NextPosition = Extract<PlanPosition, { before: unknown }>;
 
@@ -35,9 +47,14 @@ export class StepScheduler {
 
   async decide(rows: readonly JobRow[]): Promise<void> {
     const woken = rows.filter((row) => isStepReady(row) && !this.#running.has(row.id));
-    const { ready, slow } = await this.#sort(woken);
-    await commitJobs(this.#context, ready);
-    await runLimited(slow, AT_ONCE, (row) => this.#decideSlow(row));
+    for (let [from, count] = [0, FIRST_ROWS]; from < woken.length; ) {
+      const rows = woken.slice(from, from + count);
+      from += count;
+      const { ready, slow, size } = await this.#sort(rows);
+      await commitJobs(this.#context, ready);
+      await runLimited(slow, AT_ONCE, (row) => this.#decideSlow(row));
+      count = size < SMALL_RESULTS ? Math.min(count * 4, MOST_ROWS) : 1;
+    }
   }
 
   /** Resolves when no decision runs outside the sweep. */
@@ -46,21 +63,31 @@ export class StepScheduler {
   }
 
   /** A step that names its dependencies needs no plan if they all succeeded. */
-  async #sort(rows: readonly JobRow[]): Promise<{ ready: DecidedJob[]; slow: JobRow[] }> {
-    const ends = await this.#ends(rows.flatMap((row) => row.options?.step?.waitsFor?.after ?? []));
+  async #sort(rows: readonly JobRow[]): Promise<Sorted> {
+    const { ends, size } = await this.#ends(rows.flatMap((row) => row.options?.step?.waitsFor?.after ?? []));
+    const isCut = size > this.#context.documentLimit;
+    // The results of some are missing. Alone, each is decided on its own results.
+    if (isCut && rows.length > 1) return this.#sortEach(rows, size);
     const ready: DecidedJob[] = [];
     const slow: JobRow[] = [];
     for (const row of rows) {
       const after = row.options?.step?.waitsFor?.after;
       const isGood = after?.every((id) => ends.get(id)?.state === "completed") ?? false;
-      const unblocked =
-        after && isGood && !this.#isOver(row)
-          ? this.#unblock(row, resultsOf(after, ends), hidesAny(after, ends))
-          : undefined;
-      if (unblocked) ready.push(unblocked);
+      if (after && isGood && !this.#isOver(row))
+        ready.push(this.#unblock(row, handedTo(after, ends, isCut, size)));
       else slow.push(row);
     }
-    return { ready, slow };
+    return { ready, slow, size };
+  }
+
+  async #sortEach(rows: readonly JobRow[], size: number): Promise<Sorted> {
+    const sorted: { ready: DecidedJob[]; slow: JobRow[] } = { ready: [], slow: [] };
+    for (const row of rows) {
+      const { ready, slow } = await this.#sort([row]);
+      sorted.ready.push(...ready);
+      sorted.slow.push(...slow);
+    }
+    return { ...sorted, size };
   }
 
   #isOver(row: JobRow): boolean {
@@ -68,10 +95,10 @@ export class StepScheduler {
     return endsAt !== undefined && this.#context.clock.now() >= endsAt;
   }
 
-  #unblock(row: JobRow, results: JsonText, hidesResults = false): DecidedJob {
+  #unblock(row: JobRow, handed: Handed): DecidedJob {
     const { clock, random, documentLimit } = this.#context;
     const now = clock.now();
-    const event = { type: "unblock" as const, results, limit: documentLimit, hidesResults };
+    const event = { type: "unblock" as const, limit: documentLimit, ...handed };
     const decision = decide(row, event, now, random);
     return this.#job(row, decision as Decided, now);
   }
@@ -109,14 +136,12 @@ export class StepScheduler {
     const position = positionOf(plan.root, row.id);
     if (!position) return this.#decideFirst(row, plan);
     if ("callback" in position) {
-      const ends = await this.#ends(finalsOf(position.batch));
+      const { ends, size } = await this.#ends(finalsOf(position.batch));
       const isCalled =
         position.callback === "onComplete" ||
         isCompleted(position.batch, ends) === (position.callback === "onSuccess");
       if (!isCalled) return this.#end(row);
-      await commitJobs(this.#context, [
-        this.#unblock(row, JSON.stringify(handedOn(position.batch, ends)), hidesAny(ends.keys(), ends)),
-      ]);
+      await commitJobs(this.#context, [this.#unblock(row, this.#handed(position.batch, ends, size))]);
       return;
     }
     await this.#decideNext(row, stored, position);
@@ -125,18 +150,22 @@ export class StepScheduler {
   /** Decides on a first step of a workflow that was stored in pieces. */
   async #decideFirst(row: JobRow, plan: Plan): Promise<void> {
     if (this.#isOver(row)) return this.#end(row);
-    if (plan.start !== undefined) await commitJobs(this.#context, [this.#unblock(row, "[]")]);
+    if (plan.start !== undefined) await commitJobs(this.#context, [this.#unblock(row, { results: "[]" })]);
   }
 
   async #decideNext(row: JobRow, stored: StoredWorkflow, { before, rest }: NextPosition): Promise<void> {
-    const ends = await this.#ends(finalsOf(before));
+    const { ends, size } = await this.#ends(finalsOf(before));
     if (!isCompleted(before, ends)) return halt(this.#context, stored, rest);
     // End the step on the row as it was read: another process may have started it in time. Ending it makes the
     // next step ready, and that one is cancelled.
     if (row.options?.step?.waitsFor?.role === "barrier" || this.#isOver(row)) return this.#end(row);
-    await commitJobs(this.#context, [
-      this.#unblock(row, JSON.stringify(handedOn(before, ends)), hidesAny(ends.keys(), ends)),
-    ]);
+    await commitJobs(this.#context, [this.#unblock(row, this.#handed(before, ends, size))]);
+  }
+
+  /** What the step after a node gets. */
+  #handed(node: PlanNode, ends: Ends, size: number): Handed {
+    if (size > this.#context.documentLimit) return { results: "[]", size };
+    return { results: JSON.stringify(handedOn(node, ends)), hidesResults: hidesAny(ends.keys(), ends) };
   }
 
   /** Ends a barrier job, so that the steps behind it become ready; cancels a step or callback. */
@@ -145,14 +174,33 @@ export class StepScheduler {
     await commitJobs(this.#context, [this.#job(row, haltingDecision(this.#context, row, now), now)]);
   }
 
-  async #ends(ids: readonly JobId[]): Promise<Ends> {
+  /** How these jobs ended. Results beyond the size of a document are left out, because nobody can get them. */
+  async #ends(ids: readonly JobId[]): Promise<{ ends: Ends; size: number }> {
+    const { store, documentLimit } = this.#context;
+    let size = 0;
     const ends = new Map<JobId, Pick<JobRow, "state" | "result"> & { readonly hidesResult: boolean }>();
-    for await (const { id, state, result, options } of rowsOf(this.#context.store, [...new Set(ids)])) {
+    for await (const { id, state, result, options } of rowsOf(store, [...new Set(ids)], documentLimit)) {
+      size += result?.length ?? 0;
       const hidesResult = pathsWithin(options?.redact, "result").length > 0;
       ends.set(id, { state, result, hidesResult });
     }
-    return ends;
+    return { ends, size };
   }
+}
+
+/** Steps that are decided, steps that need the plan of their workflow, and the characters of the results that were read. */
+interface Sorted {
+  readonly ready: readonly DecidedJob[];
+  readonly slow: readonly JobRow[];
+  readonly size: number;
+}
+
+type Handed = Pick<EventOf<"unblock">, "results" | "size" | "hidesResults">;
+
+function handedTo(after: readonly JobId[], ends: Ends, isCut: boolean, size: number): Handed {
+  return isCut
+    ? { results: "[]", size }
+    : { results: resultsOf(after, ends), hidesResults: hidesAny(after, ends) };
 }
 
 function hidesAny(ids: Iterable<JobId>, ends: Ends): boolean {

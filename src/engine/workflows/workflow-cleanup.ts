@@ -88,7 +88,7 @@ export class WorkflowCleanup {
       let isDone = false;
       for (let tries = 0; !isDone && tries < STALE_TRIES; tries++) {
         const at = clock.now();
-        const rows = await store.jobs.load(page);
+        const rows = await store.jobs.load(page, { isBrief: true });
         const jobs = rows.flatMap((row): DecidedJob[] => {
           const decision = row && letGo(row, at);
           return decision ? [{ row, decision, at, by: "outsider" }] : [];
@@ -112,7 +112,7 @@ export class WorkflowCleanup {
     const plan = await loadPlan(store, stored.name);
     if (plan)
       for (const page of pagesOf(allOf(plan))) {
-        const rows = (await store.jobs.load(page)).filter((row) => row !== null);
+        const rows = (await store.jobs.load(page, { isBrief: true })).filter((row) => row !== null);
         await commitUnits(
           this.#context,
           rows.map((row) => removalOf(row)),

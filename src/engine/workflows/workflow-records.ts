@@ -4,6 +4,7 @@ import type { Plan } from "../../core/workflow/plan.ts";
 import type { WorkflowRecord } from "../../core/workflow/workflow-record.ts";
 import type { Store } from "../../ports/store.ts";
 import { recordKind, type StoredRecord } from "../commit/records.ts";
+import { loadInParts } from "../operations/bounded-reader.ts";
 
 /** One call reads or writes at most this many jobs of a workflow, because rows contain payloads. */
 const PAGE = 500;
@@ -33,7 +34,30 @@ export function pagesOf<Item>(items: readonly Item[], size = PAGE): Item[][] {
   return pages;
 }
 
-/** The rows of these jobs, page by page; deleted jobs are left out. */
-export async function* rowsOf(store: Store, ids: readonly JobId[]): AsyncGenerator<JobRow, void, undefined> {
-  for (const page of pagesOf(ids)) for (const row of await store.jobs.load(page)) if (row !== null) yield row;
+/** The brief rows of these jobs; deleted jobs are left out. */
+export async function* briefRowsOf(
+  store: Store,
+  ids: readonly JobId[],
+): AsyncGenerator<JobRow, void, undefined> {
+  for await (const row of loadInParts(store, ids, { isBrief: true })) if (row !== null) yield row;
+}
+
+/**
+ * The rows of these jobs; deleted jobs are left out. They are whole until their results have more than `most`
+ * characters together: from then on nobody can use a result, and the rows are brief.
+ */
+export async function* rowsOf(
+  store: Store,
+  ids: readonly JobId[],
+  most: number,
+): AsyncGenerator<JobRow, void, undefined> {
+  let [size, read] = [0, 0];
+  for await (const row of loadInParts(store, ids)) {
+    read += 1;
+    if (row === null) continue;
+    size += row.result?.length ?? 0;
+    yield row;
+    if (size > most) break;
+  }
+  yield* briefRowsOf(store, ids.slice(read));
 }

@@ -18,12 +18,16 @@ import type { WorkflowOptions } from "../../engine/workflows/start-options.ts";
 import { stepRows } from "../../engine/workflows/workflow-handle.ts";
 import type { PortableNode, PortableStep } from "../../ojs/workflow-nodes.ts";
 import { turn } from "../turn.ts";
-import { awaited, call, definitionOf, options, text, wait } from "./call.ts";
+import { limited } from "../wire/job-page.ts";
+import { awaited, call, definitionOf, JsonText, options, text, wait } from "./call.ts";
 
 /** Steps of one request: storing more would block the event loop for more than 50 ms. */
 const MOST_STEPS = 5_000;
 /** Steps of one reply: each may hold several MB. */
 const MOST_ROWS = 16;
+const ROWS_AT_ONCE = 4;
+/** Characters after which a reply ends early: the client asks for the rest. */
+const MOST_TEXT = 2_000_000;
 /** Steps that are read in one turn of the event loop. */
 const STEPS_PER_TURN = 500;
 
@@ -116,8 +120,26 @@ export const workflowCalls = {
     z.tuple([text, options<{ from?: number; limit?: number }>()]),
     async ({ engine }, id, { limit = MOST_ROWS, ...page }) => {
       const asked = { ...page, limit: limit > MOST_ROWS ? MOST_ROWS : limit };
-      const rows = await stepRows(engine.store, id, asked);
-      return rows.map((row) => row && jobView(visibleRow(row)));
+      // The engine refuses a wrong limit before anything is read by steps.
+      if (!Number.isInteger(limit) || limit < 1) await stepRows(engine.store, id, asked);
+      // Row by row: the rows of a page and their texts would be in memory together.
+      const texts = await limited(async () => {
+        const found: string[] = [];
+        const { from = 0 } = asked;
+        let size = 0;
+        for (let at = 0; at < asked.limit; at += ROWS_AT_ONCE) {
+          const step = { ...asked, from: from + at, limit: Math.min(ROWS_AT_ONCE, asked.limit - at) };
+          const rows = await stepRows(engine.store, id, step);
+          for (const row of rows) {
+            const text = row ? JSON.stringify(jobView(visibleRow(row))) : "null";
+            size += text.length;
+            found.push(text);
+          }
+          if (rows.length < step.limit || size >= MOST_TEXT) break;
+        }
+        return found;
+      });
+      return new JsonText(`[${texts.join(",")}]`);
     },
   ),
   "workflows.list": call(

@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import { loadInParts } from "../../engine/operations/bounded-reader.ts";
 import type { BulkOptions, BulkResult } from "../../engine/operations/bulk.ts";
 import type { PageOptions } from "../../engine/operations/find-jobs.ts";
 import { isIdPrefix, type JobQuery } from "../../engine/operations/job-query.ts";
@@ -50,7 +51,7 @@ export const listJobs = route({
         by: query.sort,
         isUpward: query.order === "asc",
         find: withoutInternal((page) => service.rows.find(filter, page)),
-        load: (ids) => engine.store.jobs.load(ids),
+        load: (ids) => loadInParts(engine.store, ids),
       });
     const isUpward = query.order === "asc" || (query.sort === "created_at" && query.order === undefined);
     return jobsPage(

@@ -1,5 +1,6 @@
 import type { CronOptions } from "../../core/cron/cron.ts";
 import type { CronView } from "../../engine/crons/crons.ts";
+import { loadBrief } from "../../engine/operations/bounded-reader.ts";
 import { jobText } from "../../ojs/write-job.ts";
 import { notFound } from "../failures.ts";
 import { byKey, json, type Reply, type Route, type RouteContext, reply, routesOf } from "../route.ts";
@@ -163,7 +164,7 @@ const history = route({
     const found = await load(params.name, context);
     const view = { ...found, runs: found.runs.slice(0, query.limit) };
     const ids = view.runs.flatMap(({ job }) => (job === undefined ? [] : [job]));
-    const rows = ids.length === 0 ? [] : await context.engine.store.jobs.load(ids);
+    const rows = ids.length === 0 ? [] : await loadBrief(context.engine.store, ids);
     const runs = runFields(view, new Map(rows.flatMap((row) => (row ? [[row.id, row] as const] : []))));
     return json(200, { runs, items: runs, executions: runs.filter(({ job_id }) => job_id !== null) });
   },

@@ -3,11 +3,12 @@ import { UUID } from "../../core/ids.ts";
 import { dueAtOf, type JobRow, type JobState } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Instant } from "../../core/time.ts";
+import { loadBrief } from "../../engine/operations/bounded-reader.ts";
 import { firstJobs } from "../../engine/operations/find-jobs.ts";
 import type { RemoteEnqueued, RemoteJob } from "../../engine/remote/service.ts";
 import { BASE, PATHS } from "../../ojs/paths.ts";
 import { errorFields, instantText } from "../../ojs/wire-fields.ts";
-import { jobText } from "../../ojs/write-job.ts";
+import { briefText, jobText } from "../../ojs/write-job.ts";
 import { conflict, notFound } from "../failures.ts";
 import { HttpError } from "../http-error.ts";
 import { byKey, json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
@@ -126,7 +127,7 @@ const enqueueBatch = route({
     const made = await context.service.enqueue(jobs, now);
     const known = made.find((job) => job.duplicate && job.existing === undefined);
     if (known) throw duplicate(known.row.id);
-    const texts = made.map(({ row }) => jobText(row));
+    const texts = made.map(({ row, isBrief }) => (isBrief ? briefText(row) : jobText(row)));
     return reply(201, `{"jobs":[${texts.join(",")}],"count":${texts.length}}`);
   },
 });
@@ -139,7 +140,7 @@ async function refuseKnown(ids: readonly string[], { engine }: RouteContext): Pr
     seen.add(id);
   }
   if (ids.length === 0) return;
-  const rows = await engine.store.jobs.load(ids);
+  const rows = await loadBrief(engine.store, ids);
   const known = rows.find((row) => row !== null);
   if (known) throw duplicate(known.id);
 }

@@ -1,9 +1,11 @@
 import { dueAtOf, type JobRow } from "../../core/job/job.ts";
+import { BoundedReader } from "../../engine/operations/bounded-reader.ts";
 import type { PageOptions, RowPage } from "../../engine/operations/find-jobs.ts";
 import { jobText } from "../../ojs/write-job.ts";
 import { HttpError } from "../http-error.ts";
 import { type Reply, reply } from "../route.ts";
 import type { PageQuery } from "./admin-schemas.ts";
+import { limited } from "./job-page.ts";
 import { placeOf } from "./pages.ts";
 
 /** No store keeps jobs in these orders, so all that fit the filter are read; only what they are sorted by is kept. */
@@ -20,6 +22,10 @@ export function isSortKey(name: string | undefined): name is SortKey {
 
 const MOST_SORTED = 5_000;
 const STEP = 50;
+/** Characters of rows that one step reads. */
+const READ_SIZE = 4_000_000;
+/** Characters of jobs in one reply. A page that is full ends early, and its cursor continues. */
+const PAGE_SIZE = 2_000_000;
 /** A cursor of a sorted list is a count: there is no position in the store to continue from. */
 const CURSOR = /^sorted-(\d{1,7})$/;
 
@@ -27,18 +33,29 @@ interface SortedJobs {
   readonly by: SortKey;
   readonly isUpward: boolean;
   readonly find: (page: PageOptions & { readonly limit: number }) => Promise<RowPage>;
-  readonly load: (ids: readonly string[]) => Promise<readonly (JobRow | null)[]>;
+  readonly load: (ids: readonly string[]) => AsyncIterable<JobRow | null>;
 }
 
 /** A page of jobs in an order that no store has. Refused where the filter fits too many. */
-export async function sortedPage(query: PageQuery, { by, isUpward, find, load }: SortedJobs): Promise<Reply> {
+export function sortedPage(query: PageQuery, sorted: SortedJobs): Promise<Reply> {
+  return limited(() => readPage(query, sorted));
+}
+
+async function readPage(query: PageQuery, { by, isUpward, find, load }: SortedJobs): Promise<Reply> {
   const { page, perPage, cursor, skipped } = placeOf(query);
   const from = cursor === null ? skipped : Number(CURSOR.exec(cursor)?.[1] ?? Number.NaN);
   if (Number.isNaN(from))
     throw refused("cursor", "not a cursor of this sorted list; leave it out to start over");
   const found: { readonly id: string; readonly key: number }[] = [];
+  // Whole rows are read, and a number of each is kept.
+  const reader = new BoundedReader(READ_SIZE);
   for (let after: string | null = null; ; ) {
-    const { jobs, cursor: next }: RowPage = await find({ after, limit: STEP });
+    const read: Pick<RowPage, "jobs" | "cursor"> = await reader.read(
+      (from, limit) => find({ after: from, limit }),
+      after,
+      STEP,
+    );
+    const { jobs, cursor: next } = read;
     for (const row of jobs) found.push({ id: row.id, key: KEYS[by](row) });
     if (found.length > MOST_SORTED)
       throw refused("sort", `more than ${MOST_SORTED} jobs fit, and ${by} has no index; narrow the filter`);
@@ -48,17 +65,25 @@ export async function sortedPage(query: PageQuery, { by, isUpward, find, load }:
   const sign = isUpward ? 1 : -1;
   found.sort((a, b) => sign * (a.key - b.key || (a.id < b.id ? -1 : 1)));
   const ids = found.slice(from, from + perPage).map(({ id }) => id);
-  const rows = ids.length === 0 ? [] : await load(ids);
-  const hasMore = from + perPage < found.length;
+  const texts: string[] = [];
+  let [size, read] = [0, 0];
+  for await (const row of load(ids)) {
+    read += 1;
+    if (!row) continue;
+    const text = jobText(row);
+    texts.push(text);
+    size += text.length;
+    if (size >= PAGE_SIZE) break;
+  }
+  const hasMore = from + read < found.length;
   const pagination = {
     total: found.length,
     total_is_exact: true,
     page,
     per_page: perPage,
     has_more: hasMore,
-    next_cursor: hasMore ? `sorted-${from + perPage}` : null,
+    next_cursor: hasMore ? `sorted-${from + read}` : null,
   };
-  const texts = rows.flatMap((row) => (row ? [jobText(row)] : []));
   return reply(200, `{"items":[${texts.join(",")}],"pagination":${JSON.stringify(pagination)}}`);
 }
 

@@ -1,6 +1,7 @@
 import type { JobRow } from "../../core/job/job.ts";
 import { progressOf } from "../../core/job/job-progress.ts";
 import { childrenOf, finalsOf, type PlanNode, stepsOf } from "../../core/workflow/plan.ts";
+import { loadBrief, loadInParts } from "../../engine/operations/bounded-reader.ts";
 import { loadPlan } from "../../engine/workflows/workflow-records.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
 import type { Store } from "../../ports/store.ts";
@@ -13,20 +14,27 @@ export async function firstSteps(store: Store, id: string) {
   const plan = await loadPlan(store, id);
   if (!plan) return [];
   const ids = stepsOf(plan.root).slice(0, MOST_STEPS);
-  const rows = ids.length === 0 ? [] : await store.jobs.load(ids);
+  const rows = await loadBrief(store, ids);
   const names = new Map<string, string>();
   for (const row of rows) if (row) names.set(row.id, nameOf(row));
   const before = waitsOf(plan.root);
-  return rows.flatMap((row) =>
-    row
-      ? [
-          stepFields(
-            row,
-            (before.get(row.id) ?? []).map((job) => names.get(job) ?? job),
-          ),
-        ]
-      : [],
+  const progress = await progressOfRunning(store, rows);
+  return rows.flatMap((row) => {
+    if (!row) return [];
+    const dependsOn = (before.get(row.id) ?? []).map((job) => names.get(job) ?? job);
+    return [stepFields(row, row.state === "completed" ? 1 : (progress.get(row.id) ?? null), dependsOn)];
+  });
+}
+
+/** How far the steps are that said so and have not completed. A note of progress may be large, so it is not kept. */
+async function progressOfRunning(store: Store, rows: readonly (JobRow | null)[]) {
+  const ids = rows.flatMap((row) =>
+    row && row.progress !== null && row.state !== "completed" ? [row.id] : [],
   );
+  const values = new Map<string, number | null>();
+  for await (const row of loadInParts(store, ids))
+    if (row) values.set(row.id, progressOf(row)?.value ?? null);
+  return values;
 }
 
 function nameOf({ id, options }: JobRow): string {
@@ -57,9 +65,8 @@ function waitsOf(root: PlanNode): ReadonlyMap<string, readonly string[]> {
   return waits;
 }
 
-function stepFields(row: JobRow, dependsOn: readonly string[]) {
+function stepFields(row: JobRow, progress: number | null, dependsOn: readonly string[]) {
   const { id, type, state, startedAt, finishedAt } = row;
-  const progress = state === "completed" ? 1 : (progressOf(row)?.value ?? null);
   return {
     id: nameOf(row),
     job_id: id,

@@ -52,12 +52,12 @@ export function createHomedJobs(
     claim: (request) => claim(homes, request, visits, onFailed),
     beat: (request) => beat(homes, request, homeOfJob),
     sweep: (request) => sweep(homes, request, outbox, wakes, onFailed),
-    async load(ids) {
+    async load(ids, options) {
       checkBatch(ids, "ids");
       return perHome(
         ids,
         (id) => homeOf(cellOfId(id), homes.length),
-        (home, own) => at(home).load(own),
+        (home, own) => at(home).load(own, options),
       );
     },
     async prune(request) {

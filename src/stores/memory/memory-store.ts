@@ -1,5 +1,6 @@
 import { CurfewError } from "../../core/errors.ts";
 import { createHomedIdSource } from "../../core/ids.ts";
+import { briefRow } from "../../core/job/brief-row.ts";
 import { type JobRow, sumDepths } from "../../core/job/job.ts";
 import { namesOf } from "../../core/tenant/tenant-name.ts";
 import { earlier, type Instant } from "../../core/time.ts";
@@ -146,10 +147,11 @@ function createJobStore(tables: Tables, listeners: Listeners, assertOpen: () => 
       checkSweepInstants(request);
       return sweep(tables, request, listeners);
     },
-    async load(ids) {
+    async load(ids, options) {
       assertOpen();
       checkBatch(ids, "ids");
-      return ids.map((id) => jobs.get(id)?.row ?? null);
+      const rows = ids.map((id) => jobs.get(id)?.row ?? null);
+      return options?.isBrief ? rows.map((row) => row && briefRow(row)) : rows;
     },
     async prune({ now, eventsBefore, limit }) {
       assertOpen();

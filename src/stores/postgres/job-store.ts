@@ -31,8 +31,10 @@ import {
   HOLD_DUE_JOBS,
   HOLD_DUE_RECORDS,
   LOAD,
+  LOAD_BRIEF,
   NEXT_WAKE,
   PROMOTE,
+  type Statement,
 } from "./statements.ts";
 import type { Transactions } from "./transactions.ts";
 import { type LocatedJob, locatedJob } from "./write-jobs.ts";
@@ -78,9 +80,9 @@ export function createJobStore(
         channel.notify(hints);
       });
     },
-    async load(ids) {
+    async load(ids, options) {
       checkBatch(ids, "ids");
-      return load(connections.write, ids);
+      return load(connections.write, ids, options?.isBrief ? LOAD_BRIEF : LOAD);
     },
     async prune({ now, eventsBefore, limit }) {
       checkLimit(limit);
@@ -190,8 +192,12 @@ async function nextWakes(connections: ConnectionGroup): Promise<NextWakes> {
   return { decided: decided ?? null, ready: ready ?? null, records: records ?? null };
 }
 
-async function load(connections: ConnectionGroup, ids: readonly JobId[]): Promise<(JobRow | null)[]> {
-  const rows = await connections.run(LOAD, [idArray(ids.filter((id) => UUID.test(id)))]);
+async function load(
+  connections: ConnectionGroup,
+  ids: readonly JobId[],
+  statement: Statement,
+): Promise<(JobRow | null)[]> {
+  const rows = await connections.run(statement, [idArray(ids.filter((id) => UUID.test(id)))]);
   const jobs = new Map(rows.map((row) => [row[0] as JobId, decodeJob(row)]));
   return ids.map((id) => jobs.get(id) ?? null);
 }

@@ -1,4 +1,4 @@
-import { CLAIMED_COLUMNS, END_COLUMNS, JOB_COLUMNS, STATE_CODES } from "../sql/row-codec.ts";
+import { briefColumns, CLAIMED_COLUMNS, END_COLUMNS, JOB_COLUMNS, STATE_CODES } from "../sql/row-codec.ts";
 
 /**
  * All statements of the store. Texts name the schema `curfew`; the store replaces it.
@@ -98,6 +98,15 @@ export const LOAD: Statement = {
 select ${LIVE} from curfew.jobs where id = any($1::uuid[])
 union all
 select ${DONE} from curfew.done where id = any($1::uuid[])`,
+};
+
+/** The same without large documents, which the server then does not even read. */
+export const LOAD_BRIEF: Statement = {
+  name: "load_brief",
+  text: `
+select ${briefColumns(LIVE)} from curfew.jobs where id = any($1::uuid[])
+union all
+select ${briefColumns(DONE)} from curfew.done where id = any($1::uuid[])`,
 };
 
 /** How often a countdown wakes a job: at zero, and at one if it has a limit key. */

@@ -1,4 +1,5 @@
 import { turnAfter } from "../../core/fair/turns.ts";
+import { briefRow } from "../../core/job/brief-row.ts";
 import { type JobRow, RANK_SPAN } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
 import {
@@ -46,10 +47,10 @@ export function createJobStore(home: Home): HomeJobStore {
       checkSweepInstants(request);
       return sweep(home, request);
     },
-    async load(ids) {
+    async load(ids, options) {
       home.assertOpen();
       checkBatch(ids, "ids");
-      return loadJobs(home, ids);
+      return loadJobs(home, ids, options?.isBrief);
     },
     async prune({ now, eventsBefore, limit }) {
       home.assertOpen();
@@ -215,12 +216,20 @@ async function sweep(home: Home, { now, limit, holdUntil }: SweepRequest): Promi
   }
 }
 
-export async function loadJobs(home: Home, ids: readonly string[]): Promise<(JobRow | null)[]> {
+/** One call reads a bounded number of bytes, so brief rows are cut as they come. */
+export async function loadJobs(
+  home: Home,
+  ids: readonly string[],
+  isBrief = false,
+): Promise<(JobRow | null)[]> {
   const rows: (JobRow | null)[] = [];
   while (rows.length < ids.length) {
     const reader: Reader = await home.call("load", ids.slice(rows.length, rows.length + ITEMS_PER_CALL));
     const read = reader.read() as number;
-    for (let count = 0; count < read; count++) rows.push(readJob(reader));
+    for (let count = 0; count < read; count++) {
+      const row = readJob(reader);
+      rows.push(row && isBrief ? briefRow(row) : row);
+    }
   }
   return rows;
 }

@@ -1,3 +1,4 @@
+import { BRIEF_PROGRESS } from "../../core/job/brief-row.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
 import {
   type JobDocuments,
@@ -79,6 +80,18 @@ export const JOB_COLUMNS = [
 
 /** The columns that only finished jobs have; a live job has null, null, 0. They follow `JOB_COLUMNS` in a row. */
 export const END_COLUMNS = ["finished_at", "prune_at", "dead_letter"] as const;
+
+const BRIEF: Readonly<Record<string, string>> = {
+  payload: "'null'",
+  progress: `case when progress is null then null else '${BRIEF_PROGRESS}' end`,
+  checkpoint: "null",
+  result: "null",
+};
+
+/** A list of columns with the documents of a brief row. */
+export function briefColumns(columns: string): string {
+  return columns.replace(/\b(payload|progress|checkpoint|result)\b/g, (name) => BRIEF[name] as string);
+}
 
 /** A row from a driver: values by position, because an object per row would cost twice. */
 export type SqlRow = readonly unknown[];

@@ -31,6 +31,7 @@ import {
   HOLD_DUE_JOBS,
   HOLD_DUE_RECORDS,
   LOAD,
+  LOAD_BRIEF,
   NEXT_WAKE,
   PAUSED,
   PEEK,
@@ -75,10 +76,10 @@ export function createJobStore(connection: Connection, transactions: Transaction
       checkSweepInstants(request);
       return sweep(connection, transactions, request);
     },
-    async load(ids) {
+    async load(ids, options) {
       connection.assertOpen();
       checkBatch(ids, "ids");
-      return load(connection, ids);
+      return load(connection, ids, options?.isBrief ? LOAD_BRIEF : LOAD);
     },
     async prune({ now, eventsBefore, limit }) {
       checkLimit(limit);
@@ -204,21 +205,30 @@ function marked(session: Session, queue: string, rows: JobRow[], numbers: readon
 }
 
 /** Reads one transaction's worth at a time. The size of the rows decides how much that is. */
-async function load(connection: Connection, ids: readonly JobId[]): Promise<(JobRow | null)[]> {
+async function load(
+  connection: Connection,
+  ids: readonly JobId[],
+  statement: string,
+): Promise<(JobRow | null)[]> {
   const loaded: (JobRow | null)[] = [];
   while (loaded.length < ids.length) {
-    const rows = await connection.read((session) => loadSome(session, ids, loaded.length));
+    const rows = await connection.read((session) => loadSome(session, statement, ids, loaded.length));
     for (const row of rows) loaded.push(row);
   }
   return loaded;
 }
 
-function loadSome(session: Session, ids: readonly JobId[], from: number): (JobRow | null)[] {
+function loadSome(
+  session: Session,
+  statement: string,
+  ids: readonly JobId[],
+  from: number,
+): (JobRow | null)[] {
   const rows: (JobRow | null)[] = [];
   const most = Math.min(ids.length - from, BATCH.items);
   for (let text = 0; rows.length < most && text < BATCH.text; ) {
     const id = ids[from + rows.length];
-    const columns = session.get(LOAD, [id, id]);
+    const columns = session.get(statement, [id, id]);
     const row = columns ? decodeJob(columns) : null;
     rows.push(row);
     text += row?.payload.length ?? 0;

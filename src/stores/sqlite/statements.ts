@@ -1,4 +1,5 @@
 import {
+  briefColumns,
   CLAIMED_COLUMNS,
   DOCUMENT_COLUMNS,
   END_COLUMNS,
@@ -239,6 +240,10 @@ export const DELETE_DONE = `delete from curfew_done where ${ROWS}`;
  */
 export const LOAD = `
 select ${LIVE} from curfew_jobs where id = ? union all select ${DONE} from curfew_done where id = ?`;
+
+/** The same without large documents. */
+export const LOAD_BRIEF = `
+select ${briefColumns(LIVE)} from curfew_jobs where id = ? union all select ${briefColumns(DONE)} from curfew_done where id = ?`;
 
 /** Moves `stall_at`, which is in no index. Takes stall_at and rows. */
 export const BEAT = `update curfew_jobs set stall_at = ? where ${ROWS}`;

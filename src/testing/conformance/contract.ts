@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { briefRow } from "../../core/job/brief-row.ts";
 import { type JobRow, rankOf } from "../../core/job/job.ts";
 import { claimedRow } from "../../core/job/store-formulas.ts";
 import { BATCH_LIMIT, pauseKey } from "../../ports/store.ts";
@@ -88,6 +89,28 @@ const enqueueing: ConformanceCase[] = [
       const [first, second] = [await bed.add(), await bed.add()];
       const rows = await bed.store.jobs.load([second.id, bed.nextId(), first.id]);
       assert.deepEqual(rows, [second, null, first]);
+    },
+  },
+  {
+    name: "brief rows are the same without payload, checkpoint, result and the value of progress",
+    async run(bed) {
+      await bed.addMany([bed.job(), bed.job()]);
+      const [live, ended] = (await Promise.all((await bed.claim()).map((row) => bed.start(row)))) as [
+        JobRow,
+        JobRow,
+      ];
+      const documents = { checkpoint: '{"a":1}', progress: '{"value":0.5,"note":"half"}' };
+      const { id, fence } = live;
+      assert.deepEqual(await bed.commit({ job: { id, fence, documents } }), [{ ok: true }]);
+      await bed.write(ended, { type: "succeed", signalled: false, result: '"done"' });
+      const ids = [live.id, bed.nextId(), ended.id];
+      const whole = await bed.store.jobs.load(ids);
+      assert.equal(whole[0]?.checkpoint, documents.checkpoint);
+      assert.equal(whole[2]?.result, '"done"');
+      assert.deepEqual(
+        await bed.store.jobs.load(ids, { isBrief: true }),
+        whole.map((row) => row && briefRow(row)),
+      );
     },
   },
 ];

@@ -17,14 +17,15 @@ function allowed(small: number): number {
   return small * 20 + 10;
 }
 
-async function medianCost(run: () => Promise<unknown>): Promise<number> {
+/** The lowest cost of some rounds: other programs only add to a cost, and one round without them is enough. */
+async function lowestCost(run: () => Promise<unknown>): Promise<number> {
   const costs: number[] = [];
   for (let round = 0; round < ROUNDS; round++) {
     const from = realSystem.monotonic();
     await run();
     costs.push(realSystem.monotonic() - from);
   }
-  return costs.sort((a, b) => a - b)[ROUNDS >> 1] as number;
+  return Math.min(...costs);
 }
 
 async function fill(bed: TestBed, count: number, sketch: JobSketch): Promise<void> {
@@ -49,9 +50,9 @@ const cases: ConformanceCase[] = [
       };
       for (let round = 0; round < 20; round++) assert.equal(await claimAndRelease(), 0);
       await fill(bed, FEW, {});
-      const small = await medianCost(claimAndRelease);
+      const small = await lowestCost(claimAndRelease);
       await fill(bed, MANY, {});
-      const large = await medianCost(async () => assert.equal(await claimAndRelease(), CLAIMED));
+      const large = await lowestCost(async () => assert.equal(await claimAndRelease(), CLAIMED));
       assert(large <= allowed(small), `${large} ms on a large table, ${small} ms on a small one`);
     },
   },
@@ -66,10 +67,10 @@ const cases: ConformanceCase[] = [
       };
       const later = bed.now + 3_600_000;
       await fill(bed, 1_000, { dueAt: later });
-      const small = await medianCost(idle);
+      const small = await lowestCost(idle);
       await fill(bed, MANY / 2, { dueAt: later });
       await fill(bed, MANY / 2, { dueAt: later, waitAt: later + 1, totalAt: later + 2 });
-      const large = await medianCost(idle);
+      const large = await lowestCost(idle);
       assert(large <= allowed(small), `${large} ms on a large table, ${small} ms on a small one`);
     },
   },

@@ -1,11 +1,6 @@
+import type { Flood } from "./flood.ts";
+import { NAMED_FLOODS } from "./named-floods.ts";
 import { Target } from "./target.ts";
-
-/** An attack on the memory of a server, or on its other callers. */
-export interface Flood {
-  readonly name: string;
-  /** Attacks a fresh server. Returns what to print. */
-  run(target: Target, scale: number): Promise<string>;
-}
 
 const MB = 1_000_000;
 const shown = (bytes: number) => `${(bytes / MB).toFixed(1)} MB`;
@@ -180,6 +175,7 @@ export const FLOODS: readonly Flood[] = [
   logs,
   events,
   followers,
+  ...NAMED_FLOODS,
 ];
 
 export interface FloodResult {

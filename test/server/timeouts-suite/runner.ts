@@ -97,6 +97,8 @@ class Run {
   readonly #suffix: string;
   readonly #queues = new Set<string>();
   readonly #replies = new Map<string, Reply>();
+  /** Milliseconds that the steps took longer than their waits. */
+  late = 0;
 
   constructor(url: string, suffix: string, { steps }: SuiteCase) {
     this.#url = url;
@@ -113,6 +115,15 @@ class Run {
   }
 
   async step(step: SuiteStep): Promise<string[]> {
+    const from = performance.now();
+    try {
+      return await this.#take(step);
+    } finally {
+      this.late += performance.now() - from - (step.delay_ms ?? 0);
+    }
+  }
+
+  async #take(step: SuiteStep): Promise<string[]> {
     if (step.delay_ms !== undefined) {
       await new Promise((resolve) => setTimeout(resolve, step.delay_ms));
     }
@@ -167,15 +178,24 @@ class Run {
   }
 }
 
+/** A case whose steps were this many milliseconds late says nothing about the server: its waits were others. */
+const TOO_LATE = 250;
+const MOST_TRIES = 3;
+
+/** A case that failed and was too late is repeated, with other queues. */
 async function runCase(suiteCase: SuiteCase, url: string, suffix: string): Promise<CaseResult> {
   const { test_id, name, steps } = suiteCase;
-  const run = new Run(url, suffix, suiteCase);
-  let failures: string[] = [];
-  for (const step of steps) {
-    failures = await run.step(step).catch((error: Error) => [`${step.id}: ${error.message}`]);
-    if (failures.length > 0) break;
+  for (let tries = 1; ; tries++) {
+    const run = new Run(url, `${suffix}-${tries}`, suiteCase);
+    let failures: string[] = [];
+    for (const step of steps) {
+      failures = await run.step(step).catch((error: Error) => [`${step.id}: ${error.message}`]);
+      if (failures.length > 0) break;
+    }
+    if (failures.length === 0 || run.late < TOO_LATE || tries === MOST_TRIES)
+      return { test_id, name, failures };
+    console.log(`${test_id} was ${Math.round(run.late)} ms late and is repeated: ${failures.join("; ")}`);
   }
-  return { test_id, name, failures };
 }
 
 function waitsOf({ steps }: SuiteCase): number {

@@ -1,6 +1,9 @@
 /** About as wide as a letter of a label, in per cent of a plot of 800 px. */
 export const LETTER = 0.8;
 
+/** How much narrower the plot of a phone is: letters and the pill of now take more of it. */
+export const PHONE = 2.4;
+
 interface AxisLabel {
   readonly at: number;
   readonly x: number;
@@ -11,10 +14,11 @@ interface AxisLabel {
 export function apart(
   labels: readonly AxisLabel[],
   taken: readonly (readonly [from: number, to: number])[],
+  letter = LETTER,
 ): AxisLabel[] {
   const used = [...taken];
   return labels.filter(({ x, text }) => {
-    const half = (text.length * LETTER + 1) / 2;
+    const half = (text.length * letter + 1) / 2;
     if (used.some(([from, to]) => x - half < to && x + half > from)) return false;
     used.push([x - half, x + half]);
     return true;

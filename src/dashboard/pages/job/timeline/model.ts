@@ -122,7 +122,11 @@ function spanEnd({ limits, running, createdAt, endedAt: end, prediction, now, ru
     const limit =
       runs.length === 0 ? limits.waitAt : limits.attempt === null ? null : nearest + limits.attempt;
     const shown = limit !== null && limit - createdAt < (end - createdAt) * 3 ? Math.max(end, limit) : end;
-    return Math.max(shown, createdAt + 1_000, ...runs.map((run) => stuckUntil(run, createdAt, now) ?? 0));
+    return Math.max(
+      shown,
+      createdAt + 1_000,
+      ...runs.slice(-1).map((run) => stuckUntil(run, createdAt, now) ?? 0),
+    );
   }
   const first = running ? [] : [limits.dueAt, limits.waitAt];
   const all = [

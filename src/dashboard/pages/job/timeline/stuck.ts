@@ -11,17 +11,18 @@ export function stuckUntil({ isStuck, freedAt, to }: Run, createdAt: number, now
   return Math.max(to, Math.min(freedAt ?? now, to + (to - createdAt) * MOST));
 }
 
+/** Only the last attempt: what an earlier one still does would lie under the attempts after it. */
+const lastOf = (runs: readonly Run[]) => runs.slice(-1);
+
 export function stuckSegments(runs: readonly Run[], createdAt: number, now: number): Segment[] {
-  return runs.flatMap((run) => {
+  return lastOf(runs).flatMap((run) => {
     const until = stuckUntil(run, createdAt, now);
-    return until === null
-      ? []
-      : [{ kind: "stuck" as const, from: run.to ?? until, to: until, text: "runs on" }];
+    return until === null ? [] : [{ kind: "stuck", from: run.to ?? until, to: until, text: "runs on" }];
   });
 }
 
 export function stuckMarks(runs: readonly Run[], createdAt: number, now: number): TimelineMark[] {
-  return runs.flatMap((run) => {
+  return lastOf(runs).flatMap((run) => {
     const at = stuckUntil(run, createdAt, now);
     if (at === null) return [];
     const name = `the handler of attempt ${run.attempt}`;
@@ -29,6 +30,6 @@ export function stuckMarks(runs: readonly Run[], createdAt: number, now: number)
       run.freedAt === null
         ? `${name} ran on past the verdict and was not seen to end`
         : `${name} ended ${durationText(run.freedAt - (run.to ?? run.freedAt))} after the verdict`;
-    return [{ kind: "stuck" as const, at, text }];
+    return [{ kind: "stuck", at, text }];
   });
 }

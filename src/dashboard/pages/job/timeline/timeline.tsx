@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { LimitLetter } from "../../../ui/badge.tsx";
 import { clockText, dayText, durationText, shortClockText } from "../../../ui/format.ts";
-import { apart, LETTER } from "./axis-labels.ts";
+import { apart, LETTER, PHONE } from "./axis-labels.ts";
 import { Cuts, Guides, pc } from "./guides.tsx";
 import { headlineOf } from "./headline.ts";
 import { Lane } from "./lane.tsx";
@@ -92,16 +92,23 @@ function Axis({ model: { scale, now, endedAt } }: { readonly model: TimelineMode
   }));
   const ticks = scale.ticks.map((at) => ({ at, x: scale.x(at), text: text(at) }));
   const inside = ticks.filter(({ x }) => x > 1 && x < 97);
-  const labelled = new Set(
-    apart([...cuts, ...inside], endedAt === null ? [[nowAt - PILL, nowAt + PILL]] : []),
+  const pill = (half: number) => (endedAt === null ? [[nowAt - half, nowAt + half] as const] : []);
+  const labelled = new Set(apart([...cuts, ...inside], pill(PILL)));
+  const onPhone = new Set(
+    apart(
+      [...cuts, ...inside].filter(({ x }) => x > 6 && x < 94),
+      pill(PILL * PHONE),
+      LETTER * PHONE,
+    ),
   );
+  const classOf = (label: (typeof cuts)[number]) => (onPhone.has(label) ? undefined : "wide");
   return (
     <svg class="p" height="34" aria-hidden="true">
-      {ticks.map((tick, index) => (
+      {ticks.map((tick) => (
         <g key={tick.at}>
           <line class="g-grid" x1={pc(tick.x)} x2={pc(tick.x)} y1="26" y2="34" />
           {labelled.has(tick) && (
-            <text class={index % 2 === 1 ? "wide" : undefined} x={pc(tick.x)} y="20" text-anchor="middle">
+            <text class={classOf(tick)} x={pc(tick.x)} y="20" text-anchor="middle">
               {tick.text}
             </text>
           )}
@@ -109,9 +116,9 @@ function Axis({ model: { scale, now, endedAt } }: { readonly model: TimelineMode
       ))}
       {cuts
         .filter((cut) => labelled.has(cut))
-        .map(({ at, x, text: span }) => (
-          <text key={at} x={pc(x)} y="20" text-anchor="middle">
-            {span}
+        .map((cut) => (
+          <text key={cut.at} class={classOf(cut)} x={pc(cut.x)} y="20" text-anchor="middle">
+            {cut.text}
           </text>
         ))}
       {endedAt === null && (

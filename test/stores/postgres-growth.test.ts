@@ -1,0 +1,3 @@
+import { registerPostgresKit } from "./postgres-kit.ts";
+
+registerPostgresKit("growth and timeouts");
