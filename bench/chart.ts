@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { medianOf, type Row } from "./report.ts";
 
 const RESULTS = process.argv[2] ?? join(import.meta.dirname, "results.json");
-const CHART = join(import.meta.dirname, "..", "docs", "guides", "images", "drain.svg");
+export const CHART = join(import.meta.dirname, "..", "docs", "guides", "images", "drain.svg");
 const WORKLOAD = "drain-10";
 
 const LABEL = 250;

@@ -1,8 +1,8 @@
 import { percentile } from "./measure.ts";
 import { monotonic, RemoteWorker, sleep } from "./remote.ts";
-import { type Figures, isQueue, type Workload } from "./workload.ts";
+import { type Figures, IS_SHORT, isQueue, type Workload } from "./workload.ts";
 
-const PICKUPS = 200;
+const PICKUPS = IS_SHORT ? 100 : 200;
 
 /** From the call of enqueue in one process to the entry of the handler in another, while nothing else is going on. */
 export const pickup: Workload = {

@@ -3,18 +3,21 @@
  * pipelines, one that sends batches, and of 16 clients, in batches too; and without any sockets, inside the server's
  * process. The server is a process of its own; the clients share this one. In every round a bare Node HTTP server, which
  * parses what it gets and answers with as many bytes, is measured beside it: it is what this machine allows at most.
- * Arguments: stores to measure (memory, sqlite, postgres), `--seconds N`, `--rounds N`, and `--readers N`, which measures
- * 16 clients beside so many open readers of live events too. PostgreSQL is the one of the tests, with fsync on.
+ * Arguments: stores to measure (memory, sqlite, postgres), `--seconds N`, `--rounds N`, `--shape NAME` for shapes that are
+ * called so or begin with it, `--out FILE` for the results, and `--readers N`, which measures 16 clients beside this many open readers of live events too. PostgreSQL is the
+ * one of the tests, with fsync on. Calls of the store and microseconds of CPU hold on a busy machine, too.
  */
 
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { createDatabase, startPostgres } from "../test/postgres.ts";
+import type { StoreCalls } from "./counted-store.ts";
 import { HttpClient, type Line } from "./http-client.ts";
+import { median, ServerMeter, spread } from "./measure.ts";
 import { bareTrips, roundTrips, type Shape } from "./round-trips.ts";
 
 /** What the reference servers of Open Job Spec publish, from one client on 2 cores. */
@@ -27,6 +30,8 @@ const { values, positionals } = parseArgs({
     seconds: { type: "string", default: "5" },
     rounds: { type: "string", default: "3" },
     readers: { type: "string", default: "0" },
+    shape: { type: "string", default: "" },
+    out: { type: "string" },
   },
 });
 const seconds = Number(values.seconds);
@@ -35,13 +40,17 @@ const readers = Number(values.readers);
 const stores = (positionals.length > 0 ? positionals : Object.keys(REFERENCE)) as StoreName[];
 
 /** Every shape is measured in every round; the bare server beside those whose requests it could have been sent. */
-const SHAPES: readonly Shape[] = [
+const ALL_SHAPES: readonly Shape[] = [
   { name: "1 client", clients: 1 },
   { name: "1 client, 16 requests pipelined", clients: 1, pipelined: 16 },
   { name: "1 client, batches of 100", clients: 1, batch: 100 },
   { name: "16 clients", clients: 16 },
   { name: "16 clients, batches of 100", clients: 16, batch: 100 },
 ];
+const isCalled = ALL_SHAPES.some(({ name }) => name === values.shape);
+const SHAPES = ALL_SHAPES.filter(({ name }) =>
+  isCalled ? name === values.shape : name.startsWith(values.shape),
+);
 
 /** How many trips a second, of all clients together. */
 async function measure(
@@ -63,31 +72,39 @@ async function measure(
   return rate;
 }
 
-function median(list: readonly number[]): number {
-  return [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)] as number;
-}
-
 interface Rates {
   readonly trips: number[];
   /** Microseconds of the server's CPU a round trip. */
   readonly costs: number[];
+  /** Microseconds of the CPU of the database's own processes a round trip. */
+  readonly database: number[];
+  /** Calls of the store a round trip, by name. */
+  readonly calls: Map<string, number[]>;
 }
 
-const newRates = (): Rates => ({ trips: [], costs: [] });
+const newRates = (): Rates => ({ trips: [], costs: [], database: [], calls: new Map() });
 
 async function addRound(
-  { trips, costs }: Rates,
+  { trips, costs, database, calls }: Rates,
   server: ReturnType<typeof fork>,
+  meter: ServerMeter,
   run: () => Promise<number>,
 ): Promise<void> {
   await ask(server);
+  const before = meter.cpu();
   const rate = await run();
-  const { cpu } = await ask(server);
+  const used = meter.cpu() - before;
+  const answer = await ask(server);
+  const count = rate * seconds;
   trips.push(rate);
-  costs.push(cpu / (rate * seconds));
+  costs.push(answer.cpu / count);
+  database.push(used / count);
+  for (const [name, times] of Object.entries(answer.calls ?? {}))
+    calls.set(name, [...(calls.get(name) ?? []), times / count]);
 }
 
 async function benchStore(name: StoreName, address: string): Promise<void> {
+  const meter = await ServerMeter.of(name === "postgres" ? address : "");
   const server = fork(join(import.meta.dirname, "server-main.ts"), [address]);
   const [{ url }] = (await once(server, "message")) as [{ url: string }];
   const bare = fork(join(import.meta.dirname, "bare-server.ts"));
@@ -101,7 +118,7 @@ async function benchStore(name: StoreName, address: string): Promise<void> {
     const [{ count }] = (await once(server, "message")) as [{ count: number }];
     return count / duration;
   };
-  await router(1);
+  if (values.shape === "") await router(1);
   for (const shape of SHAPES) {
     await trips(shape, 1);
     await floor(shape, 1);
@@ -109,13 +126,13 @@ async function benchStore(name: StoreName, address: string): Promise<void> {
   const rows = SHAPES.map((shape) => ({ shape, ours: newRates(), bares: newRates() }));
   const within = newRates();
   for (let round = 0; round < rounds; round++) {
-    await addRound(within, server, () => router(seconds));
+    if (values.shape === "") await addRound(within, server, meter, () => router(seconds));
     for (const { shape, ours, bares } of rows) {
-      await addRound(ours, server, () => trips(shape, seconds));
-      if (!shape.batch) await addRound(bares, bare, () => floor(shape, seconds));
+      await addRound(ours, server, meter, () => trips(shape, seconds));
+      if (!shape.batch) await addRound(bares, bare, meter, () => floor(shape, seconds));
     }
   }
-  report(name, "1 client, without sockets", within);
+  if (values.shape === "") report(name, "1 client, without sockets", within);
   for (const { shape, ours, bares } of rows) report(name, shape.name, ours, shape.batch ? undefined : bares);
   if (readers > 0) await benchReaders(name, url, () => trips({ name: "", clients: 16 }, seconds));
   for (const child of [server, bare]) {
@@ -147,23 +164,58 @@ async function benchReaders(name: StoreName, url: string, run: () => Promise<num
   );
 }
 
+/** What a published table needs of one store and shape. */
+export interface ServerResult {
+  readonly store: StoreName;
+  readonly shape: string;
+  readonly rate: number;
+  readonly spread: number;
+  /** Microseconds of CPU a round trip: of the server, and of the database's own processes. */
+  readonly cpu: number;
+  readonly database: number | null;
+  /** Calls of the store a round trip, by name. */
+  readonly calls: Readonly<Record<string, number>>;
+  readonly bare: { readonly rate: number; readonly cpu: number } | null;
+}
+
+const results: ServerResult[] = [];
+
+function note(store: StoreName, shape: string, ours: Rates, bares?: Rates): void {
+  const database = median(ours.database);
+  results.push({
+    store,
+    shape,
+    rate: median(ours.trips),
+    spread: spread(ours.trips),
+    cpu: median(ours.costs),
+    database: Number.isNaN(database) ? null : database,
+    calls: Object.fromEntries([...ours.calls].map(([name, times]) => [name, median(times)])),
+    bare: bares ? { rate: median(bares.trips), cpu: median(bares.costs) } : null,
+  });
+}
+
 function report(store: StoreName, shape: string, ours: Rates, bares?: Rates): void {
+  note(store, shape, ours, bares);
   const rate = median(ours.trips);
-  const spread = `${Math.round(Math.min(...ours.trips))} to ${Math.round(Math.max(...ours.trips))}`;
+  const range = `${Math.round(Math.min(...ours.trips))} to ${Math.round(Math.max(...ours.trips))}`;
   const beside = bares
     ? `; a bare Node server ${Math.round(median(bares.trips))}/s, ${median(bares.costs).toFixed(0)} µs; ` +
       `${(rate / median(bares.trips)).toFixed(2)} of it`
     : "";
+  const database = median(ours.database);
+  const ofDatabase = Number.isNaN(database) ? "" : ` and ${database.toFixed(0)} of the database's`;
+  const calls = [...ours.calls].filter(([, times]) => median(times) >= 0.005);
+  const told = calls.map(([name, times]) => `${name} ${median(times).toFixed(2)}`).join(", ");
   console.log(
-    `${store}, ${shape}: median ${Math.round(rate)} round trips/s (${spread}), ` +
-      `${median(ours.costs).toFixed(0)} µs of the server's CPU each${beside}; ` +
+    `${store}, ${shape}: median ${Math.round(rate)} round trips/s (${range}), ` +
+      `${median(ours.costs).toFixed(0)} µs of the server's CPU each${ofDatabase}; calls of the store: ${told}${beside}; ` +
       `${(rate / REFERENCE[store]).toFixed(2)} of the reference`,
   );
 }
 
-async function ask(server: ReturnType<typeof fork>): Promise<{ cpu: number }> {
+async function ask(server: ReturnType<typeof fork>): Promise<{ cpu: number; calls?: StoreCalls }> {
   server.send("usage");
-  const [answer] = (await once(server, "message")) as [{ cpu: number }];
+  const [answer] = (await once(server, "message")) as [{ cpu: number; calls?: StoreCalls }];
   return answer;
 }
 
@@ -176,3 +228,4 @@ for (const name of stores) {
   } else await benchStore(name, name === "memory" ? "memory:" : `sqlite:${join(scratch, "jobs.db")}`);
 }
 await rm(scratch, { recursive: true, force: true });
+if (values.out) await writeFile(values.out, `${JSON.stringify(results, null, 2)}\n`);

@@ -1,6 +1,6 @@
 import type { OpenContender } from "./contender.ts";
 import { type Cost, measure, NO_SERVER } from "./measure.ts";
-import { type Column, type Context, isQueue, type Workload } from "./workload.ts";
+import { type Column, type Context, IS_SHORT, isQueue, type Workload } from "./workload.ts";
 
 const COSTS: readonly Column[] = [
   { key: "node", title: "Node µs/job", digits: 1 },
@@ -12,7 +12,7 @@ function meterOf({ contender, meter }: Context) {
   return contender.database === "sqlite" ? NO_SERVER : meter;
 }
 
-const BULK_JOBS = 50_000;
+const BULK_JOBS = IS_SHORT ? 20_000 : 50_000;
 
 export const bulk: Workload = {
   name: "bulk",
@@ -33,7 +33,7 @@ export const bulk: Workload = {
 };
 
 const PRODUCERS = 20;
-const SINGLE_FOR = 2_000;
+const SINGLE_FOR = IS_SHORT ? 700 : 2_000;
 
 /** By the clock and not by the number, because the contenders are up to a hundred times apart. */
 export const single: Workload = {
@@ -73,7 +73,7 @@ function yielding(contender: OpenContender): (n: number) => Promise<void> {
   };
 }
 
-const DRAIN_JOBS = 50_000;
+const DRAIN_JOBS = IS_SHORT ? 20_000 : 50_000;
 
 function drainAt(concurrency: number): Workload {
   return {

@@ -1,6 +1,9 @@
 import type { Contender, Place } from "./contender.ts";
 import type { ServerMeter } from "./measure.ts";
 
+/** For `npm run bench:publish`: fewer jobs a round, so that all contenders fit into minutes. */
+export const IS_SHORT = process.env.BENCH_SHORT === "1";
+
 /** What one sample measured, by the key of its column; NaN where there is nothing to say. */
 export type Figures = Readonly<Record<string, number>>;
 

@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { openStage } from "./stage.ts";
 
 const LARGE = "x".repeat(900_000);
@@ -6,7 +6,8 @@ const LARGE = "x".repeat(900_000);
 it("a page of large jobs ends early, and its cursor continues until all are read", async () => {
   await using stage = await openStage();
   for (let count = 0; count < 12; count++) await stage.enqueue({}, { args: [LARGE] });
-  for (const path of ["/jobs?limit=200", "/admin/jobs?per_page=200"]) {
+  const sorted = "/admin/jobs?sort=priority&per_page=200";
+  for (const path of ["/jobs?limit=200", "/admin/jobs?per_page=200", sorted]) {
     const seen = new Set<string>();
     let cursor: string | null = null;
     let pages = 0;
@@ -36,6 +37,41 @@ it("an export of large jobs ends its pages early, and its cursor continues until
     cursor = body.next_cursor;
   } while (cursor !== null);
   expect(seen.size).toBe(12);
+});
+
+it("existing jobs of a batch with unique keys come without documents once they are too large together", async () => {
+  await using stage = await openStage();
+  const job = (n: number, args: unknown[]) => ({
+    type: "a.b",
+    args,
+    meta: { n },
+    unique: { keys: ["type", "meta"], meta_keys: ["n"], on_conflict: "ignore" },
+  });
+  for (let n = 0; n < 12; n++) expect((await stage.post("/jobs", job(n, [LARGE]))).status).toBe(201);
+  const jobs = Array.from({ length: 12 }, (_, n) => job(n, []));
+  const { body } = await stage.post("/jobs/batch", { jobs });
+  expect(JSON.stringify(body).length).toBeLessThan(7_000_000);
+  expect(body.jobs).toHaveLength(12);
+  const brief = body.jobs.filter(({ is_brief }: { is_brief?: boolean }) => is_brief);
+  expect(brief.length).toBeGreaterThan(5);
+  expect(
+    brief.every(({ args, state }: { args: unknown[]; state: string }) => args.length === 0 && state),
+  ).toBe(true);
+  expect(body.jobs[0].args).toEqual([LARGE]);
+});
+
+it("requests that name many jobs load no documents of them", async () => {
+  await using stage = await openStage();
+  for (let count = 0; count < 12; count++) await stage.enqueue({}, { args: [LARGE] });
+  const { body } = await stage.get("/admin/jobs?per_page=1");
+  const { id } = body.items[0];
+  const load = vi.spyOn(stage.engine.store.jobs, "load");
+  await stage.post("/workers/heartbeat", { worker_id: "w-1", active_jobs: [id] });
+  await stage.post("/workers/ack/batch", { jobs: [{ job_id: id, fence: 1 }] });
+  await stage.post("/jobs/batch", { jobs: [{ id, type: "a.b", args: [] }] });
+  await stage.post("/jobs/batch", { jobs: [{ type: "a.b", args: [], parent_id: id }] });
+  expect(load.mock.calls.length).toBeGreaterThan(2);
+  expect(load.mock.calls.map(([, options]) => options?.isBrief)).toEqual(load.mock.calls.map(() => true));
 });
 
 it("a fetch hands out at most 16 MB, and the rest stays available", async () => {

@@ -22,6 +22,7 @@ export class RemoteClaims {
       batcher = new Batcher({
         call: (counts) => this.#claim(queue, counts),
         count: fittingOneClaim,
+        soon: (start) => this.#context.system.soon(start),
         onIdle: () => this.#queues.delete(queue),
       });
       this.#queues.set(queue, batcher);

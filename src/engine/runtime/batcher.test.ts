@@ -47,6 +47,27 @@ describe("a batcher", () => {
     expect(await second).toEqual(["C", "D"]);
   });
 
+  it("with soon, the first call waits for the items of other callers in the same turn", async () => {
+    const turns: (() => void)[] = [];
+    const { batcher, calls, sent } = openBatcher({ soon: (start) => void turns.push(start) });
+    const first = batcher.add("a");
+    await settle();
+    const second = batcher.add("b");
+    expect(sent()).toEqual([]);
+    expect(turns.length).toBe(1);
+    turns[0]?.();
+    await settle();
+    expect(sent()).toEqual(["ab"]);
+    const third = batcher.add("c");
+    capitals(calls[0]);
+    expect(await Promise.all([first, second])).toEqual(["A", "B"]);
+    await settle();
+    // What came during a call waits for no turn.
+    expect(sent()).toEqual(["ab", "c"]);
+    capitals(calls[1]);
+    expect(await third).toBe("C");
+  });
+
   it("takes at most 1,000 items for a call", async () => {
     const sizes: number[] = [];
     const batcher = new Batcher<number, number>({

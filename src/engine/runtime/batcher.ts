@@ -13,6 +13,11 @@ export interface BatcherOptions<Item, Answer> {
    * callers in a loop split into two halves that take turns, and each call serves one half. Default 0.
    */
   readonly rejoin?: number;
+  /**
+   * Starts the first call after an idle time. With `system.soon`, items of all requests that were read in one turn of the event
+   * loop share it. Default: after one microtask, so items that one caller adds at once share it.
+   */
+  readonly soon?: (start: () => void) => void;
   /** Called when no item waits and no call runs. */
   readonly onIdle?: () => void;
 }
@@ -24,7 +29,7 @@ interface Caller<Answer> {
 
 const MOST_ITEMS = 1_000;
 
-/** Collects items while a call is running and sends them with the next one. Items added in one turn share the first call. */
+/** Collects items while a call is running and sends them with the next one. */
 export class Batcher<Item, Answer> {
   readonly #options: BatcherOptions<Item, Answer>;
   readonly #concurrency: number;
@@ -53,10 +58,10 @@ export class Batcher<Item, Answer> {
   }
 
   async #run(): Promise<void> {
-    const { call, count, rejoin = 0, onIdle } = this.#options;
+    const { call, count, rejoin = 0, soon, onIdle } = this.#options;
     this.#running += 1;
-    // One microtask, so that items added in the same turn share even the first call.
-    await undefined;
+    if (soon) await new Promise<void>(soon);
+    else await undefined;
     while (this.#items.length > 0) {
       // One splice per call: to shift items one by one is quadratic in the size of a burst.
       const taken = count ? count(this.#items) : MOST_ITEMS;

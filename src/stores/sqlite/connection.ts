@@ -17,6 +17,7 @@ import {
   SNAPSHOT,
   TELLS_LOG_SIZE,
 } from "./statements.ts";
+import { WriteQueue } from "./write-queue.ts";
 
 /**
  * The most that one transaction takes: enough to share its cost, and little enough that the event loop runs again
@@ -51,6 +52,7 @@ export class Connection {
   readonly #system: System;
   #disk: DiskSync | undefined;
   #checkpointer: Checkpointer | undefined;
+  readonly #writes: WriteQueue;
   #isClosed = false;
 
   constructor({ path, binding }: SqliteFile, system: System) {
@@ -63,6 +65,10 @@ export class Connection {
       throw explained(error, path);
     }
     this.#session = new Session(this.#database);
+    this.#writes = new WriteQueue({
+      system,
+      transact: (work, from) => this.#untilFree(() => this.#transaction(work), from),
+    });
   }
 
   assertOpen(): void {
@@ -150,13 +156,28 @@ export class Connection {
     return this.whenFree(() => work(this.#session));
   }
 
-  /** All or nothing. The work runs synchronously and may be repeated. Await `synced` to know that it is durable. */
-  write<Result>(work: (session: Session) => Result, committed?: () => void): Promise<Result> {
-    return this.whenFree(() => {
-      const result = this.#transaction(work);
-      committed?.();
-      return result;
-    });
+  /**
+   * Writes if `isNeeded` finds a reason, which it looks for without the lock. Undefined if it finds none, and the event loop
+   * has run then.
+   */
+  async writeIf<Result>(
+    isNeeded: (session: Session) => boolean,
+    work: (session: Session) => Result,
+  ): Promise<Result | undefined> {
+    this.assertOpen();
+    const isWritten = await this.#untilFree(() => isNeeded(this.#session), this.#system.monotonic());
+    if (isWritten) return this.write(work);
+    await this.#turn();
+    return undefined;
+  }
+
+  /**
+   * All or nothing. The work runs synchronously and may be repeated, with other work in the same transaction. Await `synced` to
+   * know that it is durable.
+   */
+  async write<Result>(work: (session: Session) => Result, committed?: () => void): Promise<Result> {
+    this.assertOpen();
+    return this.#writes.add(work, committed);
   }
 
   /** A write that nobody waits for. If the file is busy or the write fails, it is skipped. */
@@ -205,16 +226,25 @@ export class Connection {
 
   /** Tries until the file is free, without blocking the event loop. */
   async whenFree<Result>(attempt: () => Result): Promise<Result> {
-    const from = this.#system.monotonic();
+    this.assertOpen();
+    const result = await this.#untilFree(attempt, this.#system.monotonic());
+    // Yield, or a caller in a tight loop would block everything else in this process.
+    await this.#turn();
+    return result;
+  }
+
+  #turn(): Promise<void> {
+    return new Promise((resolve) => this.#system.soon(resolve));
+  }
+
+  /** Waits for the file, counted from `from`. What was asked for before a close is tried once more. */
+  async #untilFree<Result>(attempt: () => Result, from: number): Promise<Result> {
     const giveUpAt = from + LOCK_WAIT;
     for (let tries = 1; ; tries++) {
-      this.assertOpen();
-      this.#disk?.guard.look(from);
+      if (tries > 1) this.assertOpen();
+      this.#disk?.guard.look(this.#system.monotonic());
       try {
-        const result = attempt();
-        // Yield, or a caller in a tight loop would block everything else in this process.
-        await new Promise<void>((resolve) => this.#system.soon(resolve));
-        return result;
+        return attempt();
       } catch (error) {
         if (!isBusy(error)) throw explained(error, this.path);
         if (this.#system.monotonic() >= giveUpAt) throw this.#lockedTooLong(error);
@@ -232,6 +262,7 @@ export class Connection {
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
+    await this.#writes.idle();
     await this.#disk?.end();
     await this.#checkpointer?.close();
     this.#disk?.guard.voidLostLog();

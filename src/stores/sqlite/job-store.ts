@@ -124,16 +124,19 @@ function pick(session: Session, text: string, now: Instant, most: number) {
 async function claim(connection: Connection, request: ClaimRequest): Promise<JobRow[]> {
   const { queue, limit, turns } = request;
   const from = turns ? 0 : request.from;
-  if (!(await connection.read((session) => session.get(PEEK, [queue, from])))) return [];
   const claimed: JobRow[] = [];
   for (;;) {
     const left = limit - claimed.length;
     const { rows, isCut } = await connection
-      .write((session) => claimBest(session, afterTurns(request, claimed), left))
+      .writeIf(
+        (session) => session.get(PEEK, [queue, from]) !== undefined,
+        (session) => claimBest(session, afterTurns(request, claimed), left),
+      )
+      .then((round) => round ?? NOTHING)
       .catch((error: unknown) => {
         // The caller already owns what was claimed before. If this threw, it would never learn of it.
         if (claimed.length === 0) throw error;
-        return { rows: [], isCut: false };
+        return NOTHING;
       });
     const isFirst = claimed.length === 0;
     for (const row of rows) claimed.push(row);
@@ -153,19 +156,22 @@ function byRank(a: JobRow, b: JobRow): number {
   return a.rank - b.rank || (a.id < b.id ? -1 : 1);
 }
 
+interface ClaimRound {
+  readonly rows: JobRow[];
+  /** There may be more than one transaction takes. */
+  readonly isCut: boolean;
+}
+
+const NOTHING: ClaimRound = { rows: [], isCut: false };
+
 /**
  * What `decide` makes of a claim, without a decision per job (`claimedRow`, core/job/store-formulas.ts). The conformance kit checks that both are equal.
- * `isCut`: there may be more than one transaction takes.
  */
-function claimBest(
-  session: Session,
-  request: ClaimRequest,
-  limit: number,
-): { readonly rows: JobRow[]; readonly isCut: boolean } {
+function claimBest(session: Session, request: ClaimRequest, limit: number): ClaimRound {
   const { queue, from, now, salt, worker } = request;
-  if (session.get(PAUSED, [queue])) return { rows: [], isCut: false };
+  if (session.get(PAUSED, [queue])) return NOTHING;
   const most = Math.min(limit, BATCH.items, roomIn(session, request));
-  if (most <= 0) return { rows: [], isCut: false };
+  if (most <= 0) return NOTHING;
   if (request.turns) {
     const claimed = claimFair(session, request, request.turns, most);
     return {
