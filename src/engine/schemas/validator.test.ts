@@ -26,7 +26,7 @@ describe("5.9 a check against a registered schema", () => {
     }
   });
 
-  it("still works after so many schemas that the compiler was replaced", () => {
+  it("a validator still works after its compiler was replaced", () => {
     const first = validator({ items: { pattern: "^first$" } });
     const padding = "x".repeat(60_000);
     for (let nth = 0; nth < 12; nth++) validator({ description: padding, items: { pattern: `^p${nth}$` } });
