@@ -50,6 +50,7 @@ function impatientSystem() {
   };
   return {
     after,
+    monotonic: () => realSystem.monotonic(),
     quarterMinute() {
       for (const callback of [...waiting]) {
         waiting.delete(callback);

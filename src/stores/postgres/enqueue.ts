@@ -186,7 +186,7 @@ function eventValues(jobs: readonly NewJob[]): unknown[] {
 }
 
 function addReady(job: NewJob, hints: HintBatch): void {
-  if (job.image.state === "available") hints.ready.add(job.queue);
+  if (job.image.state === "available") hints.ready(job.queue, job.image.rank);
 }
 
 /** Whether all jobs come from one template and cannot collide with other jobs. */

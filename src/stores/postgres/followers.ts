@@ -76,7 +76,7 @@ async function admitWaiting(
     now,
   );
   for (const effect of admissionsLast(effects)) {
-    if ("ready" in effect) hints.ready.add(effect.ready);
+    if ("ready" in effect) hints.ready(effect.ready);
     else if ("admit" in effect) await admit(session, effect, hints);
   }
 }

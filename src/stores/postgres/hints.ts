@@ -1,21 +1,30 @@
 import { createHash } from "node:crypto";
 import { CurfewError, refuse } from "../../core/errors.ts";
-import type { JobId } from "../../core/job/job.ts";
+import type { JobId, Rank } from "../../core/job/job.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import type { Looked, LookRequest } from "../../ports/look.ts";
 import type { Hint } from "../../ports/store.ts";
 import type { System, Timer } from "../../ports/system.ts";
 import { HINTED_WITHIN } from "../../ports/timeouts.ts";
 import { textArray } from "./array-literal.ts";
+import { ClaimFloors, lowestRanks } from "./claim-floors.ts";
 import { Connection, type ConnectionContext } from "./connection.ts";
 import { LISTENER_SETTINGS } from "./connections.ts";
 import { look } from "./look.ts";
-import type { NotificationLike, Runner } from "./session.ts";
+import { ignore, type NotificationLike, type Runner } from "./session.ts";
 import { NOTIFY, type Statement } from "./statements.ts";
+import { WakeFloor } from "./wake-floor.ts";
+
+/** A hint as it is sent. The ranks of a ready queue are for `ClaimFloors`: the lowest one of each priority. */
+type SentHint = Hint & { readonly ranks?: readonly Rank[] };
+
+/** The most ranks in one hint. With more, and with none, the next claim looks at all ranks. */
+const MOST_RANKS = 3;
 
 /** The hints of one call. A queue appears once, whatever the number of its jobs that became available. */
 export class HintBatch {
-  readonly ready = new Set<string>();
+  /** The lowest rank of each priority that became available, by queue; null: unknown ranks. */
+  readonly #ready = new Map<string, readonly Rank[] | null>();
   readonly lost: JobId[] = [];
   readonly settled: JobId[] = [];
   #timeoutsAt: Instant | null = null;
@@ -24,29 +33,49 @@ export class HintBatch {
     if (dueAt <= now + HINTED_WITHIN) this.#timeoutsAt = earlier(this.#timeoutsAt, dueAt);
   }
 
+  /** A job of the queue became available. Without a rank: perhaps one did. */
+  ready(queue: string, rank?: Rank): void {
+    this.#addReady(queue, rank === undefined ? null : [rank]);
+  }
+
+  #addReady(queue: string, ranks: readonly Rank[] | null): void {
+    const known = this.#ready.get(queue);
+    // Most jobs of a call are of one rank.
+    if (known?.length === 1 && ranks?.length === 1 && known[0] === ranks[0]) return;
+    this.#ready.set(queue, known === undefined ? ranks : lowestRanks(known, ranks));
+  }
+
+  get readyRanks(): ReadonlyMap<string, readonly Rank[] | null> {
+    return this.#ready;
+  }
+
   merge(other: HintBatch): void {
     this.#timeoutsAt = earlier(this.#timeoutsAt, other.#timeoutsAt);
-    for (const queue of other.ready) this.ready.add(queue);
+    for (const [queue, ranks] of other.#ready) this.#addReady(queue, ranks);
     this.lost.push(...other.lost);
     this.settled.push(...other.settled);
   }
 
   /** The hints that should arrive within milliseconds. */
-  urgent(): Hint[] {
+  urgent(): SentHint[] {
     return [
-      ...Array.from(this.ready, (queue) => ({ ready: queue })),
+      ...Array.from(this.#ready, ([queue, ranks]) => readyHint(queue, ranks)),
       ...this.lost.map((id) => ({ lost: id })),
       ...(this.#timeoutsAt === null ? [] : [{ timeouts: this.#timeoutsAt }]),
     ];
   }
 
-  all(): Hint[] {
+  all(): SentHint[] {
     return [...this.urgent(), ...this.settled.map((id) => ({ settled: id }))];
   }
 }
 
-/** The most hints in one payload. A hint has at most 220 characters, and a payload must be shorter than 8000 bytes. */
-const PAYLOAD_HINTS = 35;
+function readyHint(queue: string, ranks: readonly Rank[] | null): SentHint {
+  return ranks === null || ranks.length > MOST_RANKS ? { ready: queue } : { ready: queue, ranks };
+}
+
+/** The most hints in one payload. A hint has at most 280 characters, and a payload must be shorter than 8000 bytes. */
+const PAYLOAD_HINTS = 28;
 
 function payloadsOf(hints: readonly Hint[]): string[] {
   const payloads: string[] = [];
@@ -57,13 +86,18 @@ function payloadsOf(hints: readonly Hint[]): string[] {
 }
 
 /** Anybody may NOTIFY on any channel, so another payload must not end the process. */
-function hintsIn(payload: string): Hint[] {
+function hintsIn(payload: string): SentHint[] {
   try {
     const hints: unknown = JSON.parse(payload);
-    return Array.isArray(hints) ? (hints as Hint[]) : [];
+    return Array.isArray(hints) ? (hints as SentHint[]) : [];
   } catch {
     return [];
   }
+}
+
+/** A process of an older version sends no ranks. */
+function ranksIn({ ranks }: SentHint): readonly Rank[] | null {
+  return Array.isArray(ranks) && ranks.every(Number.isSafeInteger) ? ranks : null;
 }
 
 /** The key of the timeouts hint. No queue can have this name. */
@@ -76,15 +110,15 @@ const TIMEOUTS = "\0timeouts";
 class Outbox {
   readonly #interval: number;
   readonly #limit: number;
-  readonly #send: (hints: readonly Hint[]) => Promise<void>;
+  readonly #send: (hints: readonly SentHint[]) => Promise<void>;
   readonly #system: Pick<System, "after">;
   /** By content, so that a queue that became ready ten times is named once. */
-  #unsent = new Map<string, Hint>();
+  #unsent = new Map<string, SentHint>();
   #isWaiting = false;
 
   constructor(
     system: Pick<System, "after">,
-    options: { interval: number; limit: number; send: (hints: readonly Hint[]) => Promise<void> },
+    options: { interval: number; limit: number; send: (hints: readonly SentHint[]) => Promise<void> },
   ) {
     this.#system = system;
     this.#interval = options.interval;
@@ -97,13 +131,19 @@ class Outbox {
     return this.#limit - this.#unsent.size;
   }
 
-  add(hints: readonly Hint[]): void {
+  add(hints: readonly SentHint[]): void {
     for (const hint of hints) this.#gather(hint);
     if (!this.#isWaiting && this.#unsent.size > 0) void this.#flush();
   }
 
   /** Of the timeouts hints, only the earliest is kept. */
-  #gather(hint: Hint): void {
+  #gather(hint: SentHint): void {
+    if ("ready" in hint) {
+      const known = this.#unsent.get(hint.ready);
+      const ranks = known ? lowestRanks(known.ranks ?? null, hint.ranks ?? null) : (hint.ranks ?? null);
+      this.#unsent.set(hint.ready, readyHint(hint.ready, ranks));
+      return;
+    }
     if (!("timeouts" in hint)) {
       this.#unsent.set(Object.values(hint)[0] as string, hint);
       return;
@@ -155,6 +195,8 @@ export class HintChannel {
   readonly #listeners = new Set<(hint: Hint) => void>();
   readonly #urgent: Outbox;
   readonly #settled: Outbox;
+  readonly floors: ClaimFloors;
+  readonly wakes: WakeFloor;
   #isClosed = false;
   #backend = 0;
   /** Whether the connection was used since the last check, so that it needs none. */
@@ -162,12 +204,18 @@ export class HintChannel {
   #next: Timer | undefined;
 
   /** With a `sender`, hints are sent on it, and none are received: this needs no connection of its own. */
-  constructor(schema: string, context: ConnectionContext, sender?: Runner) {
+  constructor(
+    schema: string,
+    context: ConnectionContext & { readonly system: Pick<System, "monotonic"> },
+    sender?: Runner,
+  ) {
     const { system } = context;
     this.#channel = channelOf(schema);
     this.#mayListen = !sender;
     this.#system = system;
-    const send = (hints: readonly Hint[]) => this.#send(this.#runner, hints);
+    this.floors = new ClaimFloors(system);
+    this.wakes = new WakeFloor(system);
+    const send = (hints: readonly SentHint[]) => this.#send(this.#runner, hints);
     this.#urgent = new Outbox(system, { ...URGENT, send });
     this.#settled = new Outbox(system, { ...SETTLED, send });
     this.#connection = new Connection({
@@ -178,9 +226,14 @@ export class HintChannel {
         await session.execute(LISTENER_SETTINGS);
         const [row] = await session.run({ text: "select pg_backend_pid()" });
         this.#backend = Number(row?.[0]);
-        if (this.#listeners.size > 0) await session.execute(`listen ${this.#channel}`);
+        if (this.#listeners.size === 0) return;
+        await session.execute(`listen ${this.#channel}`);
+        this.floors.hasHints = true;
       },
-      onLost: () => this.#reconnect(),
+      onLost: () => {
+        this.floors.hasHints = false;
+        this.#reconnect();
+      },
     });
     this.#runner = sender ?? this.#connection;
   }
@@ -188,9 +241,14 @@ export class HintChannel {
   /** Looks on the connection that listens: at rest a process needs no other one for it, and each look proves that it works. */
   async look(request: LookRequest): Promise<Looked> {
     this.assertOpen();
-    const looked = await look(this.#runner, request);
+    const looked = await look(this.#runner, request, this);
     this.#isUsed = true;
     return looked;
+  }
+
+  /** Looks at all ranks of a queue, and lowers its floors if a job is below them. The next claim finds it then. */
+  lookAt(queue: string): void {
+    this.look({ queues: [queue], destinations: [], records: [] }).catch(ignore);
   }
 
   async listen(onHint: (hint: Hint) => void): Promise<AsyncDisposable> {
@@ -206,6 +264,7 @@ export class HintChannel {
     this.#listeners.add(listener);
     try {
       await this.#connection.use((session) => session.execute(`listen ${this.#channel}`));
+      this.floors.hasHints = true;
     } catch (error) {
       this.#listeners.delete(listener);
       throw error;
@@ -225,6 +284,7 @@ export class HintChannel {
   /** Call this after the commit that caused the hints. */
   notify(batch: HintBatch): void {
     if (this.#isClosed) return;
+    for (const [queue, ranks] of batch.readyRanks) this.floors.lower(queue, ranks);
     if (this.#listeners.size > 0) {
       const hints = batch.all();
       queueMicrotask(() => this.#emit(hints));
@@ -246,18 +306,23 @@ export class HintChannel {
     await this.#connection.close();
   }
 
-  async #send(runner: Runner, hints: readonly Hint[]): Promise<void> {
+  async #send(runner: Runner, hints: readonly SentHint[]): Promise<void> {
     await runner.run(NOTIFY, [this.#channel, textArray(payloadsOf(hints), (payload) => payload)]);
   }
 
   #receive({ processId, channel, payload }: NotificationLike): void {
     // This store has already notified its own listeners.
     if (channel !== this.#channel || processId === this.#backend || !payload) return;
-    this.#emit(hintsIn(payload));
+    const hints = hintsIn(payload);
+    for (const hint of hints) if ("ready" in hint) this.floors.lower(hint.ready, ranksIn(hint));
+    this.#emit(hints);
   }
 
-  #emit(hints: readonly Hint[]): void {
-    for (const hint of hints) for (const listener of this.#listeners) listener(hint);
+  #emit(hints: readonly SentHint[]): void {
+    for (const sent of hints) {
+      const hint: Hint = "ready" in sent ? { ready: sent.ready } : sent;
+      for (const listener of this.#listeners) listener(hint);
+    }
   }
 
   /** Uses the connection now and then. A listener makes no calls, so nothing else would notice that its server is gone. */

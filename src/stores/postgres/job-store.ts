@@ -15,9 +15,11 @@ import {
 import { checkBatch, checkJobs, checkLimit } from "../check-batch.ts";
 import { checkBeatInstants, checkClaimInstants, checkSweepInstants } from "../check-instants.ts";
 import { packEvents } from "../sql/event-pack.ts";
-import { decodeClaimed, decodeJob, decodeRecord } from "../sql/row-codec.ts";
+import { decodeJob, decodeRecord, type SqlRow } from "../sql/row-codec.ts";
 import { idArray, jsonTexts, numberArray } from "./array-literal.ts";
 import { byRank, claimFair } from "./claim-fair.ts";
+import type { RankRanges } from "./claim-floors.ts";
+import { decodeClaimed } from "./claimed-row.ts";
 import { type ConnectionGroup, withRepeats } from "./connection.ts";
 import type { Connections } from "./connections.ts";
 import { enqueueOn, enqueueRecorded, enqueueWithin } from "./enqueue.ts";
@@ -64,7 +66,7 @@ export function createJobStore(
     async claim(request) {
       checkLimit(request.limit, BATCH_LIMIT);
       checkClaimInstants(request);
-      return claim(connections.relaxed, request);
+      return claim(connections.relaxed, channel, request);
     },
     async beat(request) {
       checkBatch(request.jobs, "jobs");
@@ -74,11 +76,7 @@ export function createJobStore(
     async sweep(request) {
       checkLimit(request.limit);
       checkSweepInstants(request);
-      return sweep(connections.relaxed, request, (queues) => {
-        const hints = new HintBatch();
-        for (const queue of queues) hints.ready.add(queue);
-        channel.notify(hints);
-      });
+      return sweep(connections.relaxed, request, channel);
     },
     async load(ids, options) {
       checkBatch(ids, "ids");
@@ -103,14 +101,37 @@ async function enqueueInTransaction(
   );
 }
 
-async function claim(connections: ConnectionGroup, request: ClaimRequest): Promise<JobRow[]> {
-  const { queue, now, limit, salt, from, worker, lease, shortest = 0, most, turns } = request;
+async function claim(
+  connections: ConnectionGroup,
+  channel: HintChannel,
+  request: ClaimRequest,
+): Promise<JobRow[]> {
+  const { queue, from, most, turns } = request;
   if (turns) return claimFair(connections, request, turns);
-  const rows =
-    most === undefined
-      ? await connections.run(CLAIM, [queue, now, limit, salt, from, worker, lease, shortest])
-      : await claimLimited(connections, request, most);
-  return rows.map((row) => decodeClaimed(row, request)).sort(byRank);
+  if (channel.floors.wantsLook(queue)) channel.lookAt(queue);
+  const underWay = channel.floors.begin(queue, from);
+  try {
+    const rows = await (most === undefined
+      ? connections.run(CLAIM, claimValues(request, underWay))
+      : claimLimited(connections, request, most, underWay));
+    const claimed = rows.map((row) => decodeClaimed(row, request)).sort(byRank);
+    // A paused queue, and one without room, give no job although there are some.
+    const isAll = most === undefined && rows.length > 0 && rows.length < request.limit;
+    underWay.end(
+      claimed.map(({ rank }) => rank),
+      isAll,
+    );
+    return claimed;
+  } catch (error) {
+    underWay.fail();
+    throw error;
+  }
+}
+
+function claimValues(request: ClaimRequest, { starts, ends }: RankRanges): unknown[] {
+  const { queue, now, limit, salt, worker, lease, shortest = 0 } = request;
+  const [from, to] = [starts, ends].map((ranks) => numberArray(ranks, (rank) => rank));
+  return [queue, now, limit, salt, from, worker, lease, shortest, to];
 }
 
 async function beat(connections: ConnectionGroup, { now, worker, jobs }: BeatRequest): Promise<BeatAnswer[]> {
@@ -156,23 +177,28 @@ function beatAnswer(job: BeatRequest["jobs"][number], located: LocatedJob | unde
 async function sweep(
   connections: ConnectionGroup,
   { now, limit, holdUntil }: SweepRequest,
-  onReady: (queues: Iterable<string>) => void,
+  channel: HintChannel,
 ): Promise<Swept> {
-  const due = await nextWakes(connections);
+  const wake = channel.wakes.begin(now);
+  const due = await nextWakes(connections, wake.from);
+  wake.end();
   const most = Math.min(limit, BATCH_LIMIT);
   const isDue = (at: number | null) => at !== null && at <= now;
-  const promoted = isDue(due.ready) ? await withRepeats(() => connections.run(PROMOTE, [now, most])) : [];
-  const ready = new Map(promoted.map(([queue, count]) => [queue as string, count as number]));
-  if (ready.size > 0) onReady(ready.keys());
+  const promoted = isDue(due.ready)
+    ? await withRepeats(() => connections.run(PROMOTE, [now, most, wake.from]))
+    : [];
+  const ready = noteReady(promoted, channel);
   // A promoted job may also have a deadline that is due. The same sweep returns it for a decision.
   const needsDecisions =
     isDue(due.decided) || promoted.some(([, , wakeAt]) => isDue(wakeAt as number | null));
+  const holding = [now, most, holdUntil, wake.from];
   const [jobs, records] = await Promise.all([
-    needsDecisions ? withRepeats(() => connections.run(HOLD_DUE_JOBS, [now, most, holdUntil])) : [],
-    isDue(due.records) ? withRepeats(() => connections.run(HOLD_DUE_RECORDS, [now, most, holdUntil])) : [],
+    needsDecisions ? withRepeats(() => connections.run(HOLD_DUE_JOBS, holding)) : [],
+    isDue(due.records) ? withRepeats(() => connections.run(HOLD_DUE_RECORDS, holding.slice(0, 3))) : [],
   ]);
   const isIdle = promoted.length + jobs.length + records.length === 0;
-  const next = isIdle ? due : await nextWakes(connections);
+  const next = isIdle ? due : await nextWakes(connections, wake.from);
+  if (!isDue(next.ready) && !isDue(next.decided)) channel.wakes.clear(now);
   return {
     ready,
     jobs: jobs.map(decodeJob),
@@ -181,14 +207,26 @@ async function sweep(
   };
 }
 
+/** Sends hints for promoted jobs. Returns how many there are, by queue. */
+function noteReady(promoted: readonly SqlRow[], channel: HintChannel): Map<string, number> {
+  const ready = new Map<string, number>();
+  const hints = new HintBatch();
+  for (const [queue, count, , rank] of promoted as [string, number, unknown, number][]) {
+    ready.set(queue, (ready.get(queue) ?? 0) + count);
+    hints.ready(queue, rank);
+  }
+  if (ready.size > 0) channel.notify(hints);
+  return ready;
+}
+
 interface NextWakes {
   readonly decided: Instant | null;
   readonly ready: Instant | null;
   readonly records: Instant | null;
 }
 
-async function nextWakes(connections: ConnectionGroup): Promise<NextWakes> {
-  const [decided, ready, records] = (await connections.run(NEXT_WAKE))[0] as (number | null)[];
+async function nextWakes(connections: ConnectionGroup, from: Instant): Promise<NextWakes> {
+  const [decided, ready, records] = (await connections.run(NEXT_WAKE, [from]))[0] as (number | null)[];
   return { decided: decided ?? null, ready: ready ?? null, records: records ?? null };
 }
 

@@ -23,28 +23,89 @@ function jobWrite(
   };
 }
 
-/** The values of a set of job writes, one array each. An array is null if no write of the set has a value. */
-const ARRAYS = `unnest(
-  $1::uuid[], $2::bigint[], $3::int[], $4::bigint[], $5::smallint[], $6::smallint[], $7::bigint[], $8::bigint[],
-  $9::int[], $10::int[], $11::int[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[],
-  $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::smallint[],
-  ${[22, 23, 24, 25, 26, 27].map(texts).join(", ")}
-) as a(id, fence, rev, next_fence, state, wake, wake_at, rank, attempt, returns, expired_claims, wait_at, total_at,
-  started_at, soft_at, hard_at, stall_at, heartbeat, finished_at, prune_at, dead_letter,
-  options, policy, errors, progress, checkpoint, result)`;
+/** What a set of job writes says of each job beside its id, in the order of its parameters from $2 on. */
+export const WRITE_COLUMNS = {
+  fence: "bigint",
+  rev: "int",
+  next_fence: "bigint",
+  state: "smallint",
+  wake: "smallint",
+  wake_at: "bigint",
+  rank: "bigint",
+  attempt: "int",
+  returns: "int",
+  expired_claims: "int",
+  wait_at: "bigint",
+  total_at: "bigint",
+  started_at: "bigint",
+  soft_at: "bigint",
+  hard_at: "bigint",
+  stall_at: "bigint",
+  heartbeat: "bigint",
+  finished_at: "bigint",
+  prune_at: "bigint",
+  dead_letter: "smallint",
+  options: "text",
+  policy: "text",
+  errors: "text",
+  progress: "text",
+  checkpoint: "text",
+  result: "text",
+} as const;
+
+/** The first parameter after those of a set of job writes. */
+const AFTER_WRITES = Object.keys(WRITE_COLUMNS).length + 2;
 
 /**
- * A set of job writes. A value on which most sets agree is passed once instead of in an array, which is cheaper on
- * both sides. This matters most for the policy, the longest part of a settle.
+ * Which columns of a set of job writes are arrays, one bit each in the order of WRITE_COLUMNS. All jobs of the set agree on the
+ * others, which are single values: each array costs time on both sides, for every job.
  */
-const WRITES = `(
-  select a.id, a.fence, a.rev, a.next_fence, coalesce(a.state, $28::smallint) as state,
-         coalesce(a.wake, $29::smallint) as wake, a.wake_at, a.rank, coalesce(a.attempt, $30::int) as attempt,
-         coalesce(a.returns, $31::int) as returns, coalesce(a.expired_claims, $32::int) as expired_claims, a.wait_at, a.total_at,
-         a.started_at, a.soft_at, a.hard_at, a.stall_at, coalesce(a.heartbeat, $33::bigint) as heartbeat,
-         a.finished_at, a.prune_at, coalesce(a.dead_letter, $34::smallint) as dead_letter, a.options,
-         coalesce(a.policy, $35::text) as policy, a.errors, a.progress, a.checkpoint, a.result
-    from ${ARRAYS}) as s`;
+export type Varied = number;
+
+/** A set of job writes: $1 ids, then WRITE_COLUMNS. */
+function writesOf(varied: Varied): string {
+  const [names, arrays, columns] = [["id"], ["$1::uuid[]"], ["a.id"]];
+  for (const [nth, [name, type]] of Object.entries(WRITE_COLUMNS).entries()) {
+    const parameter = nth + 2;
+    if ((varied & (1 << nth)) === 0) columns.push(`$${parameter}::${type} as ${name}`);
+    else {
+      names.push(name);
+      arrays.push(type === "text" ? texts(parameter) : `$${parameter}::${type}[]`);
+      columns.push(`a.${name}`);
+    }
+  }
+  return `(select ${columns.join(", ")} from unnest(${arrays.join(", ")}) as a(${names.join(", ")})) as s`;
+}
+
+/** A server keeps a plan of each form on each connection. Batches of real jobs have a few. */
+const MOST_FORMS = 32;
+const ALL_VARY: Varied = (1 << Object.keys(WRITE_COLUMNS).length) - 1;
+const forms = new Set<Varied>();
+
+/** The form for a set of writes in which these columns vary. Others may be arrays too. */
+export function formOf(varied: Varied): Varied {
+  if (!forms.has(varied) && forms.size >= MOST_FORMS) return ALL_VARY;
+  forms.add(varied);
+  return varied;
+}
+
+/** A statement that writes images of jobs, by its form. */
+export type ImageStatement = (form: Varied) => JobStatement;
+
+function imageWrite(
+  name: string,
+  build: (writes: string) => { readonly before?: string; readonly main: string },
+): ImageStatement {
+  const known = new Map<Varied, JobStatement>();
+  return (form) => {
+    let statement = known.get(form);
+    if (!statement) {
+      statement = jobWrite(`${name}_${form.toString(36)}`, AFTER_WRITES, build(writesOf(form)));
+      known.set(form, statement);
+    }
+    return statement;
+  };
+}
 
 /** The guard of a job write: its fence, and its revision if it names one. */
 const MATCH =
@@ -73,43 +134,43 @@ const SET_IMAGE = `
   soft_at = s.soft_at, hard_at = s.hard_at, stall_at = s.stall_at, heartbeat = s.heartbeat, ${SET_DOCUMENTS}`;
 
 /**
- * Ends live jobs and keeps them: each row moves to `done`, where its unique key blocks no other job. Takes WRITES.
- * Returns the ids that matched.
+ * Ends live jobs and keeps them: each row moves to `done`, where its unique key blocks no other job. Returns the ids
+ * that matched.
  */
-export const FINISH = jobWrite("finish", 36, {
+export const FINISH = imageWrite("finish", (writes) => ({
   before: `
 moved (${DONE}, unique_key) as (
-  delete from curfew.jobs j using ${WRITES} where ${MATCH}
+  delete from curfew.jobs j using ${writes} where ${MATCH}
   returning ${WRITTEN}, s.finished_at, s.prune_at, s.dead_letter, j.unique_key)`,
   main: `insert into curfew.done (${DONE}, unique_key) select * from moved returning id`,
-});
+}));
 
-/** Writes live images. Takes WRITES. Returns id and queue of what matched. */
-export const WRITE = jobWrite("write", 36, {
-  main: `update curfew.jobs j set ${SET_IMAGE} from ${WRITES} where ${MATCH} returning j.id, j.queue`,
-});
+/** Writes live images. Returns id and queue of what matched. */
+export const WRITE = imageWrite("write", (writes) => ({
+  main: `update curfew.jobs j set ${SET_IMAGE} from ${writes} where ${MATCH} returning j.id, j.queue`,
+}));
 
 /**
- * Makes finished jobs live again. Each takes its unique key back unless another job holds it. Takes WRITES. Returns
- * id and queue. If it races with an enqueue of the same key, it fails as a whole and can be repeated.
+ * Makes finished jobs live again. Each takes its unique key back unless another job holds it. Returns id and
+ * queue. If it races with an enqueue of the same key, it fails as a whole and can be repeated.
  */
-export const REVIVE = jobWrite("revive", 36, {
+export const REVIVE = imageWrite("revive", (writes) => ({
   before: `
 moved (${JOB}, unique_key) as (
-  delete from curfew.done j using ${WRITES} where ${MATCH} returning ${WRITTEN}, j.unique_key)`,
+  delete from curfew.done j using ${writes} where ${MATCH} returning ${WRITTEN}, j.unique_key)`,
   main: `
 insert into curfew.jobs (${JOB}, unique_key)
 select ${JOB}, case when not exists (select 1 from curfew.jobs o where o.unique_key = m.unique_key) then m.unique_key end
   from moved m
 returning id, queue`,
-});
+}));
 
-/** Writes new final images over finished jobs. Takes WRITES. Returns the ids that matched. */
-export const WRITE_DONE = jobWrite("write_done", 36, {
+/** Writes new final images over finished jobs. Returns the ids that matched. */
+export const WRITE_DONE = imageWrite("write_done", (writes) => ({
   main: `
 update curfew.done j set ${SET_IMAGE}, finished_at = s.finished_at, prune_at = s.prune_at, dead_letter = s.dead_letter
-  from ${WRITES} where ${MATCH} returning j.id`,
-});
+  from ${writes} where ${MATCH} returning j.id`,
+}));
 
 /** The values of a set of writes without an image. */
 const NOTES = `unnest($1::uuid[], $2::bigint[], $3::int[], $4::bigint[],

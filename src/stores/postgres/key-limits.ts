@@ -15,6 +15,7 @@ import {
 import { boundedQueues } from "../admissions.ts";
 import type { SqlRow } from "../sql/row-codec.ts";
 import { jsonTexts, numberArray, textArray } from "./array-literal.ts";
+import type { RankRanges } from "./claim-floors.ts";
 import type { ConnectionGroup } from "./connection.ts";
 import type { HintBatch } from "./hints.ts";
 import {
@@ -50,7 +51,7 @@ export async function admit(
   // The order of a strict limit is kept: ADMIT would pass over the best job while another transaction looks at it.
   if (limit?.strict) await session.run(AWAIT_WAITING, [limitKey, most]);
   const admitted = await session.run(ADMIT, [limitKey, most]);
-  for (const [queue] of admitted) hints.ready.add(queue as string);
+  for (const [queue, rank] of admitted) hints.ready(queue as string, rank as number);
   if (limit && admitted.length < most) await admitAwaited(session, limitKey, most - admitted.length, hints);
 }
 
@@ -65,7 +66,8 @@ async function admitAwaited(
   hints: HintBatch,
 ): Promise<void> {
   if ((await session.run(AWAIT_WAITING, [limitKey, most])).length === 0) return;
-  for (const [queue] of await session.run(ADMIT, [limitKey, most])) hints.ready.add(queue as string);
+  for (const [queue, rank] of await session.run(ADMIT, [limitKey, most]))
+    hints.ready(queue as string, rank as number);
 }
 
 /** Remembers starts: one statement reads the overrides, and one writes all starts. */
@@ -139,11 +141,13 @@ export function claimLimited(
   connections: ConnectionGroup,
   request: ClaimRequest,
   most: number,
+  { starts, ends }: RankRanges,
 ): Promise<SqlRow[]> {
-  const { queue, now, limit, salt, from, worker, lease, shortest = 0 } = request;
+  const { queue, now, limit, salt, worker, lease, shortest = 0 } = request;
   return connections.transaction(async (session) => {
     await session.run(TAKE_ADVISORY_LOCK, [`claim ${queue}`]);
-    const values = [queue, now, limit, salt, from, worker, lease, most, queueMark(queue), shortest];
+    const [from, to] = [starts, ends].map((ranks) => numberArray(ranks, (rank) => rank));
+    const values = [queue, now, limit, salt, from, worker, lease, most, queueMark(queue), shortest, to];
     return session.run(CLAIM_LIMITED, values);
   });
 }

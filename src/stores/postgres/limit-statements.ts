@@ -1,6 +1,7 @@
 import { START_KIND } from "../../ports/store.ts";
 import { STATE_CODES } from "../sql/row-codec.ts";
-import { CLAIMED, LIVE, type Statement, setClaimed, texts } from "./statements.ts";
+import { CLAIMED } from "./claimed-row.ts";
+import { claimable, LIVE, type Statement, setClaimed, texts } from "./statements.ts";
 
 const PENDING = STATE_CODES.pending;
 const AVAILABLE = STATE_CODES.available;
@@ -74,23 +75,20 @@ select id from curfew.jobs where limit_key = $1::text and limit_key is not null 
  order by limit_key, rank, id limit $2::int for update`,
 };
 
+/** How many jobs a queue with at most $8 active ones has room for. */
+const ROOM = `greatest(0, least($3::bigint, $8::bigint - (
+            select count(*) from curfew.jobs where queue = $1::text and limit_key is not null and state = ${ACTIVE})))`;
+
 /**
- * CLAIM for a queue with at most $8 active jobs. $9 is the limit key for jobs that have none, $10 shortest. Run it only under the
- * advisory lock of the queue, or the count is wrong.
+ * CLAIM for a queue with at most $8 active jobs. $9 is the limit key for jobs that have none, $10 shortest, $11 ends of ranks. Run
+ * it only under the advisory lock of the queue, or the count is wrong.
  */
 export const CLAIM_LIMITED: Statement = {
   name: "claim_limited",
   text: `
 update curfew.jobs j
    set ${setClaimed(10)}, limit_key = coalesce(j.limit_key, $9::text)
- where j.id = any(array(
-         select id from curfew.jobs
-          where queue = $1::text and state = ${AVAILABLE} and rank >= $5::bigint
-            and not exists (select 1 from curfew.records where kind = 'pause' and key = $1::text)
-          order by queue, rank, id
-          limit greatest(0, least($3::bigint, $8::bigint - (
-            select count(*) from curfew.jobs where queue = $1::text and limit_key is not null and state = ${ACTIVE})))
-          for update skip locked))
+ where j.ctid = any(${claimable(11, ROOM)})
 returning ${CLAIMED}`,
 };
 

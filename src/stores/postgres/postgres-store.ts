@@ -43,7 +43,7 @@ export interface PostgresStoreOptions {
   readonly hints?: string | undefined;
   /** `"producer"`: for an engine with this role. The store keeps up to 2 connections, and gives no hints. */
   readonly role?: "producer" | undefined;
-  readonly system: Pick<System, "after">;
+  readonly system: Pick<System, "after" | "monotonic">;
 }
 
 /** Opens a store in a PostgreSQL database (15 or newer), and applies pending migrations. */

@@ -1,4 +1,5 @@
-import { briefColumns, CLAIMED_COLUMNS, END_COLUMNS, JOB_COLUMNS, STATE_CODES } from "../sql/row-codec.ts";
+import { briefColumns, END_COLUMNS, JOB_COLUMNS, STATE_CODES } from "../sql/row-codec.ts";
+import { CLAIMED } from "./claimed-row.ts";
 
 /**
  * All statements of the store. Texts name the schema `curfew`; the store replaces it.
@@ -22,13 +23,6 @@ export const JOB = JOB_COLUMNS.join(", ");
 export const DONE = [...JOB_COLUMNS, ...END_COLUMNS].join(", ");
 /** A live job with the columns of a finished one. */
 export const LIVE = `${JOB}, null::bigint, null::bigint, 0::smallint`;
-
-const COUNTS: ReadonlySet<string> = new Set(["needs", "attempt", "returns", "expired_claims"]);
-
-/** `CLAIMED_COLUMNS` for `decodeClaimed`. Most counts are zero, and a null is the cheapest value to send. */
-export const CLAIMED = CLAIMED_COLUMNS.map((name) => (COUNTS.has(name) ? `nullif(${name}, 0)` : name)).join(
-  ", ",
-);
 
 /** A parameter made by `jsonTexts`, as an array. No JSON text is empty or contains one of the two characters. */
 export function texts(parameter: number): string {
@@ -63,20 +57,30 @@ export function setClaimed(shortest: number): string {
 const SET_AVAILABLE = `state = ${AVAILABLE}, wake = 0, wake_at = least(wait_at, total_at), rev = rev + 1`;
 
 /**
- * Claims the best available jobs of a queue. $1 queue, $2 now, $3 limit, $4 salt, $5 lowest rank, $6 worker, $7
- * lease, $8 shortest. Returns CLAIMED of the rows, unordered. No two claims get the same job. A paused queue gives none. The fence
- * counter grows by one, and the salt becomes its low 21 bits.
+ * The rows that a claim takes, locked: the best of queue $1 with a rank from one of the starts $5 up to its end. They lie in an
+ * index by rank, and are found by their place in the table. A row that moves in between is left for the next claim.
+ */
+export function claimable(ends: number, limit: string): string {
+  return `array(
+         select best.place from unnest($5::bigint[], $${ends}::bigint[]) as ranks(low, high), lateral (
+           select ctid as place from curfew.jobs
+            where queue = $1::text and state = ${AVAILABLE} and rank >= ranks.low and rank < ranks.high
+              and not exists (select 1 from curfew.records where kind = 'pause' and key = $1::text)
+            order by queue, rank, id limit $3::int for update skip locked) best
+          limit ${limit})`;
+}
+
+/**
+ * Claims the best available jobs of a queue. $1 queue, $2 now, $3 limit, $4 salt, $5 starts of ranks, $6 worker, $7
+ * lease, $8 shortest, $9 ends of ranks. Returns CLAIMED of the rows, unordered. No two claims get the same job. A paused queue
+ * gives none. The fence counter grows by one, and the salt becomes its low 21 bits.
  */
 export const CLAIM: Statement = {
   name: "claim",
   text: `
 update curfew.jobs j
    set ${setClaimed(8)}
- where j.id = any(array(
-         select id from curfew.jobs
-          where queue = $1::text and state = ${AVAILABLE} and rank >= $5::bigint
-            and not exists (select 1 from curfew.records where kind = 'pause' and key = $1::text)
-          order by queue, rank, id limit $3::int for update skip locked))
+ where j.ctid = any(${claimable(9, "$3::int")})
 returning ${CLAIMED}`,
 };
 
@@ -130,7 +134,7 @@ update curfew.jobs j
  where j.id = any($1::uuid[]) and j.id = s.id and j.state in (${PENDING}, ${SCHEDULED}) and j.needs > 0`,
 };
 
-/** Makes the best jobs that wait for a limit available. $1 limit key, $2 how many. Returns their queues. */
+/** Makes the best jobs that wait for a limit available. $1 limit key, $2 how many. Returns their queues and ranks. */
 export const ADMIT: Statement = {
   name: "admit",
   text: `
@@ -138,7 +142,7 @@ update curfew.jobs set ${SET_AVAILABLE}
  where id = any(array(
          select id from curfew.jobs where limit_key = $1::text and state = ${PENDING} and needs = 0
           order by limit_key, rank, id limit $2::int for update skip locked))
-returning queue`,
+returning queue, rank`,
 };
 
 /**
@@ -237,40 +241,46 @@ select id, state, fence, rev, 1::smallint from curfew.done where id = any($4::uu
 
 /**
  * The next instants at which a job needs a decision, a job becomes available, and a record is due; null if there is
- * none. Ordered and limited instead of min(): on an empty table, PostgreSQL 15 plans a min() as a scan of all rows
+ * none. $1 from when on jobs may be due. Ordered and limited instead of min(): on an empty table, PostgreSQL 15 plans a min() as a scan of all rows
  * and keeps that plan.
  */
-export const NEXT_WAKE: Statement = {
-  name: "next_wake",
-  text: `
-select (select wake_at from curfew.jobs where wake = 0 and wake_at is not null order by wake, wake_at limit 1),
-       (select wake_at from curfew.jobs where wake = 1 and wake_at is not null order by wake, wake_at limit 1),
-       (select wake_at from curfew.records where wake_at is not null order by wake_at limit 1)`,
-};
+export const NEXT_WAKE: Statement = { name: "next_wake", text: nextWake(1) };
 
-/** Makes due jobs available. $1 now, $2 limit. Returns queue, count, and when the first of them needs a decision. */
+/** `from` is the parameter with the instant from which on jobs may be due. */
+export function nextWake(from: number): string {
+  const first = (wake: number) => `
+  select wake_at from curfew.jobs where wake = ${wake} and wake_at >= $${from}::bigint order by wake, wake_at limit 1`;
+  return `
+select (${first(0)}), (${first(1)}),
+       (select wake_at from curfew.records where wake_at is not null order by wake_at limit 1)`;
+}
+
+/**
+ * Makes due jobs available. $1 now, $2 limit, $3 from when on jobs may be due. For each queue and priority returns queue, count,
+ * when the first of them needs a decision, and the lowest rank.
+ */
 export const PROMOTE: Statement = {
   name: "promote",
   text: `
 with promoted as (
   update curfew.jobs set ${SET_AVAILABLE}
    where id = any(array(
-           select id from curfew.jobs where wake = 1 and wake_at <= $1::bigint
+           select id from curfew.jobs where wake = 1 and wake_at <= $1::bigint and wake_at >= $3::bigint
             order by wake, wake_at limit $2::int for update skip locked))
-  returning queue, wake_at)
-select queue, count(*), min(wake_at) from promoted group by queue`,
+  returning queue, wake_at, rank)
+select queue, count(*), min(wake_at), min(rank) from promoted group by queue, rank >> 45`,
 };
 
 /**
- * Returns jobs that need a decision and holds them until $3. $1 now, $2 limit, $3 end of the hold. Returns whole
- * rows.
+ * Returns jobs that need a decision and holds them until $3. $1 now, $2 limit, $3 end of the hold, $4 from when on jobs may
+ * be due. Returns whole rows.
  */
 export const HOLD_DUE_JOBS: Statement = {
   name: "hold_due_jobs",
   text: `
 update curfew.jobs set wake_at = $3::bigint
  where id = any(array(
-         select id from curfew.jobs where wake = 0 and wake_at <= $1::bigint
+         select id from curfew.jobs where wake = 0 and wake_at <= $1::bigint and wake_at >= $4::bigint
           order by wake, wake_at limit $2::int for update skip locked))
 returning ${LIVE}`,
 };

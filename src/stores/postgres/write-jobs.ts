@@ -20,11 +20,15 @@ import {
   DROP,
   DROP_DONE,
   FINISH,
+  formOf,
+  type ImageStatement,
   type JobStatement,
   NOTE,
   NOTE_DONE,
   REVIVE,
+  type Varied,
   WRITE,
+  WRITE_COLUMNS,
   WRITE_DONE,
 } from "./job-write-statements.ts";
 import type { Runner } from "./session.ts";
@@ -32,18 +36,21 @@ import { LOCATE } from "./statements.ts";
 
 export const OK: Outcome = { ok: true };
 
-/** One kind of write: a statement for live jobs, one for finished jobs, and the arrays that they take. */
-interface Shape {
+/** The statement of a set of writes for live jobs, the one for finished jobs, and what both take. */
+interface WriteCall {
   readonly live: JobStatement;
   readonly done: JobStatement;
-  readonly values: (writes: readonly JobWrite[]) => unknown[];
+  readonly values: unknown[];
 }
 
-const FINISH_SHAPE: Shape = { live: FINISH, done: WRITE_DONE, values: imageValues };
-const WRITE_SHAPE: Shape = { live: WRITE, done: REVIVE, values: imageValues };
-const NOTE_SHAPE: Shape = { live: NOTE, done: NOTE_DONE, values: noteValues };
-const DROP_SHAPE: Shape = { live: DROP, done: DROP_DONE, values: guardValues };
-const CONFIRM_SHAPE: Shape = { live: CONFIRM, done: CONFIRM_DONE, values: guardValues };
+/** One kind of write. */
+type Shape = (writes: readonly JobWrite[]) => WriteCall;
+
+const FINISH_SHAPE: Shape = (writes) => imageCall(writes, FINISH, WRITE_DONE);
+const WRITE_SHAPE: Shape = (writes) => imageCall(writes, WRITE, REVIVE);
+const NOTE_SHAPE: Shape = (writes) => ({ live: NOTE, done: NOTE_DONE, values: noteValues(writes) });
+const DROP_SHAPE: Shape = (writes) => ({ live: DROP, done: DROP_DONE, values: guardValues(writes) });
+const CONFIRM_SHAPE: Shape = (writes) => ({ live: CONFIRM, done: CONFIRM_DONE, values: guardValues(writes) });
 
 function shapeOf(write: JobWrite): Shape {
   if (write.drop) return DROP_SHAPE;
@@ -106,8 +113,8 @@ async function runShapes(
       // In the order of ids, so that two commits with the same jobs wait for each other instead of deadlocking.
       const recorded = recording && eventValues(group, recording);
       group.sort(byId);
-      const statement = recorded ? shape[table].recorded : shape[table];
-      const values = shape.values(group);
+      const { values, ...call } = shape(group);
+      const statement = recorded ? call[table].recorded : call[table];
       const rows = await runner.run(statement, recorded ? [...values, ...recorded(group)] : values);
       const queues = new Map(rows.map((row) => [row[0] as string, row[1] as string | undefined]));
       for (const write of group) {
@@ -151,7 +158,7 @@ function byId(a: JobWrite, b: JobWrite): number {
 function addHints(hints: HintBatch, write: JobWrite, queue: string | undefined): void {
   if (write.nextFence !== undefined || write.notifyHolder) hints.lost.push(write.id);
   if (write.drop || (write.image && isTerminal(write.image.state))) hints.settled.push(write.id);
-  else if (write.image?.state === "available" && queue !== undefined) hints.ready.add(queue);
+  else if (write.image?.state === "available" && queue !== undefined) hints.ready(queue, write.image.rank);
 }
 
 /** Answers why writes matched no live job. Returns the writes that match a finished job instead. */
@@ -209,72 +216,63 @@ function noteValues(writes: readonly JobWrite[]): unknown[] {
   ];
 }
 
-function imageValues(writes: readonly JobWrite[]): unknown[] {
-  const images = writes.map(({ image }) => image as NonNullable<JobWrite["image"]>);
-  const state = agreed(images, ({ state }) => STATE_CODES[state]);
-  const wake = agreed(images, ({ wake }) => WAKE_CODES[wake]);
-  const attempt = agreed(images, ({ attempt }) => attempt);
-  const returns = agreed(images, ({ returns }) => returns);
-  const expired_claims = agreed(images, ({ expiredClaims: expired_claims }) => expired_claims);
-  const heartbeat = agreed(images, ({ heartbeat }) => heartbeat);
-  const deadLetter = agreed(images, ({ deadLetter }) => (deadLetter ? 1 : 0));
-  const { texts, policy } = imageDocuments(writes);
-  return [
-    ...guardValues(writes),
-    numberArray(writes, ({ nextFence }) => nextFence),
-    state.array,
-    wake.array,
-    numberArray(images, ({ wakeAt }) => wakeAt),
-    numberArray(images, ({ rank }) => rank),
-    attempt.array,
-    returns.array,
-    expired_claims.array,
-    numberArray(images, ({ waitAt }) => waitAt),
-    numberArray(images, ({ totalAt }) => totalAt),
-    numberArray(images, ({ startedAt }) => startedAt),
-    numberArray(images, ({ softAt }) => softAt),
-    numberArray(images, ({ hardAt }) => hardAt),
-    numberArray(images, ({ stallAt }) => stallAt),
-    heartbeat.array,
-    numberArray(images, ({ finishedAt }) => finishedAt),
-    numberArray(images, ({ pruneAt }) => pruneAt),
-    deadLetter.array,
-    ...texts,
-    state.value,
-    wake.value,
-    attempt.value,
-    returns.value,
-    expired_claims.value,
-    heartbeat.value,
-    deadLetter.value,
-    policy,
-  ];
-}
+/** What each write says of a column of `WRITE_COLUMNS`. */
+const COLUMN_READERS: {
+  readonly [Name in keyof typeof WRITE_COLUMNS]: (write: ImageWrite) => number | string | null | undefined;
+} = {
+  fence: ({ fence }) => fence,
+  rev: ({ rev }) => rev,
+  next_fence: ({ nextFence }) => nextFence,
+  state: ({ image }) => STATE_CODES[image.state],
+  wake: ({ image }) => WAKE_CODES[image.wake],
+  wake_at: ({ image }) => image.wakeAt,
+  rank: ({ image }) => image.rank,
+  attempt: ({ image }) => image.attempt,
+  returns: ({ image }) => image.returns,
+  expired_claims: ({ image }) => image.expiredClaims,
+  wait_at: ({ image }) => image.waitAt,
+  total_at: ({ image }) => image.totalAt,
+  started_at: ({ image }) => image.startedAt,
+  soft_at: ({ image }) => image.softAt,
+  hard_at: ({ image }) => image.hardAt,
+  stall_at: ({ image }) => image.stallAt,
+  heartbeat: ({ image }) => image.heartbeat,
+  finished_at: ({ image }) => image.finishedAt,
+  prune_at: ({ image }) => image.pruneAt,
+  dead_letter: ({ image }) => (image.deadLetter ? 1 : 0),
+  options: ({ documents }) => documentChange(documents, "options"),
+  policy: ({ documents }) => documentChange(documents, "policy"),
+  errors: ({ documents }) => documentChange(documents, "errors"),
+  progress: ({ documents }) => documentChange(documents, "progress"),
+  checkpoint: ({ documents }) => documentChange(documents, "checkpoint"),
+  result: ({ documents }) => documentChange(documents, "result"),
+};
 
-/** A number on which all items agree, as a single value; otherwise an array. */
-function agreed<Item>(
-  items: readonly Item[],
-  read: (item: Item) => number | null,
-): { readonly array: string | null; readonly value: number | null } {
-  const value = read(items[0] as Item);
-  return items.every((item) => read(item) === value)
-    ? { array: null, value }
-    : { array: numberArray(items, read), value: null };
+type ImageWrite = JobWrite & { readonly image: NonNullable<JobWrite["image"]> };
+
+const COLUMN_NAMES = Object.keys(WRITE_COLUMNS) as (keyof typeof WRITE_COLUMNS)[];
+
+/** A column on which all writes agree is a single value. Most are. */
+function imageCall(writes: readonly JobWrite[], live: ImageStatement, done: ImageStatement): WriteCall {
+  const columns = COLUMN_NAMES.map((name) => {
+    const read = COLUMN_READERS[name];
+    return writes.map((write) => read(write as ImageWrite) ?? null);
+  });
+  let varied: Varied = 0;
+  for (const [nth, items] of columns.entries())
+    if (items.some((item) => item !== items[0])) varied |= 1 << nth;
+  const form = formOf(varied);
+  const values = columns.map((items, nth) => {
+    if ((form & (1 << nth)) === 0) return items[0];
+    return WRITE_COLUMNS[COLUMN_NAMES[nth] as keyof typeof WRITE_COLUMNS] === "text"
+      ? jsonTexts(items as (string | null)[], (text) => text)
+      : numberArray(items as (number | null)[], (number) => number);
+  });
+  return { live: live(form), done: done(form), values: [idArray(writes.map(({ id }) => id)), ...values] };
 }
 
 function documentValues(writes: readonly JobWrite[]): (string | null)[] {
   return DOCUMENT_COLUMNS.map((name) =>
     jsonTexts(writes, ({ documents }) => documentChange(documents, name)),
   );
-}
-
-/** Like `documentValues`, but a policy on which all writes agree is returned separately. */
-function imageDocuments(writes: readonly JobWrite[]): { texts: (string | null)[]; policy: string | null } {
-  const policy = documentChange(writes[0]?.documents, "policy");
-  const isAgreed = writes.every(({ documents }) => documentChange(documents, "policy") === policy);
-  if (!isAgreed) return { texts: documentValues(writes), policy: null };
-  const texts = DOCUMENT_COLUMNS.map((name) =>
-    name === "policy" ? null : jsonTexts(writes, ({ documents }) => documentChange(documents, name)),
-  );
-  return { texts, policy };
 }

@@ -216,8 +216,8 @@ export function decodeClaimed(row: SqlRow, request: ClaimRequest): JobRow {
   };
 }
 
-const optionsParser = rememberingParser(JSON.parse);
-const policyParser = rememberingParser(parsePolicy);
+export const optionsParser = rememberingParser(JSON.parse);
+export const policyParser = rememberingParser(parsePolicy);
 
 /** Jobs of one definition have equal texts, and rows are never changed. So consecutive rows share the parsed value. */
 function rememberingParser(parse: (text: string) => unknown): (text: unknown) => unknown {
