@@ -19,6 +19,7 @@ import { homeKey } from "./home-key.ts";
 import { createInspector } from "./inspector.ts";
 import { createJobStore } from "./job-store.ts";
 import { createRecordStore } from "./record-store.ts";
+import { closeClient } from "./redis-package.ts";
 import { createTimeoutStore } from "./timeout-store.ts";
 
 export interface RedisStoreOptions {
@@ -67,7 +68,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
     const channels = new HintChannels(() => dialer.dial({ isSubscriber: true }), dialer.isCluster);
     return createStore(connection, channels, { prefix, homes, durability, system });
   } catch (error) {
-    dialer.client.disconnect();
+    closeClient(dialer.client);
     throw error;
   }
 }
