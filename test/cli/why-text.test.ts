@@ -58,7 +58,9 @@ describe("the advice of why on the command line", () => {
   it("knows every call of the library that the texts in core name", () => {
     const sources = readdirSync(WHY).map((name) => readFileSync(join(WHY, name), "utf8"));
     const calls = sources.flatMap((text) =>
-      [...text.matchAll(/\b(?:engine|handle|worker)\.[a-z][\w.]*(?:\([^)]*\)(?:\.\w+\(\))?)?/g)].map(([call]) => call),
+      [...text.matchAll(/\b(?:engine|handle|worker)\.[a-z][\w.]*(?:\([^)]*\)(?:\.\w+\(\))?)?/g)].map(
+        ([call]) => call,
+      ),
     );
     const asGiven = calls
       .filter((call) => /^(?:engine|handle)\./.test(call))
