@@ -70,7 +70,8 @@ export async function findRedis(flavour?: RedisFlavour): Promise<Program | null>
     const program = await unpacked(each);
     if (program) return program;
   }
-  const fix = "put redis-server on PATH, set CURFEW_REDIS_URL, or run on Debian with apt-get";
+  const fix =
+    "put redis-server on PATH, set CURFEW_REDIS_URL (one node, no failover), or run on Debian with apt-get";
   console.error(`SKIPPED: no ${flavour ?? "Redis or Valkey"} server could be found or unpacked; ${fix}`);
   return null;
 }

@@ -43,6 +43,7 @@ const ORDINARY = [
   "queue.paused",
   "queue.resumed",
   "queue.relieved",
+  "scheduling.rebalanced",
   "saga.started",
   "saga.handled",
   "saga.completed",

@@ -37,6 +37,7 @@ const ENTRIES: readonly Entry[] = [
   job("delete", "delete jobs that have ended, by id or filter"),
   job("extend", "change the limits of a job"),
   job("activate", "let a pending job run"),
+  job("run", "run a scheduled job or a retry now"),
   job("logs", "print the log of a job"),
   job("tail", "print events as they happen"),
   job("wait", "wait until jobs have ended"),

@@ -11,6 +11,9 @@ function word(text: string): string {
 
 const NAMED = /"(?<name>(?:[^"\\]|\\.)*)"/.source;
 
+const COUNT_OPTION = "--concurrency <count>";
+const RATE_OPTION = "--rate <count/time>";
+
 /** Calls of the library in the texts of `why`, and the command that does the same. The library gives the same texts. */
 const COMMANDS: readonly (readonly [
   call: RegExp,
@@ -19,8 +22,13 @@ const COMMANDS: readonly (readonly [
   [call("retry"), (id) => `curfew retry ${word(id)}`],
   [call("cancel"), (id) => `curfew cancel ${word(id)}`],
   [call("activate"), (id) => `curfew activate ${word(id)}`],
+  [runNow(), (id) => `curfew run ${word(id)}`],
   [call("extend"), (id, _job, fields) => `curfew extend ${word(id)} ${limitOption(fields)}`],
-  [call("limits\\.put"), (key) => `curfew limits set ${word(key)} --concurrency <count>`],
+  [
+    call("limits\\.put"),
+    (key, _job, fields) =>
+      `curfew limits set ${word(key)} ${/rate/.test(fields) ? RATE_OPTION : COUNT_OPTION}`,
+  ],
   [call("queues\\.configure"), (queue) => `curfew queues limit ${word(queue)} --concurrency <count>`],
   [call("queues\\.resume"), (queue) => `curfew queues resume ${word(queue)}`],
   [/engine\.maintenance\.end\(\)/g, () => "curfew maintenance off"],
@@ -31,6 +39,10 @@ const COMMANDS: readonly (readonly [
 
 function call(name: string): RegExp {
   return new RegExp(`engine\\.${name}\\(${NAMED}(?<fields>[^)]*)\\)`, "g");
+}
+
+function runNow(): RegExp {
+  return new RegExp(`engine\\.job\\(${NAMED}\\)\\.runNow\\(\\)`, "g");
 }
 
 /** `{ attempt: "30m" }` -> --attempt 30m; `…` -> an attempt to be filled in. */

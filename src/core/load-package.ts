@@ -7,7 +7,7 @@ import { CurfewError } from "./errors.ts";
 export const OPTIONAL_PACKAGES = {
   "@hono/node-server": "^2.1.0",
   "@opentelemetry/api": "^1.9.0",
-  ajv: "^8.17.0",
+  ajv: "^8.17.1",
   "better-sqlite3": "^13.0.0",
   hono: "^4.10.0",
   ioredis: "^6.0.0",

@@ -1,5 +1,7 @@
 import type { Random } from "./random.ts";
 
+/* Delays of loops and of tries at a store. Retries of jobs: core/job/retry.ts. */
+
 export interface BackoffOptions {
   /** Milliseconds after the first failed try. */
   readonly first: number;

@@ -35,6 +35,14 @@ const WIRE_NAMES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   worker: { worker: "worker_id", gap: "gap_ms", seenAt: "last_seen_at" },
   sandbox: { worker: "worker_id", type: "job_type" },
   saga: { saga: "saga_id", type: "saga_type" },
+  scheduling: {
+    duration: "duration_ms",
+    availableCount: "available_count",
+    activeJobs: "active_jobs",
+    waitingJobs: "waiting_jobs",
+    previousStrategy: "previous_strategy",
+    newStrategy: "new_strategy",
+  },
   timeout: { timeout: "timeout_id" },
   workflow: { workflow: "workflow_id", elapsed: "duration_ms" },
 };

@@ -228,9 +228,21 @@ describe.each(["sqlite", "server", "postgres"])("on %s", (name) => {
     expect(unknown.stderr).toContain("there is no job");
   });
 
+  it("run makes a scheduled job due now, and refuses one that is not waiting for a time", async () => {
+    const { id } = await ask("enqueue", "plain", "--in", "1h");
+    const why = await run("why", String(id));
+    expect(why.stdout).toContain(`curfew run ${id}`);
+    expect(await ask("run", String(id), "--reason", "sooner")).toMatchObject({ id, state: "available" });
+    const refused = await run("run", String(id));
+    expect(refused).toMatchObject({ code: 1, stdout: "" });
+    expect(refused.stderr).toMatch(/available/);
+    const unknown = await run("run", "0198f7e2-7b1c-7000-8000-000000000001");
+    expect(unknown.stderr).toContain("there is no job");
+  });
+
   it("audit lists what operators did", async () => {
     const { items } = await ask("audit", "--limit", "200");
-    expect(items.map(({ reason }) => reason)).toContain("later");
+    expect(items.map(({ reason }) => reason)).toEqual(expect.arrayContaining(["later", "sooner"]));
     const who = place(name).flags[0] === "--url" ? "local" : `${userInfo().username}@`;
     for (const { actor } of items) expect(String(actor).startsWith(who)).toBe(true);
     const { stdout } = await run("audit", "--action", String(items[0]?.action));

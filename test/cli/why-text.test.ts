@@ -11,6 +11,7 @@ describe("the advice of why on the command line", () => {
     ['Mend the cause, then call engine.retry("j-1").', "Mend the cause, then run curfew retry j-1."],
     ['Call engine.cancel("j-1").', "Run curfew cancel j-1."],
     ['Call engine.activate("j-1").', "Run curfew activate j-1."],
+    ['To run it now, call engine.job("j-1").runNow().', "To run it now, run curfew run j-1."],
     [
       'Wait, call engine.extend("j-1", …) if it needs longer, or engine.cancel("j-1").',
       "Wait, run curfew extend j-1 --attempt <duration> if it needs longer, or curfew cancel j-1.",
@@ -22,6 +23,10 @@ describe("the advice of why on the command line", () => {
     [
       'Call engine.extend("j-1", { total }) if that is too soon.',
       "Run curfew extend j-1 --total <duration> if that is too soon.",
+    ],
+    [
+      'Wait, or call engine.limits.put("mail", { rate: … }) to let more of them start.',
+      "Wait, or run curfew limits set mail --rate <count/time> to let more of them start.",
     ],
     [
       'Wait, or call engine.limits.put("customer 42", …) to let more of them run.',
@@ -53,7 +58,9 @@ describe("the advice of why on the command line", () => {
   it("knows every call of the library that the texts in core name", () => {
     const sources = readdirSync(WHY).map((name) => readFileSync(join(WHY, name), "utf8"));
     const calls = sources.flatMap((text) =>
-      [...text.matchAll(/\b(?:engine|handle|worker)\.[a-z][\w.]*(?:\([^)]*\))?/g)].map(([call]) => call),
+      [...text.matchAll(/\b(?:engine|handle|worker)\.[a-z][\w.]*(?:\([^)]*\)(?:\.\w+\(\))?)?/g)].map(
+        ([call]) => call,
+      ),
     );
     const asGiven = calls
       .filter((call) => /^(?:engine|handle)\./.test(call))

@@ -38,11 +38,14 @@ export interface ClusterReport {
   readonly unfinished: number;
   /** Jobs whose handler ran more than once, which is allowed. */
   readonly repeated: number;
-  /** Jobs that were reported as completed more than once, which is not. */
+  /** Jobs that completed again after a failover had taken back their first verdict. */
+  readonly takenBack: number;
+  /** Jobs that were reported as completed more than once without that, which is not allowed. */
   readonly doubleVerdicts: number;
 }
 
-const definition = defineJob({ type: "cluster.lane" });
+/** A job whose verdict a failover took back, while its worker lives, runs on until its hard deadline (SEMANTICS 17.7). */
+const definition = defineJob({ type: "cluster.lane", timeouts: { attempt: "15s", grace: "1s" } });
 const PRODUCERS = 8;
 const CONCURRENCY = 20;
 const REPLICAS = 2;
@@ -70,7 +73,7 @@ export async function runCluster(options: ClusterRunOptions): Promise<ClusterRep
       const target = Math.floor((jobs * (at + 1)) / (faults.length + 1));
       const producing = produce(producer, ledger, target, () => results.length > at);
       await ledger.reached(target);
-      results.push(await suffer(cluster, producer, fault));
+      results.push(await suffer(cluster, producer, fault, ledger));
       await producing;
       onLine(lineOf(at + 1, results[at] as FaultResult, ledger));
     }
@@ -91,13 +94,19 @@ function lineOf(number: number, result: FaultResult, { acknowledged, runs }: Led
 }
 
 /** Each fault hits the master that has the jobs now. */
-async function suffer(cluster: TestCluster, engine: Engine, fault: Fault): Promise<FaultResult> {
+async function suffer(
+  cluster: TestCluster,
+  engine: Engine,
+  fault: Fault,
+  { deaths }: Ledger,
+): Promise<FaultResult> {
   const slot = Number(await cluster.cli(await cluster.alive(), "cluster", "keyslot", "{curfew.0}"));
   const startedAt = performance.now();
   const { victim, heal } = await begin(cluster, fault, slot);
   // A master whose links are cut lives until then, and writes are acknowledged or not.
   const begunAt = fault === "cut" ? performance.now() : startedAt;
   const isDead = fault === "kill" || fault === "cut";
+  if (isDead || fault === "stop") deaths.push(begunAt);
   const electing = isDead ? elected(cluster, victim, slot) : null;
   await probe(engine);
   const back = performance.now() - begunAt;
@@ -165,12 +174,14 @@ async function compare(engine: Engine, ledger: Ledger): Promise<Omit<ClusterRepo
     open = left;
     if (open.length > 0) await sleep(200);
   }
+  const { takenBack, doubled } = ledger.repeatedVerdicts();
   return {
     acknowledged: ids.length,
     lost,
     unfinished: open.length,
     repeated: [...ledger.runs.values()].filter((runs) => runs > 1).length,
-    doubleVerdicts: [...ledger.verdicts.values()].filter((verdicts) => verdicts > 1).length,
+    takenBack,
+    doubleVerdicts: doubled,
   };
 }
 

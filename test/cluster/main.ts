@@ -58,11 +58,12 @@ if (late > 0)
   findings.push(`${late} of ${deaths.length} failovers took longer than ${BACK_WITHIN / 1_000} s`);
 const noticed = deaths.map(({ back, elected }) => Math.max(0, back - (elected as number)));
 console.log(`noticed within ${Math.round(Math.max(...noticed))} ms after the election`);
-const { acknowledged, lost, unfinished, repeated, doubleVerdicts } = report;
+const { acknowledged, lost, unfinished, repeated, takenBack, doubleVerdicts } = report;
 console.log(
-  `${faults.length} faults on ${report.server}, ${acknowledged} jobs acknowledged, ${lost} lost, ${unfinished} unfinished, ${doubleVerdicts} double verdicts, ${repeated} jobs ran more than once, ${((performance.now() - startedAt) / 1_000).toFixed(0)} s`,
+  `${faults.length} faults on ${report.server}, ${acknowledged} jobs acknowledged, ${lost} lost, ${unfinished} unfinished, ${takenBack} verdicts taken back, ${doubleVerdicts} double verdicts, ${repeated} jobs ran more than once, ${((performance.now() - startedAt) / 1_000).toFixed(0)} s`,
 );
 if (lost > 0 && durability === "replicated") findings.push(`${lost} acknowledged jobs are lost`);
+if (takenBack > 0 && durability === "replicated") findings.push(`${takenBack} verdicts were taken back`);
 if (unfinished > 0) findings.push(`${unfinished} acknowledged jobs did not end`);
 if (doubleVerdicts > 0) findings.push(`${doubleVerdicts} jobs have two verdicts`);
 for (const finding of findings) console.log(finding);
@@ -70,7 +71,15 @@ addRun(values.report, "cluster", {
   command: `npm run test:cluster -- --kills ${kills} --jobs ${jobs} --durability ${durability} --server ${flavour}${values.others ? ` --others ${values.others}` : ""}`,
   on: `${report.server}, ${durability}`,
   startedAt,
-  counts: { faults: faults.length, acknowledged, lost, doubled: doubleVerdicts, repeated, unfinished },
+  counts: {
+    faults: faults.length,
+    acknowledged,
+    lost,
+    takenBack,
+    doubled: doubleVerdicts,
+    repeated,
+    unfinished,
+  },
   worst: { ...worst, noticed: Math.round(Math.max(...noticed)) },
   findings,
 });

@@ -205,6 +205,50 @@ describe("replies of calls", () => {
     expect([status, result.length]).toEqual([200, 3]);
   });
 
+  it("are read in steps, so that no more is loaded than one of them may hold", async () => {
+    const { stage, send } = await withLargeTimeouts();
+    const { timeouts } = stage.engine.store;
+    let loaded = 0;
+    for (const name of ["list", "calendar", "claimDue"] as const) {
+      const read = timeouts[name].bind(timeouts) as (...args: unknown[]) => Promise<{ payload: unknown }[]>;
+      Object.assign(timeouts, {
+        [name]: async (...args: unknown[]) => {
+          const rows = await read(...args);
+          loaded += JSON.stringify(rows).length;
+          return rows;
+        },
+      });
+    }
+    await stage.advance("2s");
+    const calls = [
+      ["timeouts.list", {}, { limit: 1_000 }],
+      ["timeouts.calendar", { limit: 1_000 }],
+      ["timeouts.claimDue", { limit: 1_000, destinations: ["mail"] }],
+    ] as const;
+    for (const [name, ...args] of calls) {
+      loaded = 0;
+      await send(name, ...args);
+      expect([name, loaded > 4_000_000, loaded < 25_000_000]).toEqual([name, true, true]);
+    }
+    for (let nth = 0; nth < 30; nth++)
+      await stage.engine.timeouts.insert({
+        destination: "mail",
+        dueAt: { hours: 1 },
+        payload: "x".repeat(900_000),
+      });
+    loaded = 0;
+    expect((await send("timeouts.list", {}, { limit: 1_000 })).status).toBe(400);
+    expect(loaded).toBeLessThan(25_000_000);
+    const pages: number[] = [];
+    for (let after: string | null = null; ; ) {
+      const { result } = await send("timeouts.calendar", { limit: 1_000, after });
+      pages.push(result.timeouts.length);
+      after = result.cursor;
+      if (after === null) break;
+    }
+    expect([pages.length > 3, pages.reduce((sum, count) => sum + count)]).toEqual([true, 50]);
+  });
+
   it("of claims hand out what fits, and give the rest back at once", async () => {
     const { stage, send } = await withLargeTimeouts();
     await stage.advance("2s");

@@ -50,6 +50,40 @@ describe("pools of workers", () => {
     expect(audit).toEqual(["pool.delete", "pool.put", "pool.put"]);
   });
 
+  it("tell when a queue starves, when a pool is full, and when they share out in another way", async () => {
+    await using stage = await openStage();
+    await put(stage, "p", { queues: ["a", "b"], strategy: "strict", concurrency: 40 });
+    await fill(stage, { a: 60, b: 3 });
+    for (let seconds = 0; seconds < 35; seconds += 1) {
+      await fetchAll(stage, { pool: "p" });
+      await stage.advance("1s");
+    }
+    // Waiting jobs are counted every 5 s.
+    await stage.advance("6s");
+    await fetchAll(stage, { pool: "p", count: 10 });
+    for (let again = 0; again < 3; again++) await fetchAll(stage, { pool: "p" });
+    await put(stage, "p", { queues: ["a", "b"], strategy: "weighted", weights: { a: 2 }, concurrency: 40 });
+    await put(stage, "p", { queues: ["b", "a"], strategy: "weighted", weights: { a: 2 }, concurrency: 50 });
+    await stage.advance("2s");
+    const { events } = (await stage.get("/events?types=scheduling.*&limit=50")).body;
+    const told = events.map(({ type, data }: { type: string; data: object }) => ({ type, data }));
+    expect(told).toEqual([
+      {
+        type: "scheduling.queue_starved",
+        data: expect.objectContaining({ pool: "p", queue: "b", available_count: 3 }),
+      },
+      {
+        type: "scheduling.pool_overloaded",
+        data: expect.objectContaining({ pool: "p", active_jobs: 40, waiting_jobs: 23 }),
+      },
+      {
+        type: "scheduling.rebalanced",
+        data: expect.objectContaining({ pool: "p", previous_strategy: "strict", new_strategy: "weighted" }),
+      },
+    ]);
+    expect(told[0].data.duration_ms).toBeGreaterThanOrEqual(30_000);
+  });
+
   it("round-robin takes one job of each queue in turn, and skips an empty one", async () => {
     await using stage = await openStage();
     await put(stage, "p", { queues: ["a", "b", "c"] });

@@ -54,6 +54,47 @@ describe("a fetch that does not wait", () => {
     expect(await fetching).toMatchObject({ id, attempt: 2 });
   });
 
+  it("waits for the decision on a step of a workflow whose turn it is", async () => {
+    const gates: Gates = {};
+    await using stage = await openGated(gates);
+    const steps = ["first", "second"].map((name) => ({
+      type: `step.${name}`,
+      args: [],
+      options: { queue: "default" },
+    }));
+    await stage.post("/workflows", { type: "chain", steps });
+    const { id } = await stage.fetch();
+    gates.sweep = createLatch();
+    await stage.post("/workers/ack", { job_id: id });
+    await gates.sweep.reached();
+    gates.commit = createLatch();
+    const fetching = stage.fetch();
+    gates.sweep.open();
+    await gates.commit.reached();
+    for (let turns = 0; turns < 20; turns++) await stage.test.settle();
+    gates.commit.open();
+    expect(await fetching).toMatchObject({ type: "step.second" });
+  });
+
+  it("waits for the decision on a job that comes to its limit", async () => {
+    const gates: Gates = {};
+    await using stage = await openGated(gates);
+    const rate_limit = { key: "k", concurrency: 1 };
+    const { id } = await stage.enqueue({ rate_limit, retry: { initial_interval: "PT1S", jitter: false } });
+    await stage.fetch();
+    await stage.post("/workers/nack", { job_id: id, error: { message: "no" } });
+    gates.sweep = createLatch();
+    await stage.advance("1s");
+    await gates.sweep.reached();
+    gates.commit = createLatch();
+    const fetching = stage.fetch();
+    gates.sweep.open();
+    await gates.commit.reached();
+    for (let turns = 0; turns < 20; turns++) await stage.test.settle();
+    gates.commit.open();
+    expect(await fetching).toMatchObject({ id, attempt: 2 });
+  });
+
   it("finds a job that is due although the sweep is busy with other deadlines", async () => {
     const gates: Gates = {};
     await using stage = await openGated(gates);

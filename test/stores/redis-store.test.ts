@@ -1,3 +1,6 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { inspect } from "node:util";
 import { Redis } from "ioredis";
@@ -259,6 +262,19 @@ describe.skipIf(!program)("a store on a cluster", () => {
       await engine.close();
     }
   });
+
+  it("lets a process end that closes it during a refresh of the slots", async () => {
+    const child = spawn(process.execPath, [join(import.meta.dirname, "redis-close-child.ts"), cluster.url]);
+    // Without the mend it goes on for ever.
+    const limit = setTimeout(() => child.kill("SIGKILL"), 30_000);
+    let text = "";
+    child.stdout.on("data", (data) => {
+      text += data;
+    });
+    const [code] = await once(child, "close");
+    clearTimeout(limit);
+    expect([code, text.trim()]).toEqual([0, "closed"]);
+  }, 40_000);
 
   it("writes nothing while half of its keys are on another node, and goes on when its slot has moved", async () => {
     const store = await open(cluster.url);

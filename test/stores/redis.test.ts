@@ -10,6 +10,9 @@ import { productionSystem } from "../support/system.ts";
 
 /** `npm run test:redis` runs all cases on all servers, also those that fill a server, and more histories. */
 const IS_LONG = process.env.CURFEW_REDIS_GROWTH === "1";
+/** A server of the user's takes the place of one node. Its keys are not deleted, so each run has its own. */
+const GIVEN = process.env.CURFEW_REDIS_URL;
+const RUN = `${process.pid}-${Date.now()}-`;
 const SEEDS = Number(process.env.CURFEW_HISTORIES ?? 1);
 const STEPS = 150;
 const REPLICAS = IS_LONG ? 2 : 1;
@@ -48,21 +51,23 @@ const casesOf = (sections: readonly { readonly cases: readonly unknown[] }[]) =>
 for (const { server: kind, flavour, isCluster, homes } of servers) {
   const sections = sectionsFor(isCluster);
   const name = `${kind}: ${casesOf(sections)} of ${casesOf(CONFORMANCE)} cases`;
-  const program = await findRedis(flavour);
+  const isGiven = GIVEN !== undefined && !isCluster;
+  const program = isGiven ? null : await findRedis(flavour);
+  if (!program && !isGiven) console.error(`SKIPPED: ${casesOf(sections)} cases of the kit on ${kind}`);
   let server: TestRedis;
   let opened = 0;
-  const open = (prefix: string) =>
-    openRedisStore({ connection: server.url, prefix, homes, system: productionSystem });
+  const open = (name: string) =>
+    openRedisStore({ connection: server.url, prefix: RUN + name, homes, system: productionSystem });
 
   const fresh = () => {
     opened += 1;
     return open(`history${opened}`);
   };
 
-  describe.skipIf(!program)(name, () => {
+  describe.skipIf(!program && !isGiven)(name, () => {
     beforeAll(async () => {
-      if (!program) return;
-      server = isCluster ? await startCluster(program, REPLICAS) : await startNode(program, DURABLE);
+      if (!program) server = { url: GIVEN as string, async [Symbol.asyncDispose]() {} };
+      else server = isCluster ? await startCluster(program, REPLICAS) : await startNode(program, DURABLE);
     }, 60_000);
     afterAll(async () => {
       await server?.[Symbol.asyncDispose]();

@@ -33,6 +33,7 @@ const VERBS: Readonly<Record<string, (command: Command) => void>> = {
   delete: (command) => declareAction(command, "delete"),
   extend: declareExtend,
   activate: declareActivate,
+  run: declareRun,
   logs: declareLogs,
   tail: declareTail,
   wait: declareWait,
@@ -284,6 +285,23 @@ function declareActivate(command: Command): void {
       if (!(error instanceof CommandFailed)) throw error;
       throw new CommandFailed(error.exit, inCommands(error.message, id as string), { cause: error });
     });
+    output.answer(job, () => `Job ${id} is ${stateText(job as Fields)}.`);
+  });
+}
+
+function declareRun(command: Command): void {
+  command
+    .description("Run a scheduled job, or the retry of a job, now instead of later.")
+    .argument("<id>", "its id");
+  withPage(withTarget(command).option("--reason <text>", "why, for the audit"), {
+    examples: [[`run ${ID}`, "what is left of its delay or backoff is dropped"]],
+    json: "the job as in docs/openapi.json",
+  });
+  act<{ readonly reason?: string }>(command, async ({ target, output }, { reason }, [id]) => {
+    const body = reason === undefined ? {} : { reason };
+    const { job } = await onJob(target, id as string, () =>
+      target.send("POST", `/ojs/v1/admin/jobs/${encodeURIComponent(id as string)}/run`, body),
+    );
     output.answer(job, () => `Job ${id} is ${stateText(job as Fields)}.`);
   });
 }

@@ -286,7 +286,7 @@ export function withRuns(body: CronBody, newer: readonly CronRun[]): readonly Cr
  * A cron under newer zone data or a changed calendar; null if its next instant stays. An instant that is already due
  * stays as it is: `fire` looks at it again.
  */
-export function rezonedCron(body: CronBody, now: Instant, calendars?: NamedCalendars): CronBody | null {
+export function resolvedCron(body: CronBody, now: Instant, calendars?: NamedCalendars): CronBody | null {
   const { rule, nextAt, pausedAt } = body;
   const { zone, calendar } = rule.schedule;
   if (pausedAt !== null || (nextAt !== null && nextAt <= now)) return null;

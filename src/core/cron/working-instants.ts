@@ -5,6 +5,8 @@ import type { Instant } from "../time.ts";
 import { resolveBent } from "../timeout/wall-clock.ts";
 import { type InstantSource, type Instants, lastInstant, type Schedule } from "./expression.ts";
 
+/* Tests: test/engine/calendars/working-instants.test.ts. */
+
 const DAY = 86_400_000;
 const HOUR = 3_600_000;
 /** A clock that is set back at midnight repeats the end of the day before. No zone sets it back by more than this. */

@@ -332,7 +332,7 @@ function voided(decision: Decision, fence: number): Decision {
   return decision.ok ? { ...decision, fence: decision.fence ?? fence } : decision;
 }
 
-/** A claim whose handler was never entered. It spends no attempt and adds an expired claim (SEMANTICS 4.3). */
+/** A claim whose start was never committed. It spends no attempt and adds an expired claim (SEMANTICS 4.3). */
 function wakeUnstarted(job: JobRow, now: Instant, random: Random): Decision {
   const fence = nextFence(job.fence, fenceSalt(random));
   // The holder may have entered in time, while its start is still on the way. It checks both limits itself.

@@ -1,6 +1,6 @@
 import { refuse } from "../errors.ts";
 import { INSTANT_LIMIT, LONGEST_DURATION } from "../time.ts";
-import type { ErrorRecord, JobOptions, Policy, PolicyField } from "./job.ts";
+import type { Backoff, ErrorRecord, JobOptions, Policy, PolicyField } from "./job.ts";
 
 /** Refuses a value that does not have the expected shape. `field` is its path in messages. */
 type Check = (value: unknown, field: string) => void;
@@ -76,7 +76,7 @@ const SOURCES = oneOf("enqueue", "definition", "queue", "engine", "built-in");
 const MODE = oneOf("fail", "discard");
 
 const delays = { max: milliseconds, jitter: flag };
-const BACKOFFS: Readonly<Record<string, Check>> = {
+const BACKOFFS: Readonly<Record<Backoff["kind"], Check>> = {
   constant: object({ kind: text, first: milliseconds, ...delays }),
   linear: object({ kind: text, first: milliseconds, ...delays }),
   exponential: object({ kind: text, first: milliseconds, factor, ...delays }),
@@ -88,7 +88,7 @@ const backoff: Check = (value, field) => {
   asObject(value, field);
   const { kind } = value as { kind?: unknown };
   oneOf(...Object.keys(BACKOFFS))(kind, `${field}.kind`);
-  BACKOFFS[kind as string]?.(value, field);
+  BACKOFFS[kind as Backoff["kind"]](value, field);
 };
 
 const RETRY = {

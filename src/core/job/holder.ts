@@ -2,6 +2,8 @@ import type { Instant } from "../time.ts";
 import type { Fence, JobRow, Policy } from "./job.ts";
 import type { JobEventName } from "./lifecycle.ts";
 
+/* Remote workers only: what a local worker may write is decided by its fence, in the store. */
+
 /** What a report from a remote worker says about its sender. All fields are optional: old clients send none. */
 export interface Sender {
   readonly fence?: Fence | undefined;

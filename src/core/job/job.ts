@@ -51,7 +51,7 @@ export type Fence = number;
  */
 export type Rank = number;
 
-/** Which timeout ended something: the `kind` of SEMANTICS 3.9. */
+/** Which timeout ended something: the `kind` of an error (SEMANTICS 3.9). `TimeoutSettings` has the names of the settings. */
 export type TimeoutKind = "execution" | "total" | "enqueue_ttl" | "stalled";
 
 export type TimeoutMode = "fail" | "discard";

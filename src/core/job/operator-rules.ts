@@ -14,6 +14,8 @@ import {
 } from "./job.ts";
 import type { EventOf, Extension } from "./job-events.ts";
 
+/* Rules of `extend`, `prioritise` and `retry`. `run` and `reschedule` are in waiting-rules.ts, `cancel` is in decide.ts. */
+
 /** Sets new limits of a waiting or running job (SEMANTICS 5.3). A signal that has fired cannot be undone. */
 export function extend(job: JobRow, event: EventOf<"extend">, now: Instant): Decision {
   if (job.softAt !== null && now >= job.softAt) return { ok: false, because: "timing_out" };

@@ -1,5 +1,6 @@
 import { refuse } from "../errors.ts";
 import { type Json, toJsonText } from "../schema.ts";
+import { patternWeight } from "./pattern-weight.ts";
 
 /** A JSON Schema (2020-12) of the arguments of a job, within the limits of the registry. */
 export type JsonSchema = boolean | { readonly [keyword: string]: Json };
@@ -13,6 +14,9 @@ export const SCHEMA_LIMITS = {
   parts: 2_000,
   patterns: 200,
   patternLength: 500,
+  /** What a pattern, and all patterns together, weigh: see `patternWeight`. */
+  patternWeight: 2_000,
+  patternWeights: 10_000,
   /** Comparing n items with each other takes n² steps. */
   uniqueItems: 1_000,
 } as const;
@@ -88,6 +92,7 @@ class Walk {
   readonly #field: string;
   #parts = 0;
   #patterns = 0;
+  #weights = 0;
 
   constructor(root: JsonSchema, field: string) {
     this.#root = root;
@@ -170,6 +175,10 @@ class Walk {
         value,
         `write a regular expression of at most ${SCHEMA_LIMITS.patternLength} characters`,
       );
+    const weight = patternWeight(value as string);
+    this.#weights += weight;
+    if (weight > SCHEMA_LIMITS.patternWeight || this.#weights > SCHEMA_LIMITS.patternWeights)
+      this.#refuse(at, value, "use maxLength instead of large repetitions: the patterns are too large");
   }
 
   #unique(maxItems: unknown, at: string): void {

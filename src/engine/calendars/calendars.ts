@@ -14,7 +14,7 @@ import { explainWhen, type When, type WhenExplanation } from "../../core/timeout
 import { BATCH_LIMIT, type RecordRow } from "../../ports/store.ts";
 import { changeRecord, commitUnits } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
-import { cronsOfCalendar } from "../crons/cron-zones.ts";
+import { cronsOfCalendar } from "../crons/resolve-crons.ts";
 import { auditEffects } from "../events/audit-log.ts";
 import { CALENDAR_REVISION, CALENDARS, MOST_CALENDARS, REVISION_NAME } from "./calendar-cache.ts";
 import { resolveStored } from "./resolve-again.ts";

@@ -4,7 +4,7 @@ import type { Instant } from "../../core/time.ts";
 import { resolveAgain } from "../../core/timeout/wall-clock.ts";
 import { BATCH_LIMIT } from "../../ports/store.ts";
 import type { EngineContext } from "../context.ts";
-import { resolveCrons } from "../crons/cron-zones.ts";
+import { resolveCrons } from "../crons/resolve-crons.ts";
 
 type Deps = Pick<EngineContext, "store" | "clock" | "calendars">;
 

@@ -1,6 +1,7 @@
 import { refuse } from "../../core/errors.ts";
 import { LIFECYCLE_EVENTS, type LifecycleEvent, type LifecycleEventName } from "../../core/job/decision.ts";
 import type { ErrorRecord, JobId, JobRow } from "../../core/job/job.ts";
+import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import { callSafely } from "../../core/user-values.ts";
 import type { Logger } from "../../ports/log.ts";
@@ -90,6 +91,18 @@ export interface QueueDetail {
   readonly most?: number;
 }
 
+/**
+ * How a pool of remote workers shares its queues out: a queue with available jobs gave none for 30 s, the pool runs as many
+ * jobs as it may while others wait, or its strategy or weights were changed.
+ */
+export interface SchedulingDetail {
+  readonly name: "scheduling.queue_starved" | "scheduling.pool_overloaded" | "scheduling.rebalanced";
+  readonly at: Instant;
+  readonly pool: string;
+  readonly queue?: string;
+  readonly data: { readonly [field: string]: Json };
+}
+
 /** An operator changed the limit of a key, or removed the override. */
 export interface LimitDetail {
   readonly name: "limit.changed";
@@ -121,6 +134,8 @@ export type EngineEvents = { readonly [Name in JobEventNames]: JobEventDetail & 
   readonly "cron.skipped": CronSkipped;
   readonly "limit.changed": LimitDetail;
 } & { readonly [Name in QueueDetail["name"]]: QueueDetail & { readonly name: Name } } & {
+  readonly [Name in SchedulingDetail["name"]]: SchedulingDetail & { readonly name: Name };
+} & {
   readonly [Name in WorkerDetail["name"]]: WorkerDetail & { readonly name: Name };
 } & {
   readonly [Name in SagaEventName]: SagaEventDetail & { readonly name: Name };
@@ -151,6 +166,9 @@ const PROCESS_EVENTS: Record<Exclude<EngineEventName, JobEventNames>, true> = {
   "queue.pressure": true,
   "queue.relieved": true,
   "queue.full": true,
+  "scheduling.queue_starved": true,
+  "scheduling.pool_overloaded": true,
+  "scheduling.rebalanced": true,
   "saga.started": true,
   "saga.handled": true,
   "saga.completed": true,

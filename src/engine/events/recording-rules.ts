@@ -11,6 +11,7 @@ import type {
   JobEventDetail,
   QueueDetail,
   SandboxDetail,
+  SchedulingDetail,
   UnreadyDetail,
   WorkerDetail,
 } from "./event-bus.ts";
@@ -77,6 +78,9 @@ export const RECORDED: { readonly [Name in EngineEventName]: Recorded<Name> } = 
   "queue.pressure": noteQueue,
   "queue.relieved": noteQueue,
   "queue.full": noteQueue,
+  "scheduling.queue_starved": noteScheduling,
+  "scheduling.pool_overloaded": noteScheduling,
+  "scheduling.rebalanced": noteScheduling,
   "saga.started": "commit",
   "saga.handled": "commit",
   "saga.completed": "commit",
@@ -179,6 +183,15 @@ function noteQueue(
   const data = { ...(waiting !== undefined && { waiting }), ...(most !== undefined && { most }) };
   const about = name === "queue.full" ? "full" : "pressure";
   notes.noteThrottled(`${about} ${queue}`, { name, at, subject: queue, queue, data });
+}
+
+/** Throttled, because a pool may be full and free again with every job. */
+function noteScheduling(
+  notes: Pick<EventRecorder, "noteThrottled">,
+  { name, at, pool, queue, data }: SchedulingDetail,
+): void {
+  const about = { subject: queue ?? pool, ...(queue !== undefined && { queue }), data: { pool, ...data } };
+  notes.noteThrottled(`${name} ${pool} ${queue ?? ""}`, { name, at, ...about });
 }
 
 function noteSaga(notes: Notes, { name, at, type, saga, event, because, error }: SagaEventDetail): void {

@@ -33,7 +33,7 @@ import { listWorkers } from "./worker-list.ts";
 
 type Reader = Pick<EngineContext, "store" | "clock">;
 
-/** The rate of a queue is computed from these last minutes, with at most this many records. */
+/** The starts of a queue per millisecond are computed from these last minutes, with at most this many records. */
 const PACE_SPAN = 5 * 60_000;
 const PACE_RECORDS = 100;
 /** At most this many slots are counted. A larger limit counts as full from here on. */

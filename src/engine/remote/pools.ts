@@ -16,6 +16,7 @@ import type { Json } from "../../core/schema.ts";
 import { commitUnits } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
+import type { SchedulingDetail } from "../events/event-bus.ts";
 import { loadBrief } from "../operations/bounded-reader.ts";
 import { POOLS, QUEUES_REVISED } from "../queues/queue-settings-cache.ts";
 import type { RemoteFetch } from "./remote-fetch.ts";
@@ -41,7 +42,14 @@ interface PoolUse {
   /** The jobs that it handed out, with their fences. */
   readonly active: Map<JobId, number>;
   readonly workers: Map<string, number>;
+  /** When each queue last gave a job, or was found to have none. Monotonic. */
+  readonly gaveAt: Map<string, number>;
+  /** Whether it was full when it was last asked. */
+  isFull: boolean;
 }
+
+/** A queue with available jobs that gave none for this long is starved. */
+const STARVED_AFTER = 30_000;
 
 /** Pools of remote workers. Their settings are records; turns and running jobs are counted by each server. */
 export class Pools {
@@ -72,6 +80,12 @@ export class Pools {
     if (isNew && known.size >= MOST_POOLS)
       throw new CurfewError("invalid_limit", `pool: there are ${MOST_POOLS} pools; delete one first`);
     await this.#write(POOLS.put(name, pool, null), "pool.put", { pool: name, ...pool } as never, by);
+    const before = known.get(name)?.body;
+    if (before && !sharesAlike(before, pool))
+      this.#tell("scheduling.rebalanced", name, {
+        previousStrategy: before.strategy,
+        newStrategy: pool.strategy,
+      });
     return isNew;
   }
 
@@ -120,10 +134,46 @@ export class Pools {
     const use = this.#use(name);
     this.#sawWorker(use, request.worker);
     const most = Math.min(room, await this.#room(pool, use));
-    if (most <= 0) return null;
+    await this.#lookForStarved(name, pool, use);
+    if (most <= 0) {
+      await this.#tellFull(name, pool, use);
+      return null;
+    }
+    use.isFull = false;
     const { leastShare } = pool;
     const rest = await this.#planner(pool, queues, use.turn);
     return leastShare === undefined ? rest(most) : withLeastShare(queues, leastShare, use.turn, most, rest);
+  }
+
+  #tell(name: SchedulingDetail["name"], pool: string, data: SchedulingDetail["data"], queue?: string): void {
+    const { bus, clock } = this.#context;
+    bus.emit({ name, at: clock.now(), pool, data, ...(queue !== undefined && { queue }) });
+  }
+
+  async #tellFull(name: string, pool: Pool, use: PoolUse): Promise<void> {
+    if (use.isFull) return;
+    use.isFull = true;
+    const counts = await this.#waitingJobs();
+    const waitingJobs = pool.queues.reduce((sum, queue) => sum + (counts.get(queue) ?? 0), 0);
+    if (waitingJobs > 0)
+      this.#tell("scheduling.pool_overloaded", name, { activeJobs: use.active.size, waitingJobs });
+  }
+
+  /** Counts waiting jobs only if a queue gave none for long, and then once in that time. */
+  async #lookForStarved(name: string, { queues }: Pool, { gaveAt }: PoolUse): Promise<void> {
+    const now = this.#context.system.monotonic();
+    for (const queue of queues) {
+      const since = gaveAt.get(queue) ?? now;
+      if (now - since < STARVED_AFTER) {
+        if (since === now) gaveAt.set(queue, now);
+        continue;
+      }
+      gaveAt.set(queue, now);
+      const availableCount = (await this.#waitingJobs()).get(queue) ?? 0;
+      const duration = Math.round(now - since);
+      if (availableCount > 0)
+        this.#tell("scheduling.queue_starved", name, { duration, availableCount }, queue);
+    }
   }
 
   async #planBy(
@@ -171,7 +221,13 @@ export class Pools {
   #use(name: string): PoolUse {
     const known = this.#uses.get(name);
     if (known) return known;
-    const use = { turn: newTurn(), active: new Map(), workers: new Map() };
+    const use: PoolUse = {
+      turn: newTurn(),
+      active: new Map(),
+      workers: new Map(),
+      gaveAt: new Map(),
+      isFull: false,
+    };
     this.#uses.set(name, use);
     return use;
   }
@@ -201,12 +257,20 @@ export class Pools {
   handedOut(name: string | undefined, rows: readonly JobRow[]): void {
     const use = name === undefined ? undefined : this.#uses.get(name);
     const concurrency = name === undefined ? undefined : this.#context.queues.pools.get(name)?.concurrency;
+    for (const { queue } of rows) use?.gaveAt.set(queue, this.#context.system.monotonic());
     if (use && concurrency !== undefined) for (const { id, fence } of rows) use.active.set(id, fence);
   }
 
   ended(id: JobId): void {
     for (const { active } of this.#uses.values()) active.delete(id);
   }
+}
+
+/** Whether two settings of a pool take from its queues in the same way. */
+function sharesAlike(a: Pool, b: Pool): boolean {
+  const ways = ({ strategy, weights, leastShare }: Pool) =>
+    JSON.stringify([strategy, Object.entries(weights ?? {}).sort(), leastShare ?? null]);
+  return ways(a) === ways(b);
 }
 
 const newTurn = (): PoolTurn => ({ queue: null, taken: 0, started: 0 });

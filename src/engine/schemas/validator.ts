@@ -1,6 +1,8 @@
 import { CurfewError } from "../../core/errors.ts";
 import { ifMissing } from "../../core/load-package.ts";
 import type { JsonSchema } from "../../core/registry/json-schema.ts";
+import { patternWeight } from "../../core/registry/pattern-weight.ts";
+import { CHECK_LIMITS, SchemaCost } from "../../core/registry/schema-cost.ts";
 import type { Json } from "../../core/schema.ts";
 
 /** The first thing that does not fit: its place (`[0].email`), and what was expected there. */
@@ -45,28 +47,65 @@ async function load(): Promise<(schema: JsonSchema) => Validator> {
     import("ajv/dist/2020.js").catch(fail),
     import("re2js").catch(fail),
   ]);
-  // RE2 takes time in proportion to the text, whatever the pattern is.
+  const meter = new MatchMeter();
+  // RE2 takes time in proportion to the text, and to the weight of the pattern.
   const engine = Object.assign(
     (pattern: string) => {
       const compiled = RE2JS.compile(pattern);
+      const weight = patternWeight(pattern);
+      const test = (text: string) => {
+        meter.spend(text.length * weight);
+        return compiled.matcher(text).find();
+      };
       // Ajv keeps one compiled pattern per text.
-      return { test: (text: string) => compiled.matcher(text).find(), toString: () => pattern };
+      return { test, toString: () => pattern };
     },
     { code: "require('re2js')" },
   );
-  const ajv = new Ajv2020({
-    strict: false,
-    // In 2020-12 a format is a note.
-    validateFormats: false,
-    ownProperties: true,
-    addUsedSchema: false,
-    logger: false,
-    code: { regExp: engine as never },
-  }) as unknown as Ajv;
-  return (schema) => validatorOf(ajv, schema);
+  const open = () =>
+    new Ajv2020({
+      strict: false,
+      // In 2020-12 a format is a note.
+      validateFormats: false,
+      ownProperties: true,
+      addUsedSchema: false,
+      logger: false,
+      code: { regExp: engine as never },
+    }) as unknown as Ajv;
+  let ajv = open();
+  let compiled = 0;
+  return (schema) => {
+    // Ajv keeps the patterns and values of everything that it compiled, so one of them does not serve for ever.
+    if (compiled > COMPILED_BY_ONE) [ajv, compiled] = [open(), 0];
+    compiled += JSON.stringify(schema).length;
+    return validatorOf(ajv, schema, meter);
+  };
 }
 
-function validatorOf(ajv: Ajv, schema: JsonSchema): Validator {
+/** Characters of schemas. */
+const COMPILED_BY_ONE = 500_000;
+
+/** Counts what the patterns of one check cost. A check does not wait, so one meter is enough for all. */
+class MatchMeter {
+  #spent = 0;
+
+  reset(): void {
+    this.#spent = 0;
+  }
+
+  spend(cost: number): void {
+    this.#spent += cost;
+    if (this.#spent > CHECK_LIMITS.matching) throw TOO_COSTLY;
+  }
+}
+
+const TOO_COSTLY = new Error("too costly");
+const COSTLY: Misfit = {
+  at: "",
+  message: "checking it takes too long: send fewer values and shorter texts, or register a simpler schema",
+};
+
+function validatorOf(ajv: Ajv, schema: JsonSchema, meter: MatchMeter): Validator {
   const { $schema: _draft, ...rest } = schema as { readonly [keyword: string]: Json };
   let check: AjvFunction;
   try {
@@ -81,7 +120,17 @@ function validatorOf(ajv: Ajv, schema: JsonSchema): Validator {
     // The compiled function is kept by its user; Ajv must not collect one per version.
     ajv.removeSchema(rest);
   }
-  return (args) => (check(args) ? null : misfit(check.errors?.[0]));
+  const cost = new SchemaCost(schema);
+  return (args) => {
+    if (!cost.allows(args)) return COSTLY;
+    meter.reset();
+    try {
+      return check(args) ? null : misfit(check.errors?.[0]);
+    } catch (error) {
+      if (error === TOO_COSTLY) return COSTLY;
+      throw error;
+    }
+  };
 }
 
 function misfit(error: AjvError | undefined): Misfit {

@@ -5,7 +5,7 @@ import type { JobRow } from "../../core/job/job.ts";
 import { jittered } from "../../core/pace.ts";
 import { tenantOf } from "../../core/tenant/tenant-name.ts";
 import { earlier, type Instant } from "../../core/time.ts";
-import type { Effect, RecordRow, Swept } from "../../ports/store.ts";
+import { type Effect, type RecordRow, START_KIND, type Swept } from "../../ports/store.ts";
 import { commitJobs, commitUnits } from "../commit/commit.ts";
 import { admission, type DecidedJob } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
@@ -40,6 +40,16 @@ function isReadyStep(row: JobRow): boolean {
   return row.options !== null && row.options.step?.waitsFor !== undefined;
 }
 
+/** Whether a decision on this row may make it available: a step, or a job that comes to its limit. */
+function mayOpen(row: JobRow): boolean {
+  return isReadyStep(row) || (row.state !== "active" && row.options?.limit !== undefined);
+}
+
+/** A start that a rate no longer counts: its key may have room. */
+function isStart({ key: [kind] }: RecordRow): boolean {
+  return kind === START_KIND;
+}
+
 /**
  * Acts on due rows: promotes scheduled jobs and ended backoffs, ends jobs that waited or ran too long, and takes jobs from
  * silent workers. Every engine sweeps; the fence and revision of each row decide which one wins.
@@ -56,6 +66,8 @@ export class SweepLoop {
   #rounds = 0;
   /** What `promoteDue` got besides promoted jobs. */
   readonly #acting = new Set<Promise<void>>();
+  /** Decisions under way that may make jobs available. */
+  readonly #opening = new Set<Promise<void>>();
 
   constructor(
     context: EngineContext,
@@ -96,13 +108,13 @@ export class SweepLoop {
   }
 
   /**
-   * Promotes what is due by now for a fetch that found nothing. It does not wait for the loop, whose round may be busy
-   * with other due rows. Returns whether jobs may have been promoted since the fetch looked.
+   * Promotes what is due by now for a fetch that found nothing. It waits for decisions that may make jobs available, and not
+   * for the loop, whose round may be busy with other due rows. Returns whether there may be jobs since the fetch looked.
    */
   async promoteDue(): Promise<boolean> {
     const underWay = this.#asking?.answer;
     await underWay;
-    if (!this.#isDue) return underWay !== undefined;
+    if (!this.#isDue) return (await this.#opened()) || underWay !== undefined;
     const failed = (error: unknown) => this.#context.storeFailed(error, "sweep");
     try {
       const { swept, now } = await this.#ask();
@@ -116,7 +128,15 @@ export class SweepLoop {
     }
     // Its timer may be set to a later instant than this answer named.
     if (this.#rounds === 0) this.loop.wake();
+    await this.#opened();
     return true;
+  }
+
+  /** Returns whether there was anything to wait for. */
+  async #opened(): Promise<boolean> {
+    const opening = [...this.#opening];
+    await Promise.all(opening);
+    return opening.length > 0;
   }
 
   /** Resolves when nothing is acted on any more. */
@@ -158,9 +178,21 @@ export class SweepLoop {
     }
   }
 
-  async #handOut(swept: Swept, now: Instant): Promise<void> {
-    if (swept.jobs.length + swept.records.length > 0)
-      await this.act(await this.#tenants.handOut(swept, now), now);
+  /** Decisions that may make jobs available come first, because fetches wait for them. */
+  async #handOut({ jobs, records }: Swept, now: Instant): Promise<void> {
+    const first = this.#actOn({ jobs: jobs.filter(mayOpen), records: records.filter(isStart) }, now);
+    const opening: Promise<void> = first.catch(() => {}).finally(() => this.#opening.delete(opening));
+    this.#opening.add(opening);
+    await first;
+    const others = {
+      jobs: jobs.filter((row) => !mayOpen(row)),
+      records: records.filter((row) => !isStart(row)),
+    };
+    await this.#actOn(others, now);
+  }
+
+  async #actOn(due: DueRows, now: Instant): Promise<void> {
+    if (due.jobs.length + due.records.length > 0) await this.act(await this.#tenants.handOut(due, now), now);
   }
 
   /** Acts on due rows within the scope of this engine. */

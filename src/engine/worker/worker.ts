@@ -87,12 +87,12 @@ export class Worker
   /** For workers with a limited time. */
   dried(): void {}
 
-  /** The queue has jobs to claim. */
   /** Queues whose last claim found too few jobs. */
   get dryQueues(): string[] {
     return [...this.consumers.values()].filter(({ isDry }) => isDry).map(({ queue }) => queue);
   }
 
+  /** The queue has jobs to claim. */
   notify(queue: string): void {
     this.consumers.get(queue)?.notify();
   }

@@ -7,6 +7,7 @@ import { redactValue } from "../../core/redact.ts";
 import type { InstantInput } from "../../core/time.ts";
 import type { CronInput, CronView } from "../../engine/crons/crons.ts";
 import { call, definitionOf, options, text } from "./call.ts";
+import { readAll } from "./read-in-steps.ts";
 
 const name = z.tuple([text]);
 
@@ -50,7 +51,13 @@ export const cronCalls = {
   "crons.list": call(
     "List crons",
     z.tuple([options<{ after?: string; limit?: number }>().optional()]),
-    async ({ engine }, page) => (await engine.crons.list(page)).map(shown),
+    async ({ engine }, { after, limit = 100, ...rest } = {}) => {
+      const read = (last: CronView | undefined, step: number) => {
+        const from = last?.name ?? after;
+        return engine.crons.list({ ...rest, ...(from !== undefined && { after: from }), limit: step });
+      };
+      return (await readAll(limit, read)).map(shown);
+    },
   ),
   "crons.preview": call(
     "List the next instants of a cron",

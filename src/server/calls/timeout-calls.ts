@@ -13,6 +13,7 @@ import { type SentTimeout, writeTimeout } from "../../ojs/timeout-fields.ts";
 import type { TimeoutFilter, Which } from "../../ports/timeouts.ts";
 import { visiblePayload } from "../wire/timeouts.ts";
 import { type CallHost, call, definitionOf, json, options, text } from "./call.ts";
+import { readAll, readInSteps } from "./read-in-steps.ts";
 
 /** A text that every store can keep. */
 const name = text.regex(/^[^\p{Cc}\p{Cs}]*$/u, { error: "use a text without control characters" });
@@ -75,6 +76,7 @@ interface ClaimOptions {
 
 /** The most characters of payloads that one claim hands out. */
 const MOST_CLAIMED = 8_000_000;
+const CLAIMED_BY_DEFAULT = 100;
 
 /** A claim without destinations would lease timeouts of jobs and sagas too, and hold them up. */
 function ownDestinations({ destinations }: ClaimOptions = {}): void {
@@ -89,10 +91,17 @@ function ownDestinations({ destinations }: ClaimOptions = {}): void {
     );
 }
 
-/** Claims, and gives back at once what does not fit into a reply. A refused reply would hold all of it for a lease. */
-async function claimedWithin({ engine }: CallHost, how: ClaimOptions | undefined): Promise<ClaimedTimeout[]> {
+/**
+ * Claims in steps, and gives back at once what does not fit into a reply. A refused reply would hold all of it for a
+ * lease.
+ */
+async function claimedWithin({ engine }: CallHost, how: ClaimOptions = {}): Promise<ClaimedTimeout[]> {
   ownDestinations(how);
-  const claimed = await engine.timeouts.claimDue(how);
+  const claim = async (_last: unknown, limit: number) => ({
+    items: await engine.timeouts.claimDue({ ...how, limit }),
+  });
+  const { limit = CLAIMED_BY_DEFAULT } = how;
+  const { items: claimed } = await readInSteps<ClaimedTimeout>(limit, claim, MOST_CLAIMED);
   let length = 0;
   const fits = (timeout: ClaimedTimeout) => {
     length += JSON.stringify(timeout).length;
@@ -102,6 +111,21 @@ async function claimedWithin({ engine }: CallHost, how: ClaimOptions | undefined
   const given = claimed.filter((timeout) => !kept.includes(timeout));
   await Promise.all(given.map(({ id, owner }) => engine.timeouts.release(id, owner)));
   return kept;
+}
+
+/** A page by due instant. One that is full ends early, and its cursor continues. */
+async function calendar({ engine }: CallHost, asked: CalendarOptions = {}) {
+  let cursor = asked.after ?? null;
+  const { items } = await readInSteps<Timeout>(
+    asked.limit ?? 100,
+    async (_last, limit) => {
+      const page = await engine.timeouts.calendar({ ...asked, after: cursor, limit });
+      cursor = page.cursor;
+      return { items: page.timeouts, isLast: cursor === null };
+    },
+    MOST_CLAIMED,
+  );
+  return { timeouts: items.map(shown), cursor };
 }
 
 /** Refuses timeouts of jobs and sagas: the engine delivers these, and a worker must not lose or delay them. */
@@ -144,15 +168,18 @@ export const timeoutCalls = {
   "timeouts.calendar": call(
     "List timeouts by their due instant",
     z.tuple([options<CalendarOptions>().optional()]),
-    async ({ engine }, asked) => {
-      const { timeouts, cursor } = await engine.timeouts.calendar(asked);
-      return { timeouts: timeouts.map(shown), cursor };
-    },
+    calendar,
   ),
   "timeouts.list": call(
     "List timeouts by id",
     z.tuple([filter.optional(), page.optional()]),
-    async ({ engine }, said, asked) => (await engine.timeouts.list(said, asked)).map(shown),
+    async ({ engine }, said, { after, limit = 100 } = {}) => {
+      const read = (last: Timeout | undefined, step: number) => {
+        const from = last?.id ?? after;
+        return engine.timeouts.list(said, { ...(from !== undefined && { after: from }), limit: step });
+      };
+      return (await readAll(limit, read)).map(shown);
+    },
   ),
   "timeouts.cancel": call("Cancel timeouts", z.tuple([which]), cancel),
   "timeouts.revoke": call("Revoke a timeout", id, ({ engine, by }, timeout) =>

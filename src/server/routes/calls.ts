@@ -13,6 +13,7 @@ import { cronCalls } from "../calls/cron-calls.ts";
 import { eventCalls } from "../calls/event-calls.ts";
 import { jobCalls } from "../calls/job-calls.ts";
 import { queueCalls } from "../calls/queue-calls.ts";
+import { MOST_TEXT, tooLarge } from "../calls/read-in-steps.ts";
 import { sagaCalls } from "../calls/saga-calls.ts";
 import { timeoutCalls } from "../calls/timeout-calls.ts";
 import { webhookCalls } from "../calls/webhook-calls.ts";
@@ -90,9 +91,6 @@ function detailsOf(thrown: OurError): Json {
   ) as Json;
 }
 
-/** The most characters of a reply. Other routes end their pages earlier; a call has one result, whole or not at all. */
-const MOST_TEXT = 16_000_000;
-
 function resultOf(result: unknown): Reply {
   if (result instanceof JsonText) return bounded(`{"result":${result.text}}`);
   if (!Array.isArray(result)) return bounded(JSON.stringify({ result }));
@@ -111,13 +109,6 @@ function resultOf(result: unknown): Reply {
 function bounded(text: string): Reply {
   if (text.length > MOST_TEXT) throw tooLarge();
   return reply(200, text);
-}
-
-function tooLarge(): CurfewError {
-  return new CurfewError(
-    "invalid_limit",
-    `limit: the reply has more than ${MOST_TEXT / 1_000_000} MB; ask for fewer items with a smaller limit`,
-  );
 }
 
 function callRoute(name: CallName): Route {

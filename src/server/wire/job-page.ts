@@ -79,7 +79,7 @@ export function readTexts<Row = JobRow>(
 }
 
 /** Rows of the next read, by the room that is left and the size of the rows so far. It grows slowly: sizes may differ. */
-function nextRows(rows: number, room: number, average: number): number {
+export function nextRows(rows: number, room: number, average: number): number {
   return Math.max(1, Math.min(4 * rows, MOST_ROWS, Math.floor(room / average)));
 }
 

@@ -47,7 +47,7 @@ export function transactionScope(session: Session): CommitScope {
  * Commits units in order. Each sees what those before it wrote. Adjacent units that cannot see each other are written
  * together. Hints are only collected: they are sent after the commit.
  */
-export async function commitUnits(
+export async function writeUnits(
   scope: CommitScope,
   units: readonly Unit[],
   now: Instant,

@@ -3,7 +3,7 @@ import { reachOf } from "../../ports/capabilities.ts";
 import type { Store } from "../../ports/store.ts";
 import type { System } from "../../ports/system.ts";
 import { checkUnits } from "../check-batch.ts";
-import { commitUnits, groupScope, transactionScope } from "./commit.ts";
+import { groupScope, transactionScope, writeUnits } from "./commit.ts";
 import { Peers } from "./connection.ts";
 import {
   createConnections,
@@ -96,8 +96,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       checkUnits(units, now);
       return transactions.run(
         tx,
-        (session, hints) => commitUnits(transactionScope(session), units, now, hints),
-        (hints) => commitUnits(relaxed ? relaxedScope : scope, units, now, hints),
+        (session, hints) => writeUnits(transactionScope(session), units, now, hints),
+        (hints) => writeUnits(relaxed ? relaxedScope : scope, units, now, hints),
       );
     },
     listen: (onHint) => channel.listen(onHint),

@@ -24,7 +24,7 @@ import { CALL_SIZE, type Home } from "./home.ts";
 import { documentValues, imageValues, NewJobs } from "./row-codec.ts";
 
 /** Commits units in order, as many calls as their size takes. */
-export async function commitUnits(
+export async function writeUnits(
   home: Home,
   units: readonly Unit[],
   { now, relaxed }: { readonly now: Instant; readonly relaxed?: boolean },

@@ -1,6 +1,6 @@
 import { CurfewError } from "../../core/errors.ts";
 import { createLibrary, type FunctionName, type Library } from "./lua/library.ts";
-import { type RedisLike, withoutCommand } from "./redis-package.ts";
+import { closeClient, type RedisLike, withoutCommand } from "./redis-package.ts";
 
 /** How many replicas must have a write before it is acknowledged, and how long to wait for them. */
 export interface Acknowledgement {
@@ -101,8 +101,8 @@ export class RedisConnection {
   }
 
   close(): void {
-    this.#client.disconnect();
-    this.#patient?.disconnect();
+    closeClient(this.#client);
+    if (this.#patient) closeClient(this.#patient);
   }
 }
 

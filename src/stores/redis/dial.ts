@@ -2,7 +2,7 @@ import { CurfewError, refuse } from "../../core/errors.ts";
 import { ifMissing } from "../../core/load-package.ts";
 import type { RedisAddress } from "./address.ts";
 import { readFacts } from "./check-server.ts";
-import { type RedisLike, type RedisPackage, withoutCommand } from "./redis-package.ts";
+import { closeClient, type RedisLike, type RedisPackage, withoutCommand } from "./redis-package.ts";
 
 /** A command that got no answer for this long has failed, so that a dead machine is noticed. */
 const ANSWER_WITHIN = 6_000;
@@ -125,7 +125,7 @@ async function connected(client: RedisLike, { hosts }: RedisAddress): Promise<Re
     await client.connect();
     return client;
   } catch (error) {
-    client.disconnect();
+    closeClient(client);
     const where = hosts.map(({ host, port }) => `${host}:${port}`).join(", ");
     // The error of the call says only that the connection is closed.
     withoutCommand(error);

@@ -1,6 +1,6 @@
 import type { Hint } from "../../ports/store.ts";
 import { decode } from "./codec.ts";
-import type { RedisLike } from "./redis-package.ts";
+import { closeClient, type RedisLike } from "./redis-package.ts";
 
 type Listener = (hint: Hint) => void;
 
@@ -40,7 +40,7 @@ export class HintChannels {
     this.#isClosed = true;
     this.#listeners.clear();
     const client = await this.#client?.catch(() => undefined);
-    client?.disconnect();
+    if (client) closeClient(client);
   }
 
   #subscribe(channel: string): Promise<unknown> {
@@ -61,7 +61,7 @@ export class HintChannels {
         const hear = (channel: Buffer, message: Buffer) => this.#hear(channel.toString(), message);
         client.on(this.#isCluster ? "smessageBuffer" : "messageBuffer", hear);
         this.#watch(client);
-        if (this.#isClosed) client.disconnect();
+        if (this.#isClosed) closeClient(client);
         return client;
       });
       this.#client.catch(() => {
@@ -93,7 +93,9 @@ export class HintChannels {
       if (!this.#isCluster && channels.length > 0) await client.subscribe(...channels);
       this.#notifyAll({ missed: true });
     } catch {
-      // The connection broke again, and the next one subscribes.
+      // The next connection subscribes. A busy server may leave the subscription unanswered on one that stays open: without
+      // a new one, no hint would come any more.
+      if (!this.#isClosed) client.disconnect(true);
     }
   }
 

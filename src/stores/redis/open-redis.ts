@@ -10,7 +10,7 @@ import type { HomeStore } from "../homes/home-store.ts";
 import { createHomedStore } from "../homes/homed-store.ts";
 import { parseAddress } from "./address.ts";
 import { checkServer, type Durability } from "./check-server.ts";
-import { commitUnits } from "./commit.ts";
+import { writeUnits } from "./commit.ts";
 import { RedisConnection } from "./connection.ts";
 import { createDialer, type Dialer } from "./dial.ts";
 import { HintChannels } from "./hints.ts";
@@ -19,6 +19,7 @@ import { homeKey } from "./home-key.ts";
 import { createInspector } from "./inspector.ts";
 import { createJobStore } from "./job-store.ts";
 import { createRecordStore } from "./record-store.ts";
+import { closeClient } from "./redis-package.ts";
 import { createTimeoutStore } from "./timeout-store.ts";
 
 export interface RedisStoreOptions {
@@ -67,7 +68,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
     const channels = new HintChannels(() => dialer.dial({ isSubscriber: true }), dialer.isCluster);
     return createStore(connection, channels, { prefix, homes, durability, system });
   } catch (error) {
-    dialer.client.disconnect();
+    closeClient(dialer.client);
     throw error;
   }
 }
@@ -146,7 +147,7 @@ function createHome(home: Home, channels: HintChannels, durability: Durability):
       return (reader.read() as number) * 1_000 + Math.floor((reader.read() as number) / 1_000);
     },
     look: (request) => look(home, request),
-    commit: (units, options) => commitUnits(home, units, options),
+    commit: (units, options) => writeUnits(home, units, options),
     async listen(onHint) {
       home.assertOpen();
       return channels.listen(home.channel, onHint);

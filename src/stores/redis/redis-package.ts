@@ -10,7 +10,8 @@ export interface RedisLike {
   callBuffer(command: string, ...args: RedisArgument[]): Promise<unknown>;
   pipeline(): RedisPipeline;
   connect(): Promise<void>;
-  disconnect(): void;
+  /** Closes the connection for good, or to connect again. */
+  disconnect(reconnect?: boolean): void;
   on(event: string, listener: (...args: never[]) => void): unknown;
   subscribe(...channels: string[]): Promise<unknown>;
   unsubscribe(...channels: string[]): Promise<unknown>;
@@ -31,6 +32,15 @@ export interface RedisPipeline {
 export interface RedisPackage {
   readonly Redis: new (options: object) => RedisLike;
   readonly Cluster: new (nodes: readonly object[], options: object) => RedisLike;
+}
+
+/**
+ * Closes a connection for good. A cluster of ioredis that is closed during a refresh of its slots begins the next one a
+ * second later, for ever, and the process never ends. So there is no next one.
+ */
+export function closeClient(client: RedisLike): void {
+  client.disconnect();
+  if (client.refreshSlotsCache) client.refreshSlotsCache = () => {};
 }
 
 /** Removes what a failed command carried from its error: passwords and payloads must not be in a log. */

@@ -35,7 +35,7 @@ const OK: Outcome = { ok: true };
  * Commits units in order. Each sees what those before it wrote. Answers for as many of them as one transaction takes,
  * at least one. The caller passes the others again.
  */
-export function commitUnits(
+export function writeUnits(
   session: Session,
   units: readonly Unit[],
   now: Instant,

@@ -4,7 +4,7 @@ import type { System } from "../../ports/system.ts";
 import { checkUnits } from "../check-batch.ts";
 import { textOfUnit } from "../sql/batches.ts";
 import type { Binding, SqliteFile } from "./binding.ts";
-import { commitUnits } from "./commit.ts";
+import { writeUnits } from "./commit.ts";
 import { diagnoseFile } from "./diagnose.ts";
 import { FileClock } from "./file-clock.ts";
 import { HintChannel } from "./hints.ts";
@@ -57,7 +57,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     async commit(units, options) {
       checkUnits(units, options.now);
       return transactions.run(units, textOfUnit, options, (session, batch, hints) =>
-        commitUnits(session, batch, options.now, hints),
+        writeUnits(session, batch, options.now, hints),
       );
     },
     async listen(onHint) {

@@ -53,7 +53,8 @@ function fullReason(full: Full, key: string, facts: LimitFacts, now: number): Wh
   );
   const who = { kind: "limit", id: key } as const;
   if (full === "rate_full") {
-    return rateReason(key, facts, { who, action: raise }, now);
+    const more = `Wait, or call engine.limits.put("${key}", { rate: … }) to let more of them start.`;
+    return rateReason(key, facts, { who, action: act("raise-limit", more, key) }, now);
   }
   if (full === "limit_strict") {
     const sentence = `Limit "${key}" is strict: a job that waits for its retry keeps the slot.`;

@@ -13,7 +13,7 @@ local call, pack, unpack1
 local QUEUE, TYPE, CREATED, FLOW, FAIR, UNIQUE, LIMIT, FENCE, REV, CLAIMED, WORKER, NEEDS = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
 local STATE, WAKE, WAKEAT, RANK = 13, 14, 15, 16
 local WAITAT, TOTALAT, STARTED, STALLAT, HEARTBEAT, FINISHED, PRUNEAT, DEAD = 20, 21, 22, 25, 26, 27, 28, 29
-local IMAGE_FIRST, IMAGE_LAST = 13, 29
+local IMAGE_SIZE, IMAGE_LAST = 17, 29
 local PENDING, AVAILABLE, ACTIVE, SCHEDULED, RETRYABLE, COMPLETED = 0, 1, 2, 3, 4, 5
 local FENCE_SPAN, RANK_SPAN = 2097152, 35184372088832
 local MOST_BYTES = 4000000
@@ -23,7 +23,7 @@ local MOST_HINTS = 200
 -- sets and their new scores, false for those that leave; they are written together at the end, which costs half.
 local B, n, q, sets, hints, ready, events, heads, timeoutsAt, isAwaited
 -- The keys of lines are many; the others are built once per call.
-local KW0, KW1, KD, KRW
+local KW0, KW1, KD, KRW, lines, ids
 -- The lowest revision that this call may give; false until it is known.
 local least
 -- Which process this is, and since which change of its data. A library that is loaded again has to ask again.
@@ -34,7 +34,7 @@ local function begin(keys, args)
   B, isAwaited = keys[1] .. ':', args[2]
   n, q, sets, hints, ready, events, heads, timeoutsAt = {}, {}, {}, {}, {}, {}, '', false
   KW0, KW1, KD, KRW = B .. 'w0', B .. 'w1', B .. 'd', B .. 'rw'
-  least = false
+  least, lines, ids = false, {}, {}
 end
 
 -- A process that takes over a home may lack its last writes. Revisions that were given in them must not be given again, so
@@ -77,11 +77,25 @@ local function tenantOf(name)
   return string.match(name, '^\\1([^\\1]*)\\1') or ''
 end
 
+-- Joining texts is slow, so the names of fields and keys are made once per call, not once per job.
 local function count(r, by)
-  local of = n[r[QUEUE]]
+  local of, state = n[r[QUEUE]], r[STATE]
   if not of then of = {} n[r[QUEUE]] = of end
-  local field = r[STATE] .. r[TYPE]
-  of[field] = (of[field] or 0) + by
+  local states = of[r[TYPE]]
+  if not states then states = {} of[r[TYPE]] = states end
+  states[state] = (states[state] or 0) + by
+end
+
+local function lineKey(queue)
+  local key = lines[queue]
+  if not key then key = B .. 'r:' .. queue lines[queue] = key end
+  return key
+end
+
+local function idsKey(queue)
+  local key = ids[queue]
+  if not key then key = B .. 'i:' .. tenantOf(queue) ids[queue] = key end
+  return key
 end
 
 local function place(key, member, score)
@@ -115,13 +129,15 @@ end
 local function flushCounts()
   for queue, of in pairs(n) do
     local key = B .. 'n:' .. queue
-    for field, by in pairs(of) do
-      if by ~= 0 then
-        local now = call('HINCRBY', key, field, by)
-        if now <= 0 then
-          call('HDEL', key, field)
-          if call('EXISTS', key) == 0 then call('ZREM', B .. 'qs', queue) end
-        elseif now == by then call('ZADD', B .. 'qs', 0, queue) end
+    for name, states in pairs(of) do
+      for state, by in pairs(states) do
+        if by ~= 0 then
+          local now = call('HINCRBY', key, state .. name, by)
+          if now <= 0 then
+            call('HDEL', key, state .. name)
+            if call('EXISTS', key) == 0 then call('ZREM', B .. 'qs', queue) end
+          elseif now == by then call('ZADD', B .. 'qs', 0, queue) end
+        end
       end
     end
   end

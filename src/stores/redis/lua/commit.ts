@@ -47,9 +47,7 @@ local function writeJob(job, o)
   local id, image, documents = job[1], job[4], job[5]
   local r = o
   if image then
-    r = copyOf(o)
-    for at = 1, #image do r[IMAGE_FIRST + at - 1] = image[at] end
-    r[REV] = nextRevision(o[REV])
+    r = {o[1], o[2], o[3], o[4], o[5], o[6], o[7], o[8], nextRevision(o[REV]), o[10], o[11], o[12], unpack(image, 1, IMAGE_SIZE)}
   end
   if job[6] and r == o and job[6] ~= o[FENCE] then r = copyOf(o) end
   if job[6] then r[FENCE] = job[6] end

@@ -13,7 +13,7 @@ local function fairJobs(priority, queue, key) return B .. 'fj:' .. priority .. '
 
 local function enterReady(id, r)
   local queue = r[QUEUE]
-  place(B .. 'r:' .. queue, id, r[RANK])
+  place(lineKey(queue), id, r[RANK])
   q[queue] = true
   if not r[FAIR] then return end
   local priority = fairRank(r)
@@ -33,7 +33,7 @@ local function leaveFair(id, r)
 end
 
 local function leaveReady(id, r)
-  place(B .. 'r:' .. r[QUEUE], id, false)
+  place(lineKey(r[QUEUE]), id, false)
   q[r[QUEUE]] = true
   leaveFair(id, r)
 end
@@ -150,7 +150,7 @@ local function erase(id, r)
   leave(id, r)
   freeKey(id, r)
   call('DEL', jobKey(id), B .. 'l:' .. id)
-  place(B .. 'i:' .. tenantOf(r[QUEUE]), id, false)
+  place(idsKey(r[QUEUE]), id, false)
 end
 
 -- The texts of new rows: jobs that were enqueued together have the same.
@@ -175,7 +175,7 @@ local function insert(job, now)
   if not least then leastRevision() end
   if job[4] then call('HSET', jobKey(id), 'i', job[2], 'p', job[3], 'o', job[4])
   else call('HSET', jobKey(id), 'i', job[2], 'p', job[3]) end
-  place(B .. 'i:' .. tenantOf(r[QUEUE]), id, 0)
+  place(idsKey(r[QUEUE]), id, 0)
   enter(id, r)
   if r[STATE] == AVAILABLE then ready[r[QUEUE]] = true end
   if job[5] then record(now, job[5], job[6]) end
@@ -217,8 +217,6 @@ local function enqueue(keys, args)
   return pack(answers, depths)
 end
 
-local DOCUMENTS = {'p', 'o', 'y', 'e', 'g', 'k', 'r'}
-
 -- Adds a row and its documents to the parts of an answer. Returns its length.
 local function answerRow(parts, id, v, text)
   local rest = pack(id, v[2], v[3], v[4], v[5], v[6], v[7], v[8])
@@ -227,7 +225,17 @@ local function answerRow(parts, id, v, text)
   return #rest
 end
 
-local function readRow(id) return call('HMGET', jobKey(id), 'i', 'p', 'o', 'y', 'e', 'g', 'k', 'r') end
+local DOCUMENT_AT = {i = 1, p = 2, o = 3, y = 4, e = 5, g = 6, k = 7, r = 8}
+
+-- The row and the documents of a job. Most jobs have few fields, so reading all is faster than asking for eight.
+local function readRow(id)
+  local v, all = {false, false, false, false, false, false, false, false}, call('HGETALL', jobKey(id))
+  for at = 1, #all, 2 do
+    local place = DOCUMENT_AT[all[at]]
+    if place then v[place] = all[at + 1] end
+  end
+  return v
+end
 
 local function claimJob(id, v, a, mark, parts)
   local o = {unpack1(v[1])}

@@ -1,4 +1,4 @@
-import { type CronBody, rezonedCron } from "../../core/cron/cron.ts";
+import { type CronBody, resolvedCron } from "../../core/cron/cron.ts";
 import { CurfewError } from "../../core/errors.ts";
 import { BATCH_LIMIT, type Unit } from "../../ports/store.ts";
 import { commitUnits } from "../commit/commit.ts";
@@ -41,7 +41,7 @@ export async function resolveCrons(deps: Deps, calendar?: string): Promise<numbe
 /** A cron whose calendar is gone keeps its instant, as a cron in a zone that is gone does. */
 function rezonedUnlessUnknown(body: CronBody, now: number, calendars: Deps["calendars"]): CronBody | null {
   try {
-    return rezonedCron(body, now, calendars);
+    return resolvedCron(body, now, calendars);
   } catch (error) {
     if (error instanceof CurfewError && error.code === "unknown_calendar") return null;
     throw error;
