@@ -61,6 +61,7 @@ import type {
 import type { WorkerStatus, WorkOptions } from "./worker/work-options.ts";
 import type { WorkflowOptions } from "./workflows/start-options.ts";
 import type { WorkflowSummary, WorkflowView } from "./workflows/workflow-view.ts";
+import type { WorkflowPage } from "./workflows/workflows.ts";
 
 /*
  * What an engine and a remote client both offer. Code that takes a `CurfewApi` runs beside the store or behind a server.
@@ -201,7 +202,7 @@ export interface CalendarsApi {
 export interface WorkflowsApi {
   start<Result>(node: WorkflowNode<Result>, options?: WorkflowOptions): Promise<WorkflowHandleApi<Result>>;
   get<Result = unknown>(id: string): WorkflowHandleApi<Result>;
-  list(page?: ListPage): Promise<WorkflowSummary[]>;
+  list(page?: WorkflowPage): Promise<WorkflowSummary[]>;
   cancel(id: string): Promise<WorkflowSummary>;
 }
 

@@ -14,12 +14,24 @@ import type { Capabilities } from "./capabilities.ts";
 import type { FairLine, Line, ShareRow } from "./lines.ts";
 import type { LoadOptions } from "./load-options.ts";
 import type { Looked, LookRequest } from "./look.ts";
+import type { RecordRow, RecordStore } from "./records.ts";
 import type { SearchIndex } from "./search.ts";
 import type { RecordKey } from "./stored-names.ts";
 import type { Revoked, TimeoutStore, Which } from "./timeouts.ts";
 
+export type { ListOrder } from "./records.ts";
 export { limitRecordKey, pauseKey, queueMark, START_KIND, startKey, startsOf } from "./stored-names.ts";
-export type { Capabilities, FairLine, HeldSlots, Line, LoadOptions, ScanFilter, ShareRow };
+export type {
+  Capabilities,
+  FairLine,
+  HeldSlots,
+  Line,
+  LoadOptions,
+  RecordRow,
+  RecordStore,
+  ScanFilter,
+  ShareRow,
+};
 
 /**
  * The storage that an engine needs. A store claims, commits and lists. It contains no rule about jobs: it only
@@ -205,24 +217,6 @@ export interface Swept {
 }
 
 export type { RecordKey } from "./stored-names.ts";
-
-/** A versioned document that may have a time to wake up: workers, pauses, queues, sagas, crons, limits. */
-export interface RecordRow {
-  readonly key: RecordKey;
-  /**
-   * Grows with each `put`, by any amount. A version is never used again, even after the record is deleted and put
-   * again. So the version at which a record was created identifies it among all records of its key.
-   */
-  readonly version: number;
-  readonly wakeAt: Instant | null;
-  readonly body: Json;
-}
-
-export interface RecordStore {
-  load(keys: readonly RecordKey[]): Promise<(RecordRow | null)[]>;
-  /** Records of a kind in the order of their keys, after a cursor. Null: after all names of tenants (`TENANT_MARK`). */
-  list(kind: string, after: string | null, limit: number): Promise<RecordRow[]>;
-}
 
 export interface Unit {
   /** The job that this unit writes. Its fence is a guard, and so is `rev` if it is named. */

@@ -95,7 +95,8 @@ export function faultyStore(store: Store, plan: FaultPlan): Store {
     },
     records: {
       load: (keys) => through("records.load", () => records.load(keys)),
-      list: (kind, after, limit) => through("records.list", () => records.list(kind, after, limit)),
+      list: (kind, after, limit, order) =>
+        through("records.list", () => records.list(kind, after, limit, order)),
     },
     timeouts: relayTimeouts(timeouts, (call, _request, run) => through(call, run)),
     inspect: {

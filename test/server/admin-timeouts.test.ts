@@ -171,18 +171,38 @@ describe("sagas for operators", () => {
     const { stage } = await sagaStage();
     await using _closing = stage;
     await using other = await openStage({ store: stage.engine.store });
-    const first = await other.get("/admin/sagas?limit=2");
+    const first = await other.get("/admin/sagas?limit=2&order=asc");
     fits("GET", "/admin/sagas", first);
     expect(first.body.items).toMatchObject([
       { type: "diary", id: "a", status: "alive", pending: [{ name: "rung", key: "k" }] },
       { type: "diary", id: "b" },
     ]);
     const cursor = encodeURIComponent(first.body.pagination.next_cursor);
-    const rest = await other.get(`/admin/sagas?limit=2&cursor=${cursor}`);
+    const rest = await other.get(`/admin/sagas?limit=2&order=asc&cursor=${cursor}`);
     expect([idsOf(rest.body.items), rest.body.pagination.has_more]).toEqual([["ü/1", "z"], false]);
-    expect(idsOf((await other.get("/admin/sagas?type=diary")).body.items)).toEqual(["a", "b", "ü/1"]);
+    expect(idsOf((await other.get("/admin/sagas?type=diary&order=asc")).body.items)).toEqual([
+      "a",
+      "b",
+      "ü/1",
+    ]);
     expect((await other.get("/admin/sagas?type=none")).body.items).toEqual([]);
     expect((await other.get("/admin/sagas?cursor=x")).status).toBe(400);
+  });
+
+  it("are listed from the last id down by default, of one type or of all", async () => {
+    const { stage } = await sagaStage();
+    await using _closing = stage;
+    const first = await stage.get("/admin/sagas?limit=2");
+    expect(idsOf(first.body.items)).toEqual(["z", "ü/1"]);
+    const cursor = encodeURIComponent(first.body.pagination.next_cursor);
+    const rest = await stage.get(`/admin/sagas?limit=2&cursor=${cursor}`);
+    expect([idsOf(rest.body.items), rest.body.pagination.has_more]).toEqual([["b", "a"], false]);
+    expect(idsOf((await stage.get("/admin/sagas?type=diary")).body.items)).toEqual(["ü/1", "b", "a"]);
+    const page = await stage.get("/admin/sagas?type=diary&limit=1");
+    const after = encodeURIComponent(page.body.pagination.next_cursor);
+    const next = await stage.get(`/admin/sagas?type=diary&limit=1&cursor=${after}`);
+    expect([idsOf(page.body.items), idsOf(next.body.items)]).toEqual([["ü/1"], ["b"]]);
+    expect((await stage.get("/admin/sagas?order=newest")).status).toBe(400);
   });
 
   it("are shown with state, pending timeouts and waiting messages", async () => {

@@ -139,6 +139,12 @@ export const BROKEN_STORES = {
     }),
     foundBy: [["limits", "jobs that keep the slots of a queue"]],
   },
+  "lists records upwards in any order": {
+    change: (store) => ({
+      records: { ...store.records, list: (kind, after, limit) => store.records.list(kind, after, limit) },
+    }),
+    foundBy: [["records and guards", "a kind is listed from its last key down"]],
+  },
   "knows no bounds": {
     change: (store) => ({
       jobs: { enqueue: (jobs, { bounds: _bounds, ...options }) => store.jobs.enqueue(jobs, options) },

@@ -13,8 +13,14 @@ export interface Listed<Item> {
   readonly pagination?: { readonly next_cursor: string | null };
 }
 
-export const readSagas = (type: string | null, cursor: string | null, signal?: AbortSignal) =>
-  api.get<Listed<Saga>>("/admin/sagas", { type, cursor, per_page: 50 }, signal);
+interface SagaQuery {
+  readonly type: string | null;
+  readonly order: "asc" | "desc";
+  readonly cursor: string | null;
+}
+
+export const readSagas = (asked: SagaQuery, signal?: AbortSignal) =>
+  api.get<Listed<Saga>>("/admin/sagas", { ...asked, per_page: 50 }, signal);
 export const readSaga = (type: string, id: string, signal?: AbortSignal) =>
   api.get<{ readonly saga: Saga }>(`/admin/sagas/${part(type)}/${part(id)}`, {}, signal);
 

@@ -1,4 +1,5 @@
 import type { JobRow } from "../../core/job/job.ts";
+import { namesOf } from "../../core/tenant/tenant-name.ts";
 import type {
   ClaimRequest,
   Enqueued,
@@ -119,10 +120,13 @@ function scopedRecords(records: RecordStore, scope: TenantScope): RecordStore {
       const rows = await records.load(keys.map((key) => scope.recordKey(key)));
       return rows.map((row) => row && scope.record(row));
     },
-    async list(kind, after, limit) {
-      const [stored, from] = scope.recordKey([kind, after ?? ""]);
+    async list(kind, after, limit, order) {
+      const [stored, named] = scope.recordKey([kind, after ?? ""]);
+      // A list that goes down begins at the last name of the tenant.
+      const last = named === "" ? null : namesOf(scope.tenant).to;
+      const from = order === "desc" && after === null ? last : named;
       // Where the kind names the tenant, the keys are as the tenant wrote them.
-      const rows = await records.list(stored, stored === kind ? from : after, limit);
+      const rows = await records.list(stored, stored === kind ? from : after, limit, order);
       return rows
         .filter(({ key }) => stored !== kind || key[1].startsWith(scope.recordKey([kind, ""])[1]))
         .map((row) => scope.record(row));

@@ -170,10 +170,12 @@ function createRecordStore(records: RecordTable, assertOpen: () => void): Record
       checkBatch(keys, "keys");
       return keys.map((key) => records.get(key));
     },
-    async list(kind, after, limit) {
+    async list(kind, after, limit, order) {
       assertOpen();
       checkLimit(limit);
-      return records.list(kind, after ?? FIRST, limit);
+      return order === "desc"
+        ? records.listBack(kind, after, limit)
+        : records.list(kind, after ?? FIRST, limit);
     },
   };
 }

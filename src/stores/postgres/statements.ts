@@ -297,6 +297,14 @@ select ${RECORD} from curfew.records where kind = $1::text and key >= coalesce($
  order by kind, key limit $3::bigint`,
 };
 
+/** $1 kind, $2 the key to begin before, $3 the key to end after, $4 limit. */
+export const LIST_RECORDS_BACK: Statement = {
+  name: "list_records_back",
+  text: `
+select ${RECORD} from curfew.records where kind = $1::text and key < $2::text and key > $3::text
+ order by kind desc, key desc limit $4::bigint`,
+};
+
 /** The version of a record, which is locked until the transaction ends. $1 kind, $2 key. */
 export const HOLD_RECORD: Statement = {
   name: "hold_record",
