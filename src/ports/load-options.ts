@@ -6,7 +6,7 @@ export interface LoadOptions {
   readonly isBrief?: boolean;
   /**
    * The answer ends with the row at which the rows have about this many characters together, and has one row at least.
-   * The caller loads the ids that are left. So many small rows cost one call, and many large ones do not fill the memory.
+   * The caller loads the ids that are left. Small rows then cost one call, and large ones do not fill the memory.
    */
   readonly size?: number;
 }
