@@ -12,6 +12,7 @@ import type { Instant } from "../core/time.ts";
 import type { NewTimeout, Owner, TimeoutId } from "../core/timeout/timeout.ts";
 import type { Capabilities } from "./capabilities.ts";
 import type { FairLine, Line, ShareRow } from "./lines.ts";
+import type { LoadOptions } from "./load-options.ts";
 import type { Looked, LookRequest } from "./look.ts";
 import type { RecordRow, RecordStore } from "./records.ts";
 import type { SearchIndex } from "./search.ts";
@@ -20,7 +21,17 @@ import type { Revoked, TimeoutStore, Which } from "./timeouts.ts";
 
 export type { ListOrder } from "./records.ts";
 export { limitRecordKey, pauseKey, queueMark, START_KIND, startKey, startsOf } from "./stored-names.ts";
-export type { Capabilities, FairLine, HeldSlots, Line, RecordRow, RecordStore, ScanFilter, ShareRow };
+export type {
+  Capabilities,
+  FairLine,
+  HeldSlots,
+  Line,
+  LoadOptions,
+  RecordRow,
+  RecordStore,
+  ScanFilter,
+  ShareRow,
+};
 
 /**
  * The storage that an engine needs. A store claims, commits and lists. It contains no rule about jobs: it only
@@ -109,7 +120,7 @@ export interface JobStore {
    * committed under those that were returned.
    */
   sweep(request: SweepRequest): Promise<Swept>;
-  /** Live and finished jobs by id; null for an unknown id. */
+  /** Live and finished jobs by id; null for an unknown id. With `size` the answer may be shorter than the list. */
   load(ids: readonly JobId[], options?: LoadOptions): Promise<(JobRow | null)[]>;
   /** Deletes finished jobs whose `pruneAt` has come, and events older than `eventsBefore`: at most `limit` of each. */
   prune(request: {
@@ -117,14 +128,6 @@ export interface JobStore {
     readonly eventsBefore: Instant;
     readonly limit: number;
   }): Promise<number>;
-}
-
-export interface LoadOptions {
-  /**
-   * The rows come without what may be large (`briefRow` of core/job/brief-row.ts), so that many of them fit into memory.
-   * A row that is shown to people, or decided on after a failure, must be whole.
-   */
-  readonly isBrief?: boolean;
 }
 
 export interface EnqueueCallOptions extends CommitOptions {
@@ -350,6 +353,8 @@ export interface Scan {
   /** The cursor that the previous step returned. Null: start. */
   readonly after: string | null;
   readonly newestFirst?: boolean;
+  /** `page` returns brief rows, as `load` does. The filter is applied to whole rows. */
+  readonly isBrief?: boolean;
 }
 
 /** `cursor` continues the scan. Null: the scan is complete. A step may find nothing and still return a cursor. */

@@ -252,6 +252,23 @@ export const BROKEN_STORES = {
       ["expired claims, leases and beats", "wrong fence"],
     ],
   },
+  "ignores the size of a load": {
+    change: (store) => ({
+      jobs: { load: (ids, options) => store.jobs.load(ids, { isBrief: options?.isBrief ?? false }) },
+    }),
+    foundBy: [["contract and order", "a load of a size ends early"]],
+  },
+  "leaves unknown ids out of a load of a size": {
+    change: (store) => ({
+      jobs: {
+        async load(ids, options) {
+          const rows = await store.jobs.load(ids, options);
+          return options?.size === undefined ? rows : rows.filter((row) => row !== null);
+        },
+      },
+    }),
+    foundBy: [["contract and order", "a load of a size ends early"]],
+  },
   "claims without order": {
     change: (store) => claimThen(store, (rows) => rows.toReversed()),
     foundBy: [

@@ -270,7 +270,7 @@ function scopedInspector(inspect: Inspector, scope: TenantScope): Inspector {
 
 function scopedScans(inspect: Inspector, scope: TenantScope): Pick<Inspector, "page" | "count"> {
   const { tenant } = scope;
-  const scan = ({ filter, after, newestFirst }: Scan): Scan => ({
+  const scan = ({ filter, after, newestFirst, isBrief }: Scan): Scan => ({
     filter: {
       ...filter,
       tenant,
@@ -278,6 +278,7 @@ function scopedScans(inspect: Inspector, scope: TenantScope): Pick<Inspector, "p
     },
     after: after === null ? null : scope.cursor(after),
     ...(newestFirst !== undefined && { newestFirst }),
+    ...(isBrief !== undefined && { isBrief }),
   });
   const onward = (cursor: string | null) => (cursor === null ? null : scope.cursor(cursor));
   return {

@@ -1,4 +1,4 @@
-import { briefColumns, END_COLUMNS, JOB_COLUMNS, STATE_CODES } from "../sql/row-codec.ts";
+import { END_COLUMNS, JOB_COLUMNS, STATE_CODES } from "../sql/row-codec.ts";
 import { CLAIMED } from "./claimed-row.ts";
 
 /**
@@ -93,24 +93,6 @@ export const LOCATE: Statement = {
 select id, state, fence, rev, 0::smallint from curfew.jobs where id = any($1::uuid[])
 union all
 select id, state, fence, rev, 1::smallint from curfew.done where id = any($1::uuid[])`,
-};
-
-/** Whole jobs, live or finished, unordered. $1 ids. */
-export const LOAD: Statement = {
-  name: "load",
-  text: `
-select ${LIVE} from curfew.jobs where id = any($1::uuid[])
-union all
-select ${DONE} from curfew.done where id = any($1::uuid[])`,
-};
-
-/** The same without large documents, which the server then does not even read. */
-export const LOAD_BRIEF: Statement = {
-  name: "load_brief",
-  text: `
-select ${briefColumns(LIVE)} from curfew.jobs where id = any($1::uuid[])
-union all
-select ${briefColumns(DONE)} from curfew.done where id = any($1::uuid[])`,
 };
 
 /** How often a countdown wakes a job: at zero, and at one if it has a limit key. */
