@@ -26,7 +26,13 @@ import type { RevokedState } from "./dispatch/operate-timeout.ts";
 import type { CalendarOptions, CalendarPage, CallOptions, ClaimedTimeout } from "./dispatch/timeout-api.ts";
 import type { Timeout, TimeoutInput } from "./dispatch/timeout-view.ts";
 import type { AuditOptions, AuditPage } from "./events/audit-log.ts";
-import type { FollowOptions, JournalPage, ReadOptions } from "./events/event-journal.ts";
+import type {
+  FollowOptions,
+  JournalPage,
+  LatestOptions,
+  LatestPage,
+  ReadOptions,
+} from "./events/event-journal.ts";
 import type { BulkOptions, BulkResult } from "./operations/bulk.ts";
 import type { DeadLetterQuery } from "./operations/dead-letters.ts";
 import type { ExportPage, ExportPageOptions } from "./operations/export-jobs.ts";
@@ -61,6 +67,7 @@ import type {
 import type { WorkerStatus, WorkOptions } from "./worker/work-options.ts";
 import type { WorkflowOptions } from "./workflows/start-options.ts";
 import type { WorkflowSummary, WorkflowView } from "./workflows/workflow-view.ts";
+import type { WorkflowPage } from "./workflows/workflows.ts";
 
 /*
  * What an engine and a remote client both offer. Code that takes a `CurfewApi` runs beside the store or behind a server.
@@ -201,7 +208,7 @@ export interface CalendarsApi {
 export interface WorkflowsApi {
   start<Result>(node: WorkflowNode<Result>, options?: WorkflowOptions): Promise<WorkflowHandleApi<Result>>;
   get<Result = unknown>(id: string): WorkflowHandleApi<Result>;
-  list(page?: ListPage): Promise<WorkflowSummary[]>;
+  list(page?: WorkflowPage): Promise<WorkflowSummary[]>;
   cancel(id: string): Promise<WorkflowSummary>;
 }
 
@@ -269,7 +276,7 @@ export interface TimeoutsApi {
 
 export interface JournalApi {
   read(options?: ReadOptions): Promise<JournalPage>;
-  latest(options?: Omit<ReadOptions, "after">): Promise<JournalPage>;
+  latest(options?: LatestOptions): Promise<LatestPage>;
   follow(options?: FollowOptions): AsyncGenerator<JournalEvent, void, undefined>;
 }
 

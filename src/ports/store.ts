@@ -12,13 +12,26 @@ import type { Instant } from "../core/time.ts";
 import type { NewTimeout, Owner, TimeoutId } from "../core/timeout/timeout.ts";
 import type { Capabilities } from "./capabilities.ts";
 import type { FairLine, Line, ShareRow } from "./lines.ts";
+import type { LoadOptions } from "./load-options.ts";
 import type { Looked, LookRequest } from "./look.ts";
+import type { RecordRow, RecordStore } from "./records.ts";
 import type { SearchIndex } from "./search.ts";
 import type { RecordKey } from "./stored-names.ts";
 import type { Revoked, TimeoutStore, Which } from "./timeouts.ts";
 
+export type { ListOrder } from "./records.ts";
 export { limitRecordKey, pauseKey, queueMark, START_KIND, startKey, startsOf } from "./stored-names.ts";
-export type { Capabilities, FairLine, HeldSlots, Line, ScanFilter, ShareRow };
+export type {
+  Capabilities,
+  FairLine,
+  HeldSlots,
+  Line,
+  LoadOptions,
+  RecordRow,
+  RecordStore,
+  ScanFilter,
+  ShareRow,
+};
 
 /**
  * The storage that an engine needs. A store claims, commits and lists. It contains no rule about jobs: it only
@@ -107,7 +120,7 @@ export interface JobStore {
    * committed under those that were returned.
    */
   sweep(request: SweepRequest): Promise<Swept>;
-  /** Live and finished jobs by id; null for an unknown id. */
+  /** Live and finished jobs by id; null for an unknown id. With `size` the answer may be shorter than the list. */
   load(ids: readonly JobId[], options?: LoadOptions): Promise<(JobRow | null)[]>;
   /** Deletes finished jobs whose `pruneAt` has come, and events older than `eventsBefore`: at most `limit` of each. */
   prune(request: {
@@ -115,14 +128,6 @@ export interface JobStore {
     readonly eventsBefore: Instant;
     readonly limit: number;
   }): Promise<number>;
-}
-
-export interface LoadOptions {
-  /**
-   * The rows come without what may be large (`briefRow` of core/job/brief-row.ts), so that many of them fit into memory.
-   * A row that is shown to people, or decided on after a failure, must be whole.
-   */
-  readonly isBrief?: boolean;
 }
 
 export interface EnqueueCallOptions extends CommitOptions {
@@ -212,24 +217,6 @@ export interface Swept {
 }
 
 export type { RecordKey } from "./stored-names.ts";
-
-/** A versioned document that may have a time to wake up: workers, pauses, queues, sagas, crons, limits. */
-export interface RecordRow {
-  readonly key: RecordKey;
-  /**
-   * Grows with each `put`, by any amount. A version is never used again, even after the record is deleted and put
-   * again. So the version at which a record was created identifies it among all records of its key.
-   */
-  readonly version: number;
-  readonly wakeAt: Instant | null;
-  readonly body: Json;
-}
-
-export interface RecordStore {
-  load(keys: readonly RecordKey[]): Promise<(RecordRow | null)[]>;
-  /** Records of a kind in the order of their keys, after a cursor. Null: after all names of tenants (`TENANT_MARK`). */
-  list(kind: string, after: string | null, limit: number): Promise<RecordRow[]>;
-}
 
 export interface Unit {
   /** The job that this unit writes. Its fence is a guard, and so is `rev` if it is named. */
@@ -366,6 +353,8 @@ export interface Scan {
   /** The cursor that the previous step returned. Null: start. */
   readonly after: string | null;
   readonly newestFirst?: boolean;
+  /** `page` returns brief rows, as `load` does. The filter is applied to whole rows. */
+  readonly isBrief?: boolean;
 }
 
 /** `cursor` continues the scan. Null: the scan is complete. A step may find nothing and still return a cursor. */
@@ -490,8 +479,8 @@ export interface Inspector {
    * later never precedes one that was read. Returns fewer than `limit` only at the end, or if the page is incomplete.
    */
   events(after: string | null, limit: number): Promise<EventPage>;
-  /** The newest events, in the same order. */
-  latestEvents(limit: number): Promise<EventPage>;
+  /** The newest events in the same order; with `before`, the newest of those before the event that has this cursor. */
+  latestEvents(limit: number, before?: string): Promise<EventPage>;
   /** Lines of a log after the given number, oldest first. 0 starts at the first line that is kept. */
   logLines(id: JobId, after: number, limit: number): Promise<NumberedLine[]>;
 }

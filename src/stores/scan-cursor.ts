@@ -22,9 +22,10 @@ export interface ScanPath {
   /** Whether live jobs can match, and whether finished ones can. */
   readonly live: boolean;
   readonly finished: boolean;
+  readonly isBrief: boolean;
 }
 
-export function pathOf({ filter, after, newestFirst = false }: Scan): ScanPath {
+export function pathOf({ filter, after, newestFirst = false, isBrief = false }: Scan): ScanPath {
   const byEnd = filter.deadLetter === true;
   const isEnded = filter.state === undefined ? undefined : isTerminal(filter.state);
   const asksForEnd = filter.finishedFrom !== undefined || filter.finishedBefore !== undefined;
@@ -33,6 +34,7 @@ export function pathOf({ filter, after, newestFirst = false }: Scan): ScanPath {
     after: after === null ? null : parseCursor(after, byEnd),
     newestFirst,
     byEnd,
+    isBrief,
     live: !byEnd && !asksForEnd && isEnded !== true && filter.isLive !== false,
     finished: isEnded !== false && filter.isLive !== true,
   };

@@ -110,6 +110,7 @@ async function readAll(store: Store, { ids, now }: World) {
         (await store.records.list(kind, null, 50)).map(unversioned),
       ),
     ),
+    lastRecords: (await store.records.list("kit", null, 3, "desc")).map(unversioned),
     events: await readEvents(store),
     logs: await Promise.all(ids.slice(-3).map((id) => logOf(store, id))),
   };

@@ -337,6 +337,18 @@ describe("the whole workflow", () => {
     expect(first[0]).toMatchObject({ kind: "chain", state: "running", total: 1, failure: null });
   });
 
+  it("is listed from the newest on, and a cursor goes on towards the oldest", async () => {
+    const { stage } = await openWorkflows();
+    const { workflows } = stage.engine;
+    const ids: string[] = [];
+    for (let nth = 0; nth < 5; nth++) ids.push((await workflows.start(chain([step(echo, "a")]))).id);
+    const first = await workflows.list({ limit: 2, order: "desc" });
+    const second = await workflows.list({ limit: 9, order: "desc", after: first.at(-1)?.id as string });
+    expect([first.length, second.length]).toEqual([2, 3]);
+    expect([...first, ...second].map(({ id }) => id)).toEqual(ids.reverse());
+    await expect(workflows.list({ order: "newest" as "desc" })).rejects.toThrow('page.order: "newest"');
+  });
+
   it("returns the existing one if its id is started again", async () => {
     const { stage, ran } = await openWorkflows();
     const id = "01890a5d-ac96-774b-bcce-b302099a8057";

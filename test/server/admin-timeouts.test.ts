@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
+import { defineJob } from "../../src/core/job/job-definition.ts";
 import type { Duration } from "../../src/core/time.ts";
 import { diary } from "../engine/saga-stage.ts";
 import { fits } from "./fits.ts";
@@ -171,18 +172,61 @@ describe("sagas for operators", () => {
     const { stage } = await sagaStage();
     await using _closing = stage;
     await using other = await openStage({ store: stage.engine.store });
-    const first = await other.get("/admin/sagas?limit=2");
+    const first = await other.get("/admin/sagas?limit=2&order=asc");
     fits("GET", "/admin/sagas", first);
     expect(first.body.items).toMatchObject([
       { type: "diary", id: "a", status: "alive", pending: [{ name: "rung", key: "k" }] },
       { type: "diary", id: "b" },
     ]);
     const cursor = encodeURIComponent(first.body.pagination.next_cursor);
-    const rest = await other.get(`/admin/sagas?limit=2&cursor=${cursor}`);
+    const rest = await other.get(`/admin/sagas?limit=2&order=asc&cursor=${cursor}`);
     expect([idsOf(rest.body.items), rest.body.pagination.has_more]).toEqual([["ü/1", "z"], false]);
-    expect(idsOf((await other.get("/admin/sagas?type=diary")).body.items)).toEqual(["a", "b", "ü/1"]);
+    expect(idsOf((await other.get("/admin/sagas?type=diary&order=asc")).body.items)).toEqual([
+      "a",
+      "b",
+      "ü/1",
+    ]);
     expect((await other.get("/admin/sagas?type=none")).body.items).toEqual([]);
     expect((await other.get("/admin/sagas?cursor=x")).status).toBe(400);
+  });
+
+  it("are listed from the last id down by default, of one type or of all", async () => {
+    const { stage } = await sagaStage();
+    await using _closing = stage;
+    const first = await stage.get("/admin/sagas?limit=2");
+    expect(idsOf(first.body.items)).toEqual(["z", "ü/1"]);
+    const cursor = encodeURIComponent(first.body.pagination.next_cursor);
+    const rest = await stage.get(`/admin/sagas?limit=2&cursor=${cursor}`);
+    expect([idsOf(rest.body.items), rest.body.pagination.has_more]).toEqual([["b", "a"], false]);
+    expect(idsOf((await stage.get("/admin/sagas?type=diary")).body.items)).toEqual(["ü/1", "b", "a"]);
+    const page = await stage.get("/admin/sagas?type=diary&limit=1");
+    const after = encodeURIComponent(page.body.pagination.next_cursor);
+    const next = await stage.get(`/admin/sagas?type=diary&limit=1&cursor=${after}`);
+    expect([idsOf(page.body.items), idsOf(next.body.items)]).toEqual([["ü/1"], ["b"]]);
+    expect((await stage.get("/admin/sagas?order=newest")).status).toBe(400);
+  });
+
+  it("have their steps in the events, however many others came after them", async () => {
+    const { stage } = await sagaStage();
+    await using _closing = stage;
+    const other = defineJob({ type: "other" });
+    const many = Array.from({ length: 1_000 }, () => null);
+    for (let nth = 0; nth < 6; nth++) await stage.engine.enqueueMany(other, many);
+    const path = "/events?types=saga.*&saga_type=diary&saga_id=a";
+    const newest = await stage.get(path);
+    fits("GET", "/events", newest);
+    expect(newest.body).toMatchObject({ events: [], scanned: 5_000, searched_from: expect.any(String) });
+    const older = await stage.get(`${path}&before=${newest.body.before}`);
+    fits("GET", "/events", older);
+    expect(older.body).toMatchObject({
+      before: null,
+      events: [
+        { type: "saga.started", data: { saga_type: "diary", saga_id: "a" } },
+        { type: "saga.handled", data: { saga_type: "diary", saga_id: "a" } },
+      ],
+    });
+    for (const wrong of ["before=x", "saga_type=diary", "saga_id=a", `before=${newest.body.before}&after=0`])
+      expect((await stage.get(`/events?${wrong}`)).status, wrong).toBe(400);
   });
 
   it("are shown with state, pending timeouts and waiting messages", async () => {

@@ -163,6 +163,25 @@ describe("workflows (binding 14)", () => {
     });
   });
 
+  it("the newest come first, by number and by cursor, and the oldest with order=asc", async () => {
+    await using stage = await openStage();
+    for (const name of ["a", "b", "c"]) await stage.post("/workflows", { name, steps });
+    const list = async (query: string) => {
+      const { items, pagination } = (await stage.get(`/workflows${query}`)).body;
+      return {
+        names: items.map(({ name }: { name: string }) => name).join(""),
+        next: pagination.next_cursor,
+      };
+    };
+    expect(await list("")).toEqual({ names: "cba", next: null });
+    expect((await list("?order=asc")).names).toBe("abc");
+    expect((await list("?per_page=2&page=2")).names).toBe("a");
+    const first = await list("?per_page=2&state=running");
+    expect(first.names).toBe("cb");
+    expect((await list(`?per_page=2&state=running&cursor=${first.next}`)).names).toBe("a");
+    expect((await stage.get("/workflows?order=newest")).status).toBe(400);
+  });
+
   it("the list has true counts", async () => {
     await using stage = await openStage();
     await stage.post("/workflows", { name: "x", steps });

@@ -35,14 +35,43 @@ describe("reports on many jobs", () => {
     expect([last.state, last.result]).toEqual(["completed", { index: 99 }]);
   });
 
-  it("reads rows that it does not remember briefly, and those that their sender holds in parts", async () => {
+  it("loads no row that this server handed out, and small ones of other servers by one call", async () => {
     await using stage = await openStage();
-    const jobs = await started(stage, 20);
-    for (const { id } of jobs) stage.engine.service.forget(id);
     const load = vi.spyOn(stage.engine.store.jobs, "load");
+    const own = await started(stage, 100);
+    load.mockClear();
+    await stage.post("/workers/ack/batch", { jobs: own.map(reportOn) });
+    expect(load).not.toHaveBeenCalled();
+    const jobs: Fetched[] = [];
+    for (let times = 0; times < 5; times++) jobs.push(...(await started(stage, 100)));
+    for (const { id } of jobs) stage.engine.service.forget(id);
+    load.mockClear();
     const { body } = await stage.post("/workers/ack/batch", { jobs: jobs.map(reportOn) });
-    expect([body.refused, load.mock.calls.length]).toEqual([0, 1 + 3]);
-    expect(load.mock.calls[0]?.[1]).toEqual({ isBrief: true });
+    expect([body.count, body.refused, load.mock.calls.length]).toEqual([500, 0, 1]);
+  });
+
+  it("decides on large rows of other servers in parts, and loads those that the sender does not hold briefly", async () => {
+    await using stage = await openStage();
+    const text = "x".repeat(900_000);
+    for (let index = 0; index < 12; index++) await stage.enqueue({}, { args: [text] });
+    const { body: fetched } = await stage.post("/workers/fetch", { queues: ["default"], count: 12 });
+    for (const { id } of fetched.jobs) stage.engine.service.forget(id);
+    const jobs = stage.engine.store.jobs;
+    const whole: number[] = [];
+    const load = jobs.load.bind(jobs);
+    vi.spyOn(jobs, "load").mockImplementation(async (ids, options) => {
+      const rows = await load(ids, options);
+      whole.push(rows.filter((row) => row?.payload.includes(text)).length);
+      return rows;
+    });
+    const ack = (fence: number) =>
+      stage.post("/workers/ack/batch", {
+        jobs: fetched.jobs.map((job: Fetched) => ({ job_id: job.id, fence: job.fence + fence })),
+      });
+    expect((await ack(1)).body.refused).toBe(12);
+    expect(whole.reduce((sum, count) => sum + count)).toBeLessThanOrEqual(5);
+    expect((await ack(0)).body.refused).toBe(0);
+    expect(Math.max(...whole)).toBeLessThanOrEqual(5);
   });
 
   it("a refused report of a batch does not affect the others", async () => {

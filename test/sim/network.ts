@@ -101,7 +101,8 @@ export class Network {
       },
       records: {
         load: (keys) => send("records.load", keys, () => records.load(keys)),
-        list: (kind, after, limit) => send("records.list", kind, () => records.list(kind, after, limit)),
+        list: (kind, after, limit, order) =>
+          send("records.list", kind, () => records.list(kind, after, limit, order)),
       },
       timeouts: relayTimeouts(timeouts, send),
       get inspect() {

@@ -67,6 +67,13 @@ export const BROKEN_LINES = {
 
 /** Stores that are wrong in how they are walked through, by what is wrong. */
 export const BROKEN_WALKS = {
+  "ignores that a scan is brief": {
+    change: inspectWith((inspect) => ({
+      page: ({ filter, after, newestFirst = false }, limit) =>
+        inspect.page({ filter, after, newestFirst }, limit),
+    })),
+    foundBy: [[SECTION, "a brief scan"]],
+  },
   "walks in one direction only": {
     change: inspectWith((inspect) => ({
       page: (walk, limit) => inspect.page({ ...walk, newestFirst: false }, limit),

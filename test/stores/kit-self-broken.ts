@@ -139,6 +139,12 @@ export const BROKEN_STORES = {
     }),
     foundBy: [["limits", "jobs that keep the slots of a queue"]],
   },
+  "lists records upwards in any order": {
+    change: (store) => ({
+      records: { ...store.records, list: (kind, after, limit) => store.records.list(kind, after, limit) },
+    }),
+    foundBy: [["records and guards", "a kind is listed from its last key down"]],
+  },
   "knows no bounds": {
     change: (store) => ({
       jobs: { enqueue: (jobs, { bounds: _bounds, ...options }) => store.jobs.enqueue(jobs, options) },
@@ -245,6 +251,23 @@ export const BROKEN_STORES = {
       ["fencing", "a beat of a holder"],
       ["expired claims, leases and beats", "wrong fence"],
     ],
+  },
+  "ignores the size of a load": {
+    change: (store) => ({
+      jobs: { load: (ids, options) => store.jobs.load(ids, { isBrief: options?.isBrief ?? false }) },
+    }),
+    foundBy: [["contract and order", "a load of a size ends early"]],
+  },
+  "leaves unknown ids out of a load of a size": {
+    change: (store) => ({
+      jobs: {
+        async load(ids, options) {
+          const rows = await store.jobs.load(ids, options);
+          return options?.size === undefined ? rows : rows.filter((row) => row !== null);
+        },
+      },
+    }),
+    foundBy: [["contract and order", "a load of a size ends early"]],
   },
   "claims without order": {
     change: (store) => claimThen(store, (rows) => rows.toReversed()),

@@ -103,6 +103,8 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])("tenants on %s", (
       const flow = await a.workflows.start(chain([step(job), step(job)]));
       await flow.result({ within: "10s" });
       expect((await a.workflows.list()).map(({ id }) => id)).toEqual([flow.id]);
+      expect((await a.workflows.list({ order: "desc" })).map(({ id }) => id)).toEqual([flow.id]);
+      expect(await engine.workflows.list({ order: "desc" })).toEqual([]);
       expect([await b.workflows.list(), await engine.workflows.list()]).toEqual([[], []]);
       const events = (await a.journal.read({ limit: 1_000 })).events;
       expect(events.some(({ name }) => name === "workflow.completed")).toBe(true);

@@ -30,19 +30,27 @@ function pendingText(pending: unknown): string {
   return printable((pending as readonly Fields[]).map(({ name }) => String(name)).join(", "));
 }
 
+interface ListOptions {
+  readonly type?: string;
+  readonly ascending?: boolean;
+  readonly limit: number;
+}
+
 function declareList(command: Command): void {
-  command.description("List sagas in the order of their types and ids, alive and completed.");
+  command.description(
+    "List sagas by type and id, the last first, alive and completed. Where ids grow, the newest come first.",
+  );
   withTarget(command)
     .option("--type <type>", "only sagas of this type")
+    .option("--ascending", "the first type and id first")
     .option("--limit <count>", "at most this many, up to 200", countNumber, 50);
   withPage(command, {
     examples: [["sagas ls --type order", "all orders"]],
     json: '{"items":[{"type","id","status","version","started_at","changed_at","completed_at","pending"}],"has_more"}',
   });
-  act<{ readonly type?: string; readonly limit: number }>(command, async ({ target, output }, options) => {
-    const { items, pagination } = await offered(target, "sagas", () =>
-      target.get(PATH, { type: options.type, limit: Math.max(1, Math.min(200, options.limit)) }),
-    );
+  act<ListOptions>(command, async ({ target, output }, { type, ascending, limit }) => {
+    const asked = { type, order: ascending ? "asc" : "desc", limit: Math.max(1, Math.min(200, limit)) };
+    const { items, pagination } = await offered(target, "sagas", () => target.get(PATH, asked));
     const rows = items as readonly Fields[];
     output.answer({ items, has_more: (pagination as Fields).has_more }, () =>
       rows.length === 0

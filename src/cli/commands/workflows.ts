@@ -28,8 +28,14 @@ function progressText({ jobs_completed, jobs_total }: Fields): string {
   return `${jobs_completed}/${jobs_total}`;
 }
 
+interface ListOptions {
+  readonly state?: string;
+  readonly oldest?: boolean;
+  readonly limit: number;
+}
+
 function declareList(command: Command): void {
-  command.description("List workflows by the time of their start.");
+  command.description("List workflows by the time of their start, the newest first.");
   withTarget(command)
     .addOption(
       new Option("--state <state>", "only workflows in this state").choices([
@@ -39,14 +45,19 @@ function declareList(command: Command): void {
         "cancelled",
       ]),
     )
+    .option("--oldest", "the oldest first")
     .option("--limit <count>", "at most this many, up to 200", countNumber, 50);
   withPage(command, {
-    examples: [["workflows ls --state running", "workflows that have not ended"]],
+    examples: [
+      ["workflows ls --state running", "workflows that have not ended"],
+      ["workflows ls --state running --oldest", "the one that runs longest comes first"],
+    ],
     json: '{"items":[{"id","type","name","state","jobs_total","jobs_completed","created_at","completed_at","failure"}],"has_more"}',
   });
-  act<{ readonly state?: string; readonly limit: number }>(command, async ({ target, output }, options) => {
+  act<ListOptions>(command, async ({ target, output }, options) => {
     const { items, pagination } = await target.get(PATH, {
       state: options.state,
+      order: options.oldest ? "asc" : "desc",
       limit: Math.max(1, Math.min(200, options.limit)),
     });
     const rows = items as readonly Fields[];

@@ -39,6 +39,11 @@ export function namesOf(tenant: string | undefined): { readonly from: string; re
   return { from: tenantPrefix(tenant), to: `${TENANT_MARK}${tenant}${FIRST_NAME}` };
 }
 
+/** The name at which a descending list ends that begins at `before`: names of tenants are in lists of tenants only. */
+export function lastDownFrom(before: string | null): string {
+  return before?.charCodeAt(0) === 1 ? TENANT_MARK : FIRST_NAME;
+}
+
 /** Refuses a name that would look like the name of a tenant. */
 export function refuseTenantMark(name: string, field: string): string {
   if (name.charCodeAt(0) !== 1) return name;

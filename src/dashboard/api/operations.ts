@@ -81,8 +81,14 @@ export const changeCron = (name: string, change: object, reason: string) =>
 export const deleteCron = (name: string, reason: string) => api.delete(cronPath(name), {}, reason);
 
 // Workflows
-export const readWorkflows = (state: string | null, cursor: Cursor, signal?: AbortSignal) =>
-  api.get<Page<Workflow>>("/workflows", { state, cursor, per_page: PER_PAGE }, signal);
+interface WorkflowQuery {
+  readonly state: string | null;
+  readonly order: "asc" | "desc";
+  readonly cursor: Cursor;
+}
+
+export const readWorkflows = (asked: WorkflowQuery, signal?: AbortSignal) =>
+  api.get<Page<Workflow>>("/workflows", { ...asked, per_page: PER_PAGE }, signal);
 export const readWorkflow = (id: string, signal?: AbortSignal) =>
   api.get<{ readonly workflow: Workflow }>(`/workflows/${part(id)}`, {}, signal);
 export const cancelWorkflow = (id: string, reason: string) =>

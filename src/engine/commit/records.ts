@@ -1,6 +1,6 @@
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
-import type { Effect, Guard, RecordKey, RecordRow, RecordStore } from "../../ports/store.ts";
+import type { Effect, Guard, ListOrder, RecordKey, RecordRow, RecordStore } from "../../ports/store.ts";
 
 /** A record with its decoded body. */
 export interface StoredRecord<Body> {
@@ -25,7 +25,7 @@ export interface RecordKind<Body> {
   read(row: RecordRow): StoredRecord<Body>;
   load(store: Records, name: string): Promise<StoredRecord<Body> | null>;
   /** A page by name. `after` is the last name of the page before. */
-  list(store: Records, after: string | null, limit: number): Promise<StoredRecord<Body>[]>;
+  list(store: Records, after: string | null, limit: number, order?: ListOrder): Promise<StoredRecord<Body>[]>;
   /** The records by name, at most the first `most`. */
   all(store: Records, most?: number): Promise<Map<string, StoredRecord<Body>>>;
   put(name: string, body: Body, wakeAt: Instant | null): Extract<Effect, { put: unknown }>;
@@ -44,8 +44,8 @@ export function recordKind<Body>(kind: string, codec?: Codec<Body>): RecordKind<
     version: row.version,
     body: decode(row.body),
   });
-  const list = async ({ records }: Records, after: string | null, limit: number) =>
-    (await records.list(kind, after, limit)).map(read);
+  const list = async ({ records }: Records, after: string | null, limit: number, order?: ListOrder) =>
+    (await records.list(kind, after, limit, order)).map(read);
   return {
     kind,
     key,

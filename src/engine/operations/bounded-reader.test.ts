@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { JobRow } from "../../core/job/job.ts";
-import { BoundedReader, loadInParts } from "./bounded-reader.ts";
+import { rowsWithin } from "../../core/job/row-size.ts";
+import type { LoadOptions } from "../../ports/store.ts";
+import { BoundedReader, loadInParts, loadWithin } from "./bounded-reader.ts";
 
 const MB = 1_000_000;
 const rowOf = (index: number, size: number) =>
@@ -64,40 +66,44 @@ describe("a reader that is bounded in bytes", () => {
 });
 
 describe("rows that are loaded by id", () => {
-  it("come in parts, in the order of the ids, with null for unknown ones", async () => {
+  /** Rows of which those with an odd id are unknown. Counts the rows of each call. */
+  function openJobs(sizeOf: (id: number) => number) {
     const asked: number[] = [];
-    const load = async (ids: readonly string[]) => {
-      asked.push(ids.length);
-      return ids.map((id) => (Number(id) % 2 === 0 ? rowOf(Number(id), 1) : null));
+    const load = async (ids: readonly string[], { size = Number.POSITIVE_INFINITY }: LoadOptions = {}) => {
+      const rows = ids.map((id) => (Number(id) % 2 === 0 ? rowOf(Number(id), sizeOf(Number(id))) : null));
+      const part = rowsWithin(rows, size);
+      asked.push(part.length);
+      return part;
     };
-    const ids = Array.from({ length: 40 }, (_, index) => `${index}`);
+    return { asked, store: { jobs: { load } as never } };
+  }
+  const idsTo = (count: number) => Array.from({ length: count }, (_, index) => `${index}`);
+
+  it("cost one call for 1,000 small ones, in the order of the ids, with null for unknown ones", async () => {
+    const { asked, store } = openJobs(() => 1_000);
+    const ids = idsTo(2_500);
     const seen: (string | null)[] = [];
-    for await (const row of loadInParts({ jobs: { load } as never }, ids)) seen.push(row?.id ?? null);
+    for await (const row of loadInParts(store, ids)) seen.push(row?.id ?? null);
     expect(seen).toEqual(ids.map((id) => (Number(id) % 2 === 0 ? id : null)));
-    expect(asked).toEqual([2, 8, 30]);
+    expect(asked).toEqual([1_000, 1_000, 500]);
   });
 
-  it("come two at a time once they are large, and brief ones in larger parts", async () => {
-    const asked: number[] = [];
-    const load = async (ids: readonly string[]) => {
-      asked.push(ids.length);
-      return ids.map((id) => rowOf(Number(id), Number(id) < 10 ? 1 : MB));
-    };
-    const ids = Array.from({ length: 16 }, (_, index) => `${index}`);
-    const read = async (named: readonly string[], options?: { isBrief: boolean }) => {
-      let count = 0;
-      for await (const row of loadInParts({ jobs: { load } as never }, named, options)) count += row ? 1 : 0;
-      return count;
-    };
-    expect(await read(ids)).toBe(16);
-    expect(asked).toEqual([2, 8, 6]);
-    asked.length = 0;
-    const large = ids.map((id) => `${Number(id) + 100}`);
-    await read(large);
-    expect(asked).toEqual([2, 2, 2, 2, 2, 2, 2, 2]);
-    asked.length = 0;
-    const many = Array.from({ length: 400 }, () => "1");
-    await read(many, { isBrief: true });
-    expect(asked).toEqual([64, 256, 80]);
+  it("come a few at a time where they are large", async () => {
+    const { asked, store } = openJobs((id) => (id < 100 ? 1 : MB));
+    let count = 0;
+    for await (const row of loadInParts(store, idsTo(200))) count += row ? 1 : 0;
+    expect(count).toBe(100);
+    expect(Math.max(...asked.slice(1))).toBeLessThanOrEqual(10);
+    expect(asked[0]).toBeLessThanOrEqual(110);
+  });
+
+  it("are whole within a size by one call, and the others brief by one more", async () => {
+    const small = openJobs(() => 100);
+    const all = await loadWithin(small.store, idsTo(1_000), 4 * MB);
+    expect([all.rows.size, small.asked]).toEqual([500, [1_000]]);
+    const large = openJobs(() => MB);
+    const some = await loadWithin(large.store, idsTo(12), 2 * MB);
+    expect(idsTo(12).filter((id) => some.isBrief(id))).toEqual(["4", "6", "8", "10"]);
+    expect(large.asked[0]).toBe(3);
   });
 });

@@ -1,5 +1,6 @@
 import type { JobId, JobRow } from "../../core/job/job.ts";
-import type { LoadOptions, Store } from "../../ports/store.ts";
+import { sizeOfRow } from "../../core/job/row-size.ts";
+import { BATCH_LIMIT, type LoadOptions, type Store } from "../../ports/store.ts";
 
 interface Rows {
   readonly jobs: readonly JobRow[];
@@ -10,16 +11,8 @@ interface Rows {
 const FIRST_ROWS = 4;
 /** The most rows of one read: small ones may be followed by large ones. */
 const MOST_ROWS = 50;
-/** Whole rows that are loaded by id at once: the first, and the most. */
-const LOADED_ROWS = 2;
-const MOST_LOADED = 32;
-/** The same for brief rows. Only the results of the steps before a step can be large in one. */
-const LOADED_BRIEF = 64;
-const MOST_LOADED_BRIEF = 256;
-/** Characters of loaded rows up to which the next part may be larger. */
-const SMALL_PART = 256_000;
-/** Characters of a row besides its documents, roughly. */
-const ROW_SIZE = 500;
+/** Characters of rows that are loaded by id at once. */
+const PART_SIZE = 4_000_000;
 
 /** Reads rows in steps that are bounded in bytes, and remembers how large they are. */
 export class BoundedReader {
@@ -61,28 +54,19 @@ function sizeOf(rows: readonly JobRow[]): number {
   return size;
 }
 
-/** Characters of a row, roughly. */
-export function sizeOfRow({ payload, result, checkpoint, progress, options }: JobRow): number {
-  const notes = (checkpoint?.length ?? 0) + (progress?.length ?? 0);
-  return ROW_SIZE + payload.length + (result?.length ?? 0) + notes + (options?.parentResults?.length ?? 0);
-}
-
 /**
- * Loads rows by id, a few at a time, and more while they are small. A caller that keeps little of each row uses little
- * memory for any number of ids.
+ * Loads rows by id, in parts of a bounded size: one call of the store for up to 1,000 small rows, and a few large rows at a
+ * time. A caller that keeps little of each row uses little memory for any number of ids.
  */
 export async function* loadInParts(
   { jobs }: Pick<Store, "jobs">,
   ids: readonly JobId[],
-  options?: LoadOptions,
+  { isBrief = false, size = PART_SIZE }: LoadOptions = {},
 ): AsyncGenerator<JobRow | null, void, undefined> {
-  const [first, most] = options?.isBrief ? [LOADED_BRIEF, MOST_LOADED_BRIEF] : [LOADED_ROWS, MOST_LOADED];
-  let count = first;
   for (let from = 0; from < ids.length; ) {
-    const rows = await jobs.load(ids.slice(from, from + count), options);
-    from += count;
-    const isSmall = sizeOf(rows.filter((row) => row !== null)) < SMALL_PART;
-    count = isSmall ? Math.min(count * 4, most) : LOADED_ROWS;
+    const part = ids.slice(from, from + BATCH_LIMIT);
+    const rows = await jobs.load(part, { size, ...(isBrief && { isBrief }) });
+    from += rows.length;
     yield* rows;
   }
 }
@@ -95,14 +79,14 @@ export async function loadWithin(
 ): Promise<{ readonly rows: ReadonlyMap<JobId, JobRow>; readonly isBrief: (id: JobId) => boolean }> {
   const rows = new Map<JobId, JobRow>();
   let [size, read] = [0, 0];
-  for await (const row of loadInParts(store, ids)) {
+  for await (const row of loadInParts(store, ids, { size: most })) {
     read += 1;
     if (!row) continue;
     rows.set(row.id, row);
     size += sizeOfRow(row);
-    if (size > most) break;
+    if (size >= most) break;
   }
-  const rest = ids.slice(read);
+  const rest = ids.slice(read).filter((id) => !rows.has(id));
   for (const row of await loadBrief(store, rest)) if (row) rows.set(row.id, row);
   const brief = new Set(rest);
   return { rows, isBrief: (id) => brief.has(id) && rows.has(id) };

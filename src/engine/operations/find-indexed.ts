@@ -3,6 +3,7 @@ import { isInternalQueue } from "../../core/job/internal-queue.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { tenantOf } from "../../core/tenant/tenant-name.ts";
 import type { Store } from "../../ports/store.ts";
+import { loadInParts } from "./bounded-reader.ts";
 import { matches, type ParsedQuery } from "./job-query.ts";
 
 /** A page of stored rows. */
@@ -44,10 +45,15 @@ export async function findIndexed(
       return null;
     }
     const { candidates, next } = step;
-    const rows = await jobs.load(candidates.map(({ id }) => id));
+    const rows = loadInParts(
+      { jobs },
+      candidates.map(({ id }) => id),
+    );
     scanned += Math.max(1, candidates.length);
-    for (const [index, { cursor }] of candidates.entries()) {
-      const row = rows[index];
+    let index = -1;
+    for await (const row of rows) {
+      index += 1;
+      const { cursor } = candidates[index] as (typeof candidates)[number];
       // The index has the jobs of tenants too; their engines search without it.
       const isOwn = row && !isInternalQueue(row.queue) && tenantOf(row.queue) === undefined;
       if (isOwn && matches(row, query)) found.push(row);

@@ -87,6 +87,7 @@ export async function findJobs(
   store: Pick<Store, "inspect" | "jobs" | "search">,
   query: ParsedQuery,
   { after, limit, newestFirst }: Required<PageOptions>,
+  isBrief = false,
 ): Promise<RowPage> {
   if (query.ids) {
     const page = await loadNamed(store, query.ids, after, limit);
@@ -101,7 +102,13 @@ export async function findJobs(
   let rows = FIRST_ROWS;
   while (steps < MOST_STEPS && jobs.length < limit) {
     steps += 1;
-    const scan = { filter: query.filter, after: cursor, newestFirst };
+    // A filter of this file needs whole rows.
+    const scan = {
+      filter: query.filter,
+      after: cursor,
+      newestFirst,
+      isBrief: isBrief && !hasOwnFilter(query),
+    };
     const page = await stepOf(store, query, scan, { wanted: limit - jobs.length, rows });
     rows = page.rows;
     jobs.push(...ownJobs(query.filter, page.jobs));

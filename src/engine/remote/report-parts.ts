@@ -1,8 +1,9 @@
 import { briefRow } from "../../core/job/brief-row.ts";
 import { isHolder } from "../../core/job/holder.ts";
 import type { JobRow } from "../../core/job/job.ts";
-import type { Store } from "../../ports/store.ts";
-import { loadBrief, loadInParts, sizeOfRow } from "../operations/bounded-reader.ts";
+import { sizeOfRow } from "../../core/job/row-size.ts";
+import { BATCH_LIMIT, type Store } from "../../ports/store.ts";
+import { loadBrief, loadInParts } from "../operations/bounded-reader.ts";
 import type { Report, Reported } from "./report-types.ts";
 import type { RowCache } from "./row-cache.ts";
 
@@ -16,8 +17,9 @@ interface LoadedReport {
 }
 
 /**
- * Decides on many reports. Rows that are not cached are loaded briefly, and whole ones only for senders that hold
- * them, in parts: many reports on large jobs must not fill the memory. The decisions of a part share commits. The answers have brief rows.
+ * Decides on many reports. Rows that are not cached are loaded by one call if they are small. If not, those that are left
+ * are loaded briefly, and whole only for senders that hold them, in parts: many reports on large jobs must not fill the
+ * memory. The decisions of a part share commits. The answers have brief rows.
  */
 export async function reportInParts(
   store: Pick<Store, "jobs">,
@@ -34,11 +36,13 @@ export async function reportInParts(
   const all = reports.map((report, index) => ({ report, index, row: cache.get(report.id) ?? null }));
   const unknown = all.filter(({ row }) => row === null);
   await decideAll(all.filter(({ row }) => row !== null));
-  const brief = await loadBrief(
-    store,
-    unknown.map(({ report }) => report.id),
-  );
-  const looked = unknown.map((one, at) => ({ ...one, row: brief[at] ?? null }));
+  if (unknown.length === 0) return answers;
+  const asked = unknown.map(({ report }) => report.id);
+  const first = await store.jobs.load(asked.slice(0, BATCH_LIMIT), { size: PART_SIZE });
+  await decideAll(first.map((row, at) => ({ ...(unknown[at] as LoadedReport), row })));
+  const rest = unknown.slice(first.length);
+  const brief = await loadBrief(store, asked.slice(first.length));
+  const looked = rest.map((one, at) => ({ ...one, row: brief[at] ?? null }));
   const isHeld = ({ report, row }: LoadedReport) => row !== null && isHolder(row, report.sender);
   await decideAll(looked.filter((one) => !isHeld(one)));
   const missing = looked.filter(isHeld);

@@ -4,7 +4,8 @@ import { SAGA_RETENTION } from "../../core/saga/saga-definition.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
 import { type Duration, parseDuration } from "../../core/time.ts";
 import { checkText } from "../../core/timeout/timeout.ts";
-import type { Store } from "../../ports/store.ts";
+import type { ListOrder, Store } from "../../ports/store.ts";
+import { checkOrder } from "../commit/check-order.ts";
 import { type Timeout, timeoutOf } from "../dispatch/timeout-view.ts";
 import type { MessageHandle } from "./message-handle.ts";
 import { keyPrefixOf, mailKeyOf, nameOf, recordKeyOf, SAGAS, sagaName } from "./saga-addresses.ts";
@@ -18,6 +19,8 @@ export interface SagaListOptions {
   readonly after?: string | null;
   /** From 1 to 1,000; default 100. */
   readonly limit?: number;
+  /** By type and id: from the first, or from the last with `desc`. Default `asc`. */
+  readonly order?: ListOrder;
 }
 
 /** A page of sagas. `cursor` is the `after` of the next page; null on the last one. */
@@ -76,13 +79,16 @@ export class SagaRecords {
 
   /** Live and completed sagas, by type and id. */
   async list(options: SagaListOptions = {}): Promise<SagaPage> {
-    refuseUnknownKeys(options, "options", ["type", "after", "limit"]);
-    const { type, after = null, limit = 100 } = options;
+    refuseUnknownKeys(options, "options", ["type", "after", "limit", "order"]);
+    const { type, after = null, limit = 100, order = "asc" } = options;
     checkCount(limit, "options.limit", MOST);
+    checkOrder(order, "options.order");
     const prefix = type === undefined ? "" : keyPrefixOf(checkText(type, "options.type"));
     if (after !== null && !(isKey(after) && after.startsWith(prefix)))
       throw refuse("invalid_option", "options.after", after, "use the cursor of the page before");
-    const stored = await SAGAS.list(this.#store, after ?? (prefix || null), limit + 1);
+    // A type's names begin with its prefix, which ends with a comma. The next character sorts after all of them.
+    const first = order === "asc" || prefix === "" ? prefix : `${prefix.slice(0, -1)}-`;
+    const stored = await SAGAS.list(this.#store, after ?? (first || null), limit + 1, order);
     const wanted = stored.filter(({ name }) => name.startsWith(prefix));
     const page = wanted.slice(0, limit);
     const cursor = wanted.length > limit ? (page.at(-1)?.name ?? null) : null;

@@ -1,4 +1,5 @@
 import type { JobRow } from "../../core/job/job.ts";
+import { namesOf } from "../../core/tenant/tenant-name.ts";
 import type {
   ClaimRequest,
   Enqueued,
@@ -119,10 +120,13 @@ function scopedRecords(records: RecordStore, scope: TenantScope): RecordStore {
       const rows = await records.load(keys.map((key) => scope.recordKey(key)));
       return rows.map((row) => row && scope.record(row));
     },
-    async list(kind, after, limit) {
-      const [stored, from] = scope.recordKey([kind, after ?? ""]);
+    async list(kind, after, limit, order) {
+      const [stored, named] = scope.recordKey([kind, after ?? ""]);
+      // A list that goes down begins at the last name of the tenant.
+      const last = named === "" ? null : namesOf(scope.tenant).to;
+      const from = order === "desc" && after === null ? last : named;
       // Where the kind names the tenant, the keys are as the tenant wrote them.
-      const rows = await records.list(stored, stored === kind ? from : after, limit);
+      const rows = await records.list(stored, stored === kind ? from : after, limit, order);
       return rows
         .filter(({ key }) => stored !== kind || key[1].startsWith(scope.recordKey([kind, ""])[1]))
         .map((row) => scope.record(row));
@@ -266,7 +270,7 @@ function scopedInspector(inspect: Inspector, scope: TenantScope): Inspector {
 
 function scopedScans(inspect: Inspector, scope: TenantScope): Pick<Inspector, "page" | "count"> {
   const { tenant } = scope;
-  const scan = ({ filter, after, newestFirst }: Scan): Scan => ({
+  const scan = ({ filter, after, newestFirst, isBrief }: Scan): Scan => ({
     filter: {
       ...filter,
       tenant,
@@ -274,6 +278,7 @@ function scopedScans(inspect: Inspector, scope: TenantScope): Pick<Inspector, "p
     },
     after: after === null ? null : scope.cursor(after),
     ...(newestFirst !== undefined && { newestFirst }),
+    ...(isBrief !== undefined && { isBrief }),
   });
   const onward = (cursor: string | null) => (cursor === null ? null : scope.cursor(cursor));
   return {

@@ -8,7 +8,8 @@ import { type AnyNode, assertNode, type StepNode, type WorkflowNode } from "../.
 import { checkParents } from "../../core/workflow/parents.ts";
 import { layOut } from "../../core/workflow/plan.ts";
 import type { WorkflowRecord } from "../../core/workflow/workflow-record.ts";
-import { BATCH_LIMIT } from "../../ports/store.ts";
+import { BATCH_LIMIT, type ListOrder } from "../../ports/store.ts";
+import { checkOrder } from "../commit/check-order.ts";
 import { checkTx } from "../commit/check-tx.ts";
 import type { EngineContext } from "../context.ts";
 import { announceWorkflow } from "./announce-workflow.ts";
@@ -30,6 +31,14 @@ export interface WorkflowsHost {
   context(): EnqueueContext;
   notice(jobs: readonly NewJob[]): void;
   readonly cleanup: WorkflowCleanup;
+}
+
+export interface WorkflowPage {
+  readonly after?: string;
+  /** From 1 to 1,000; default 100. */
+  readonly limit?: number;
+  /** Default `asc`. */
+  readonly order?: ListOrder;
 }
 
 /** Workflows: jobs in chains, groups, batches and graphs that are watched and cancelled as one. */
@@ -116,17 +125,22 @@ export class Workflows {
     return new WorkflowHandle(this.#context, this.#host.cleanup, id, false);
   }
 
-  /** Workflows in the order of their start; `after` is the last id of the page before. */
-  async list(page: { readonly after?: string; readonly limit?: number } = {}): Promise<WorkflowSummary[]> {
-    refuseUnknownKeys(page, "page", ["after", "limit"]);
-    const { after = null, limit = 100 } = page;
+  /**
+   * Workflows in the order of their ids, which is the order of their start unless callers gave other ids. `desc` begins
+   * with the newest. `after` is the last id of the page before.
+   */
+  async list(page: WorkflowPage = {}): Promise<WorkflowSummary[]> {
+    refuseUnknownKeys(page, "page", ["after", "limit", "order"]);
+    const { after = null, limit = 100, order = "asc" } = page;
     checkCount(limit, "page.limit", BATCH_LIMIT);
+    checkOrder(order, "page.order");
     const summaries: WorkflowSummary[] = [];
     for (let from = after; summaries.length < limit; ) {
       const page: StoredWorkflow[] = await WORKFLOWS.list(
         this.#context.store,
         from,
         limit - summaries.length,
+        order,
       );
       if (page.length === 0) break;
       from = page.at(-1)?.name ?? null;

@@ -16,6 +16,7 @@ import {
 } from "../../core/workflow/node.ts";
 import type { WorkflowOptions } from "../../engine/workflows/start-options.ts";
 import { stepRows } from "../../engine/workflows/workflow-handle.ts";
+import type { WorkflowPage } from "../../engine/workflows/workflows.ts";
 import type { PortableNode, PortableStep } from "../../ojs/workflow-nodes.ts";
 import { turn } from "../turn.ts";
 import { limited } from "../wire/job-page.ts";
@@ -144,7 +145,7 @@ export const workflowCalls = {
   ),
   "workflows.list": call(
     "List workflows",
-    z.tuple([options<{ after?: string; limit?: number }>().optional()]),
+    z.tuple([options<WorkflowPage>().optional()]),
     ({ engine }, page) => engine.workflows.list(page),
   ),
   "workflows.cancel": call("Cancel a workflow", z.tuple([text]), ({ engine, by }, id) =>

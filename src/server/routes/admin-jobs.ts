@@ -50,7 +50,7 @@ export const listJobs = route({
       return sortedPage(query, {
         by: query.sort,
         isUpward: query.order === "asc",
-        find: withoutInternal((page) => service.rows.find(filter, page)),
+        find: withoutInternal((page) => service.rows.findBrief(filter, page)),
         load: (ids) => loadInParts(engine.store, ids),
       });
     const isUpward = query.order === "asc" || (query.sort === "created_at" && query.order === undefined);

@@ -13,17 +13,18 @@ const list = route({
   method: "GET",
   path: PATH,
   right: "read",
-  summary: "List sagas in the order of their types and ids, alive and completed",
+  summary: "List sagas by type and id, the last first, alive and completed",
   reply: sagasReply,
   query: sagasQuery,
   replies: { 200: "A page of sagas" },
   async run({ query }, { engine }) {
-    const { type, limit, per_page, cursor } = query;
+    const { type, limit, per_page, cursor, order = "desc" } = query;
     const { perPage } = placeOf({ ...(limit && { limit }), ...(per_page && { per_page }) });
     const found = await engine.sagaRecords.list({
       ...(type !== undefined && { type }),
       after: cursor || null,
       limit: perPage,
+      order,
     });
     const pagination = { per_page: perPage, has_more: found.cursor !== null, next_cursor: found.cursor };
     return json(200, { items: found.sagas.map(sagaFields), pagination });

@@ -96,15 +96,15 @@ const list = route({
   method: "GET",
   path: "/ojs/v1/workflows",
   right: "read",
-  summary: "List workflows in the order in which they were started",
+  summary: "List workflows by the time of their start, the newest first",
   reply: workflowsReplySchema,
   query: workflowsQuery,
   replies: { 200: "A page of workflows; with a state, a short page may not be the last" },
   async run({ query }, { engine }) {
-    const { state } = query;
+    const { state, order = "desc" } = query;
     const { items, pagination } = await listedPage(query, {
       usual: 100,
-      list: (after, limit) => engine.workflows.list({ ...(after !== null && { after }), limit }),
+      list: (after, limit) => engine.workflows.list({ ...(after !== null && { after }), limit, order }),
       cursorOf: ({ id }) => id,
       // The admin page says active for running.
       isWanted: state && ((workflow) => workflow.state === (state === "active" ? "running" : state)),

@@ -126,6 +126,9 @@ export const sagasQuery = z.looseObject({
   limit: perPage.optional(),
   per_page: perPage.optional(),
   cursor: longCursor.optional(),
+  order: z.enum(["asc", "desc"]).optional().meta({
+    description: "By type and id. Default desc: the last id first, which is the newest where ids grow.",
+  }),
 });
 
 export const rescheduleSchema = z

@@ -47,7 +47,7 @@ async function readPage(query: PageQuery, { by, isUpward, find, load }: SortedJo
   if (Number.isNaN(from))
     throw refused("cursor", "not a cursor of this sorted list; leave it out to start over");
   const found: { readonly id: string; readonly key: number }[] = [];
-  // Whole rows are read, and a number of each is kept.
+  // Rows are brief, unless the filter needs whole ones, and a number of each is kept.
   const reader = new BoundedReader(READ_SIZE);
   for (let after: string | null = null; ; ) {
     const read: Pick<RowPage, "jobs" | "cursor"> = await reader.read(

@@ -125,6 +125,9 @@ function isNamedStep(step: unknown): step is { readonly [field: string]: unknown
 
 export const workflowsQuery = adminPageQuery.extend({
   state: z.enum(["running", "active", "completed", "failed", "cancelled"]).optional(),
+  order: z.enum(["asc", "desc"]).optional().meta({
+    description: "By the time of their start. Default desc: the newest first. A cursor belongs to its order.",
+  }),
 });
 
 type WorkflowBody = z.output<typeof workflowSchema>;

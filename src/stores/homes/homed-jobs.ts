@@ -11,6 +11,7 @@ import {
   type EnqueueCallOptions,
   type Enqueued,
   type JobStore,
+  type LoadOptions,
   queueMark,
   type RecordRow,
   type SweepRequest,
@@ -54,11 +55,14 @@ export function createHomedJobs(
     sweep: (request) => sweep(homes, request, outbox, wakes, onFailed),
     async load(ids, options) {
       checkBatch(ids, "ids");
-      return perHome(
+      const rows: (JobRow | null | undefined)[] = await perHome(
         ids,
         (id) => homeOf(cellOfId(id), homes.length),
-        (home, own) => at(home).load(own, options),
+        (home, own) => at(home).load(own, options && shareOf(options, own.length / ids.length)),
       );
+      // A home that ended early ends the answer.
+      const end = rows.indexOf(undefined);
+      return (end < 0 ? rows : rows.slice(0, end)) as (JobRow | null)[];
     },
     async prune(request) {
       checkLimit(request.limit);
@@ -80,6 +84,11 @@ export function createHomedJobs(
       return counts.length;
     },
   };
+}
+
+/** A home with a share of the ids may answer with that share of the characters. */
+function shareOf({ size, ...options }: LoadOptions, share: number): LoadOptions {
+  return size === undefined ? options : { ...options, size: Math.max(1, Math.ceil(size * share)) };
 }
 
 /** A queue with a limit is in one home. Jobs that were stored before it had the limit are elsewhere, and do not count. */

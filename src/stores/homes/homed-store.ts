@@ -74,12 +74,15 @@ function createHomedRecords(homes: readonly HomeStore[]): RecordStore {
         (home, own) => (homes[home] as HomeStore).records.load(own),
       );
     },
-    async list(kind, after, limit) {
+    async list(kind, after, limit, order) {
       checkLimit(limit);
-      if (isSettingKind(kind))
-        return (homes[homeOf(SETTINGS_CELL, homes.length)] as HomeStore).records.list(kind, after, limit);
-      const lists = await Promise.all(homes.map(({ records }) => records.list(kind, after, limit)));
-      return mergeSorted(lists, (a, b) => compareText(a.key[1], b.key[1]), limit);
+      if (isSettingKind(kind)) {
+        const { records } = homes[homeOf(SETTINGS_CELL, homes.length)] as HomeStore;
+        return records.list(kind, after, limit, order);
+      }
+      const lists = await Promise.all(homes.map(({ records }) => records.list(kind, after, limit, order)));
+      const sign = order === "desc" ? -1 : 1;
+      return mergeSorted(lists, (a, b) => sign * compareText(a.key[1], b.key[1]), limit);
     },
   };
 }

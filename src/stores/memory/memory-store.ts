@@ -2,6 +2,7 @@ import { CurfewError } from "../../core/errors.ts";
 import { createHomedIdSource } from "../../core/ids.ts";
 import { briefRow } from "../../core/job/brief-row.ts";
 import { type JobRow, sumDepths } from "../../core/job/job.ts";
+import { rowsWithin } from "../../core/job/row-size.ts";
 import { namesOf } from "../../core/tenant/tenant-name.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import { reachOf } from "../../ports/capabilities.ts";
@@ -151,7 +152,8 @@ function createJobStore(tables: Tables, listeners: Listeners, assertOpen: () => 
       assertOpen();
       checkBatch(ids, "ids");
       const rows = ids.map((id) => jobs.get(id)?.row ?? null);
-      return options?.isBrief ? rows.map((row) => row && briefRow(row)) : rows;
+      const shown = options?.isBrief ? rows.map((row) => row && briefRow(row)) : rows;
+      return options?.size === undefined ? shown : rowsWithin(shown, options.size);
     },
     async prune({ now, eventsBefore, limit }) {
       assertOpen();
@@ -168,10 +170,12 @@ function createRecordStore(records: RecordTable, assertOpen: () => void): Record
       checkBatch(keys, "keys");
       return keys.map((key) => records.get(key));
     },
-    async list(kind, after, limit) {
+    async list(kind, after, limit, order) {
       assertOpen();
       checkLimit(limit);
-      return records.list(kind, after ?? FIRST, limit);
+      return order === "desc"
+        ? records.listBack(kind, after, limit)
+        : records.list(kind, after ?? FIRST, limit);
     },
   };
 }
@@ -211,7 +215,7 @@ function createInspector({ jobs, records, events }: Tables, assertOpen: () => vo
       checkLimit(limit, BATCH_LIMIT);
       const found: JobRow[] = [];
       const cursor = jobs.step(pathOf(scan), (row) => found.push(row) < limit);
-      return { jobs: found, cursor };
+      return { jobs: scan.isBrief ? found.map(briefRow) : found, cursor };
     },
     async count(scan) {
       assertOpen();
@@ -229,10 +233,10 @@ function createInspector({ jobs, records, events }: Tables, assertOpen: () => vo
       return tenantUse(jobs, tenant, most);
     },
     ...createLines(jobs, records, assertOpen),
-    async latestEvents(limit) {
+    async latestEvents(limit, before) {
       assertOpen();
       checkLimit(limit);
-      return events.readLatest(limit);
+      return events.readLatest(limit, before);
     },
     async events(after, limit) {
       assertOpen();

@@ -1,5 +1,6 @@
 import { DueHeap, type Slotted } from "../../core/due-heap.ts";
 import type { Json } from "../../core/schema.ts";
+import { lastDownFrom } from "../../core/tenant/tenant-name.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import type { RecordKey, RecordRow } from "../../ports/store.ts";
 import type { LeastRevision } from "./least-revision.ts";
@@ -71,6 +72,18 @@ export class RecordTable {
     const sorted = this.#kinds.get(kind)?.sorted;
     for (const { row } of sorted?.from((entry) => after !== null && entry.row.key[1] <= after) ?? []) {
       if (found.length === limit) break;
+      found.push(row);
+    }
+    return found;
+  }
+
+  /** From the last key that is before `before`, down to the first that belongs to no tenant. */
+  listBack(kind: string, before: string | null, limit: number): RecordRow[] {
+    const last = lastDownFrom(before);
+    const found: RecordRow[] = [];
+    const sorted = this.#kinds.get(kind)?.sorted;
+    for (const { row } of sorted?.back((entry) => before === null || entry.row.key[1] < before) ?? []) {
+      if (found.length === limit || row.key[1] <= last) break;
       found.push(row);
     }
     return found;

@@ -1,5 +1,5 @@
 import { SCAN_STEP } from "../../ports/store.ts";
-import { JOB_COLUMNS } from "../sql/row-codec.ts";
+import { briefColumns, JOB_COLUMNS } from "../sql/row-codec.ts";
 import { DONE, JOB, type Statement } from "./statements.ts";
 
 /** Names of no tenant. */
@@ -69,6 +69,8 @@ export type ScanSource = "live" | "finished" | "both" | "dead";
 interface ScanStatements {
   /** $12 limit. Returns the jobs. If there are fewer, also the last position of the step: a row without a queue. */
   readonly list: Statement;
+  /** The same with brief rows. */
+  readonly listBrief: Statement;
   /** Returns the count, and the instant and id of the last position, null if nothing follows. */
   readonly count: Statement;
 }
@@ -139,15 +141,17 @@ function scanStatements(source: ScanSource, after: ">" | "<", isTenants: boolean
   const last = (which: string) =>
     `select id, finished_at from (${stepOf(source, positions, after, which)}) s order by ${by}
  offset ${SCAN_STEP - 1} limit 1`;
-  return {
-    list: {
-      text: `
+  const list = (columns: string): Statement => ({
+    text: `
 with found as materialized (
   select * from (${stepOf(source, LISTED, after, ours(13))}) s where ${wanted} order by ${by} limit $12::bigint)
-select * from found
+select ${columns} from found
 union all
 select ${END_ROW} from (${last(ours(13))}) l where (select count(*) from found) < $12::bigint`,
-    },
+  });
+  return {
+    list: list(DONE),
+    listBrief: list(briefColumns(DONE)),
     count: {
       text: `
 select (select count(*) from (${stepOf(source, COUNTED, after, ours(12))}) s where ${wanted}), l.finished_at, l.id

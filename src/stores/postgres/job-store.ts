@@ -25,6 +25,14 @@ import type { Connections } from "./connections.ts";
 import { enqueueOn, enqueueRecorded, enqueueWithin } from "./enqueue.ts";
 import { HintBatch, type HintChannel } from "./hints.ts";
 import { type Bounded, claimLimited } from "./key-limits.ts";
+import {
+  FOUND_COLUMN,
+  LOAD,
+  LOAD_BRIEF,
+  LOAD_BRIEF_WITHIN,
+  LOAD_WITHIN,
+  PLACE_COLUMN,
+} from "./load-statements.ts";
 import { prune } from "./prune.ts";
 import {
   BEAT,
@@ -32,8 +40,6 @@ import {
   CLAIM,
   HOLD_DUE_JOBS,
   HOLD_DUE_RECORDS,
-  LOAD,
-  LOAD_BRIEF,
   NEXT_WAKE,
   PROMOTE,
   type Statement,
@@ -80,7 +86,10 @@ export function createJobStore(
     },
     async load(ids, options) {
       checkBatch(ids, "ids");
-      return load(connections.write, ids, options?.isBrief ? LOAD_BRIEF : LOAD);
+      const { isBrief = false, size } = options ?? {};
+      if (size !== undefined && ids.length > 1)
+        return loadWithin(connections.write, ids, isBrief ? LOAD_BRIEF_WITHIN : LOAD_WITHIN, size);
+      return load(connections.write, ids, isBrief ? LOAD_BRIEF : LOAD);
     },
     async prune({ now, eventsBefore, limit }) {
       checkLimit(limit);
@@ -238,4 +247,20 @@ async function load(
   const rows = await connections.run(statement, [idArray(ids.filter((id) => UUID.test(id)))]);
   const jobs = new Map(rows.map((row) => [row[0] as JobId, decodeJob(row)]));
   return ids.map((id) => jobs.get(id) ?? null);
+}
+
+/** One statement, in which the server adds up the sizes. The answer ends with the last row that it sent. */
+async function loadWithin(
+  connections: ConnectionGroup,
+  ids: readonly JobId[],
+  statement: Statement,
+  size: number,
+): Promise<(JobRow | null)[]> {
+  const asked = [...ids.keys()].filter((index) => UUID.test(ids[index] as JobId));
+  const rows = await connections.run(statement, [idArray(asked.map((index) => ids[index] as JobId)), size]);
+  const jobs = new Map(rows.map((row) => [row[0] as JobId, decodeJob(row)]));
+  const isCut = rows.length < Number(rows[0]?.[FOUND_COLUMN] ?? 0);
+  const last = isCut ? Math.max(...rows.map((row) => Number(row[PLACE_COLUMN]))) : 0;
+  const read = isCut ? ids.slice(0, (asked[last - 1] as number) + 1) : ids;
+  return read.map((id) => jobs.get(id) ?? null);
 }

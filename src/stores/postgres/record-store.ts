@@ -1,10 +1,10 @@
-import { namesOf } from "../../core/tenant/tenant-name.ts";
+import { lastDownFrom, namesOf } from "../../core/tenant/tenant-name.ts";
 import type { RecordKey, RecordRow, RecordStore } from "../../ports/store.ts";
 import { checkBatch, checkLimit } from "../check-batch.ts";
 import { decodeRecord } from "../sql/row-codec.ts";
 import { textArray } from "./array-literal.ts";
 import type { Runner } from "./session.ts";
-import { LIST_RECORDS, LOAD_RECORDS } from "./statements.ts";
+import { LIST_RECORDS, LIST_RECORDS_BACK, LOAD_RECORDS } from "./statements.ts";
 
 export function createRecordStore(runner: Runner, assertOpen: () => void): RecordStore {
   return {
@@ -14,8 +14,12 @@ export function createRecordStore(runner: Runner, assertOpen: () => void): Recor
       checkBatch(keys, "keys");
       return load(runner, keys);
     },
-    async list(kind, after, limit) {
+    async list(kind, after, limit, order) {
       checkLimit(limit);
+      if (order === "desc") {
+        const range = [after ?? namesOf(undefined).to, lastDownFrom(after)];
+        return (await runner.run(LIST_RECORDS_BACK, [kind, ...range, limit])).map(decodeRecord);
+      }
       return (await runner.run(LIST_RECORDS, [kind, after ?? namesOf(undefined).from, limit])).map(
         decodeRecord,
       );

@@ -20,10 +20,11 @@ export async function scanJobs(runner: Runner, path: ScanPath, limit: number): P
   const source = sourceOf(path);
   if (source === null) return { jobs: [], cursor: null };
   const { byEnd, newestFirst } = path;
-  const { list } = statementsOf(path)[source];
+  const { list, listBrief } = statementsOf(path)[source];
+  const values = [...valuesOf(path), limit, ...tenantIn(path)];
   const jobs: JobRow[] = [];
   let cursor: string | null = null;
-  for (const row of await runner.run(list, [...valuesOf(path), limit, ...tenantIn(path)])) {
+  for (const row of await runner.run(path.isBrief ? listBrief : list, values)) {
     if (row[QUEUE] !== null) jobs.push(decodeJob(row));
     else cursor = positionText(path, row[FINISHED_AT], row[0]);
   }

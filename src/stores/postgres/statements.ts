@@ -1,4 +1,4 @@
-import { briefColumns, END_COLUMNS, JOB_COLUMNS, STATE_CODES } from "../sql/row-codec.ts";
+import { END_COLUMNS, JOB_COLUMNS, STATE_CODES } from "../sql/row-codec.ts";
 import { CLAIMED } from "./claimed-row.ts";
 
 /**
@@ -93,24 +93,6 @@ export const LOCATE: Statement = {
 select id, state, fence, rev, 0::smallint from curfew.jobs where id = any($1::uuid[])
 union all
 select id, state, fence, rev, 1::smallint from curfew.done where id = any($1::uuid[])`,
-};
-
-/** Whole jobs, live or finished, unordered. $1 ids. */
-export const LOAD: Statement = {
-  name: "load",
-  text: `
-select ${LIVE} from curfew.jobs where id = any($1::uuid[])
-union all
-select ${DONE} from curfew.done where id = any($1::uuid[])`,
-};
-
-/** The same without large documents, which the server then does not even read. */
-export const LOAD_BRIEF: Statement = {
-  name: "load_brief",
-  text: `
-select ${briefColumns(LIVE)} from curfew.jobs where id = any($1::uuid[])
-union all
-select ${briefColumns(DONE)} from curfew.done where id = any($1::uuid[])`,
 };
 
 /** How often a countdown wakes a job: at zero, and at one if it has a limit key. */
@@ -313,6 +295,14 @@ export const LIST_RECORDS: Statement = {
   text: `
 select ${RECORD} from curfew.records where kind = $1::text and key >= coalesce($2::text, '') and key is distinct from $2::text
  order by kind, key limit $3::bigint`,
+};
+
+/** $1 kind, $2 the key to begin before, $3 the key to end after, $4 limit. */
+export const LIST_RECORDS_BACK: Statement = {
+  name: "list_records_back",
+  text: `
+select ${RECORD} from curfew.records where kind = $1::text and key < $2::text and key > $3::text
+ order by kind desc, key desc limit $4::bigint`,
 };
 
 /** The version of a record, which is locked until the transaction ends. $1 kind, $2 key. */

@@ -1,3 +1,4 @@
+import { briefRow } from "../../core/job/brief-row.ts";
 import { type JobRow, type JobState, noJobs, sumDepths } from "../../core/job/job.ts";
 import { isWanted } from "../../core/job/job-filter.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
@@ -39,7 +40,7 @@ export function createInspector(home: Home): Inspector {
         home,
         path,
         (found) => limit - found,
-        (rows) => jobs.push(...rows),
+        (rows) => jobs.push(...(scan.isBrief ? rows.map(briefRow) : rows)),
       );
       return { jobs, cursor };
     },
@@ -75,10 +76,10 @@ export function createInspector(home: Home): Inspector {
       }
       return found;
     },
-    async latestEvents(limit) {
+    async latestEvents(limit, before) {
       home.assertOpen();
       checkLimit(limit);
-      return readLatest(home, limit);
+      return readLatest(home, limit, before);
     },
     async events(after, limit) {
       home.assertOpen();

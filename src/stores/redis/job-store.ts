@@ -1,6 +1,7 @@
 import { turnAfter } from "../../core/fair/turns.ts";
 import { briefRow } from "../../core/job/brief-row.ts";
 import { type JobRow, RANK_SPAN } from "../../core/job/job.ts";
+import { rowsWithin, sizeOfRow } from "../../core/job/row-size.ts";
 import type { Instant } from "../../core/time.ts";
 import {
   BATCH_LIMIT,
@@ -8,6 +9,7 @@ import {
   type ClaimRequest,
   type Enqueued,
   type JobStore,
+  type LoadOptions,
   queueMark,
   type RecordRow,
   type SweepRequest,
@@ -50,7 +52,7 @@ export function createJobStore(home: Home): HomeJobStore {
     async load(ids, options) {
       home.assertOpen();
       checkBatch(ids, "ids");
-      return loadJobs(home, ids, options?.isBrief);
+      return loadJobs(home, ids, options);
     },
     async prune({ now, eventsBefore, limit }) {
       home.assertOpen();
@@ -220,16 +222,18 @@ async function sweep(home: Home, { now, limit, holdUntil }: SweepRequest): Promi
 export async function loadJobs(
   home: Home,
   ids: readonly string[],
-  isBrief = false,
+  { isBrief = false, size = Number.POSITIVE_INFINITY }: LoadOptions = {},
 ): Promise<(JobRow | null)[]> {
   const rows: (JobRow | null)[] = [];
-  while (rows.length < ids.length) {
+  for (let left = size; rows.length < ids.length && left > 0; ) {
     const reader: Reader = await home.call("load", ids.slice(rows.length, rows.length + ITEMS_PER_CALL));
     const read = reader.read() as number;
     for (let count = 0; count < read; count++) {
-      const row = readJob(reader);
-      rows.push(row && isBrief ? briefRow(row) : row);
+      const whole = readJob(reader);
+      const row = whole && isBrief ? briefRow(whole) : whole;
+      rows.push(row);
+      left -= row ? sizeOfRow(row) : 0;
     }
   }
-  return rows;
+  return size === Number.POSITIVE_INFINITY ? rows : rowsWithin(rows, size);
 }

@@ -1,5 +1,5 @@
 import type { Json } from "../../core/schema.ts";
-import { namesOf } from "../../core/tenant/tenant-name.ts";
+import { lastDownFrom, namesOf } from "../../core/tenant/tenant-name.ts";
 import type { RecordRow, RecordStore } from "../../ports/store.ts";
 import { checkBatch, checkLimit } from "../check-batch.ts";
 import { type Home, ITEMS_PER_CALL } from "./home.ts";
@@ -30,13 +30,14 @@ export function createRecordStore(home: Home): RecordStore {
       }
       return found;
     },
-    async list(kind, after, limit) {
+    async list(kind, after, limit, order) {
       home.assertOpen();
       checkLimit(limit);
       const found: RecordRow[] = [];
-      for (let from = after ?? FIRST; found.length < limit; ) {
+      const last = order === "desc" ? lastDownFrom(after) : false;
+      for (let from = last === false ? (after ?? FIRST) : (after ?? false); found.length < limit; ) {
         const most = Math.min(limit - found.length, ITEMS_PER_CALL);
-        const reader = await home.call("listRecords", [kind, from, most]);
+        const reader = await home.call("listRecords", [kind, from, most, last]);
         const rows = reader.read() as [string, ...Values][];
         for (const row of rows) found.push(readRecord(kind, row));
         if (rows.length < most) break;

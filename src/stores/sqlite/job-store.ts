@@ -1,5 +1,6 @@
 import { turnAfter } from "../../core/fair/turns.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
+import { sizeOfRow } from "../../core/job/row-size.ts";
 import type { Instant } from "../../core/time.ts";
 import {
   BATCH_LIMIT,
@@ -7,6 +8,7 @@ import {
   type BeatRequest,
   type ClaimRequest,
   type JobStore,
+  type LoadOptions,
   queueMark,
   type RecordRow,
   type SweepRequest,
@@ -79,7 +81,7 @@ export function createJobStore(connection: Connection, transactions: Transaction
     async load(ids, options) {
       connection.assertOpen();
       checkBatch(ids, "ids");
-      return load(connection, ids, options?.isBrief ? LOAD_BRIEF : LOAD);
+      return load(connection, ids, options);
     },
     async prune({ now, eventsBefore, limit }) {
       checkLimit(limit);
@@ -214,12 +216,16 @@ function marked(session: Session, queue: string, rows: JobRow[], numbers: readon
 async function load(
   connection: Connection,
   ids: readonly JobId[],
-  statement: string,
+  { isBrief = false, size: most = Number.POSITIVE_INFINITY }: LoadOptions = {},
 ): Promise<(JobRow | null)[]> {
   const loaded: (JobRow | null)[] = [];
-  while (loaded.length < ids.length) {
-    const rows = await connection.read((session) => loadSome(session, statement, ids, loaded.length));
+  const statement = isBrief ? LOAD_BRIEF : LOAD;
+  for (let left = most; loaded.length < ids.length && left > 0; ) {
+    const { rows, size } = await connection.read((session) =>
+      loadSome(session, statement, ids, loaded.length, left),
+    );
     for (const row of rows) loaded.push(row);
+    left -= size;
   }
   return loaded;
 }
@@ -229,17 +235,20 @@ function loadSome(
   statement: string,
   ids: readonly JobId[],
   from: number,
-): (JobRow | null)[] {
+  room: number,
+): { readonly rows: (JobRow | null)[]; readonly size: number } {
   const rows: (JobRow | null)[] = [];
   const most = Math.min(ids.length - from, BATCH.items);
-  for (let text = 0; rows.length < most && text < BATCH.text; ) {
+  let [text, size] = [0, 0];
+  while (rows.length < most && text < BATCH.text && size < room) {
     const id = ids[from + rows.length];
     const columns = session.get(statement, [id, id]);
     const row = columns ? decodeJob(columns) : null;
     rows.push(row);
     text += row?.payload.length ?? 0;
+    size += row ? sizeOfRow(row) : 0;
   }
-  return rows;
+  return { rows, size };
 }
 
 async function beat(

@@ -3,7 +3,7 @@ import { tenantPrefix } from "../../core/tenant/tenant-name.ts";
 import { SCAN_STEP } from "../../ports/store.ts";
 import { cursorOf, type ScanCursor, type ScanPath, scanCursorOf } from "../scan-cursor.ts";
 import { decodeJob, type SqlRow, STATE_CODES } from "../sql/row-codec.ts";
-import { BACKWARDS, FORWARDS, TENANT_BACKWARDS, TENANT_FORWARDS } from "./scan-statements.ts";
+import { SCANS, TENANT_SCANS } from "./scan-statements.ts";
 import type { Session } from "./session.ts";
 
 /** They sort before and after every id. */
@@ -53,9 +53,9 @@ export function countJobs(session: Session, path: ScanPath) {
   return { count, cursor: range.isLast ? null : cursorOf(range.to) };
 }
 
-function statementsOf({ newestFirst, filter }: ScanPath) {
-  if (filter.tenant !== undefined) return newestFirst ? TENANT_BACKWARDS : TENANT_FORWARDS;
-  return newestFirst ? BACKWARDS : FORWARDS;
+function statementsOf({ newestFirst, filter, isBrief }: ScanPath) {
+  const scans = (filter.tenant === undefined ? SCANS : TENANT_SCANS)[isBrief ? "brief" : "whole"];
+  return newestFirst ? scans.backwards : scans.forwards;
 }
 
 /** What the statements of a tenant take first. */

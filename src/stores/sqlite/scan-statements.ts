@@ -1,3 +1,4 @@
+import { briefColumns } from "../sql/row-codec.ts";
 import { DONE, LIVE } from "./statements.ts";
 
 /** The statements of scans for one direction. Filters that are left out are null, or bounds beyond all values. */
@@ -42,6 +43,7 @@ function statements(
   until: "<=" | ">=",
   order: "asc" | "desc",
   isTenants: boolean,
+  show: (columns: string) => string = (columns) => columns,
 ): ScanStatements {
   const by = (table: string) => (isTenants ? `${table} indexed by ${table}_tenant` : table);
   const ours = isTenants ? `${OF_TENANT} and ` : "";
@@ -58,18 +60,22 @@ function statements(
   return {
     endOfJobs: end("curfew_jobs"),
     endOfDone: end("curfew_done"),
-    listJobs: `select ${LIVE} from ${by("curfew_jobs")} ${range} and ${MATCHING} ${byId}`,
+    listJobs: `select ${show(LIVE)} from ${by("curfew_jobs")} ${range} and ${MATCHING} ${byId}`,
     countJobs: `select count(*) from ${by("curfew_jobs")} ${range} and ${MATCHING}`,
-    listDone: `select ${DONE} from ${by("curfew_done")} ${range} and ${MATCHING_DONE} ${byId}`,
+    listDone: `select ${show(DONE)} from ${by("curfew_done")} ${range} and ${MATCHING_DONE} ${byId}`,
     countDone: `select count(*) from ${by("curfew_done")} ${range} and ${MATCHING_DONE}`,
     endOfDead: `select finished_at, id ${dead} and finished_at >= ? and finished_at < ?
  and (finished_at, id) ${after} (?, ?) ${byEnd} limit 1 offset ?`,
-    listDead: `select ${DONE} ${deadRange}${others} and ${MATCHING_DONE} ${byEnd} limit ?`,
+    listDead: `select ${show(DONE)} ${deadRange}${others} and ${MATCHING_DONE} ${byEnd} limit ?`,
     countDead: `select count(*) ${deadRange}${others} and ${MATCHING_DONE}`,
   };
 }
 
-export const FORWARDS = statements(">", "<=", "asc", false);
-export const BACKWARDS = statements("<", ">=", "desc", false);
-export const TENANT_FORWARDS = statements(">", "<=", "asc", true);
-export const TENANT_BACKWARDS = statements("<", ">=", "desc", true);
+/** The statements of whole rows and of brief ones, by direction. */
+const both = (isTenants: boolean, show?: (columns: string) => string) => ({
+  forwards: statements(">", "<=", "asc", isTenants, show),
+  backwards: statements("<", ">=", "desc", isTenants, show),
+});
+
+export const SCANS = { whole: both(false), brief: both(false, briefColumns) };
+export const TENANT_SCANS = { whole: both(true), brief: both(true, briefColumns) };

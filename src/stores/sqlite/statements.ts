@@ -312,6 +312,10 @@ export const LOAD_RECORD = `select ${RECORD} from curfew_records where kind = ? 
 export const LIST_RECORDS = `
 select ${RECORD} from curfew_records where kind = ? and key >= coalesce(?, '') and key is not ? order by key limit ?`;
 
+/** Takes kind, the key to begin before, the key to end after, limit. */
+export const LIST_RECORDS_BACK = `
+select ${RECORD} from curfew_records where kind = ? and key < ? and key > ? order by key desc limit ?`;
+
 /** Writes a record, new or existing. Takes kind, key, wake_at, body. */
 export const PUT_RECORD = `
 insert into curfew_records (kind, key, version, wake_at, body)

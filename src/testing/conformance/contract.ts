@@ -113,6 +113,39 @@ const enqueueing: ConformanceCase[] = [
       );
     },
   },
+  {
+    name: "a load of a size ends early with large rows, and reads small and brief ones at once",
+    async run(bed) {
+      const large = JSON.stringify("x".repeat(100_000));
+      const jobs = times(8, (index) => bed.job(index < 6 ? { payload: large } : {}));
+      await bed.addMany(jobs);
+      const [ended] = await bed.claim({ limit: 1 });
+      if (ended) await bed.write(ended, { type: "cancel" }, { outsider: true });
+      const [one, ...others] = idsOf(jobs).toReversed() as [string, ...string[]];
+      const ids = [one, bed.nextId(), ...others, bed.nextId()];
+      const whole = await bed.store.jobs.load(ids);
+      const parts: number[] = [];
+      const rows: (JobRow | null)[] = [];
+      while (rows.length < ids.length) {
+        const part = await bed.store.jobs.load(ids.slice(rows.length), { size: 150_000 });
+        assert(part.length > 0, "a load answers with one row at least");
+        parts.push(part.filter((row) => row?.payload === large).length);
+        rows.push(...part);
+      }
+      assert.deepEqual(rows, whole);
+      assert(
+        Math.max(...parts) <= 3,
+        `a part of 150,000 characters had ${Math.max(...parts)} rows of 100,000`,
+      );
+      const [row] = await bed.store.jobs.load([ids[4] as string, ids[5] as string], { size: 1 });
+      assert.deepEqual(row, whole[4]);
+      const brief = await bed.store.jobs.load(ids, { size: 150_000, isBrief: true });
+      assert.deepEqual(
+        brief,
+        whole.map((row) => row && briefRow(row)),
+      );
+    },
+  },
 ];
 
 const claiming: ConformanceCase[] = [

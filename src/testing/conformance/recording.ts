@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { SETTINGS_CELL } from "../../core/home/cell.ts";
+import { namesOf, tenantPrefix } from "../../core/tenant/tenant-name.ts";
 import type { Effect, RecordKey, RecordRow, Unit } from "../../ports/store.ts";
 import { depthOf, logOf } from "../read-store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
@@ -100,6 +101,26 @@ const records: ConformanceCase[] = [
       );
       assert.deepEqual(await bed.store.records.list("kit", "d", 2), []);
       assert.deepEqual(await bed.store.records.list("none", null, 2), []);
+    },
+  },
+  {
+    name: "a kind is listed from its last key down, before a cursor, without the names of tenants",
+    async run(bed) {
+      const keys = ["b", "a", "d", "c", "aa", "B", "10", "9"];
+      const ofTenants = ["a", "b"].map((tenant) => `${tenantPrefix(tenant)}x`);
+      await bed.effect(
+        ...[...keys, ...ofTenants].map((key) => put(["kit", key], key)),
+        put(["other", "b"], 1),
+      );
+      const down = async (before: string | null, limit: number) =>
+        (await bed.store.records.list("kit", before, limit, "desc")).map(({ key }) => key[1]);
+      assert.deepEqual(await down(null, 100), keys.toSorted().reverse());
+      assert.deepEqual(await down(null, 2), ["d", "c"]);
+      assert.deepEqual(await down("c", 3), ["b", "aa", "a"]);
+      assert.deepEqual(await down("bb", 1), ["b"]);
+      assert.deepEqual(await down("10", 2), []);
+      assert.deepEqual(await down(namesOf("b").to, 1), [ofTenants[1]]);
+      assert.deepEqual(await bed.store.records.list("none", null, 2, "desc"), []);
     },
   },
   {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { briefRow } from "../../core/job/brief-row.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { SCAN_STEP, type Scan, type ScanFilter } from "../../ports/store.ts";
 import { logOf } from "../read-store.ts";
@@ -62,6 +63,27 @@ const scans: ConformanceCase[] = [
         );
       }
       assert.equal(await countAll(bed, {}), 30);
+    },
+  },
+  {
+    name: "a brief scan finds the same jobs by the same filter, as brief rows",
+    async run(bed) {
+      await bed.addMany(times(6, (index) => bed.job({ payload: `{"n":${index % 2}}` })));
+      await deadLetters(bed, [bed.now + 5, bed.now + 9], { payload: '{"n":1}' });
+      const filters: ScanFilter[] = [
+        {},
+        { isLive: true },
+        { isLive: false },
+        { deadLetter: true },
+        { text: '"n":1' },
+      ];
+      for (const filter of filters)
+        for (const newestFirst of [false, true]) {
+          const whole = (await scanAll(bed, { filter, newestFirst }, 3)).jobs;
+          const brief = (await scanAll(bed, { filter, newestFirst, isBrief: true }, 3)).jobs;
+          assert(whole.length > 1);
+          assert.deepEqual(brief, whole.map(briefRow));
+        }
     },
   },
   {

@@ -101,7 +101,7 @@ export class SimHome {
       close: async () => {},
       records: {
         load: (keys) => this.#memory.records.load(keys),
-        list: (kind, after, limit) => this.#memory.records.list(kind, after, limit),
+        list: (kind, after, limit, order) => this.#memory.records.list(kind, after, limit, order),
       },
       jobs: this.#jobs(),
       timeouts: this.#timeouts(),

@@ -31,20 +31,34 @@ const compensationLook = (completedAt: string | null, hasFailed: boolean) =>
 export const sagaHref = (type: string, id: string) =>
   href(`sagas/${encodeURIComponent(type)}/${encodeURIComponent(id)}`);
 
+const ORDERS = {
+  desc: "By type and id, the last id first: the newest, where ids grow.",
+  asc: "By type and id, the first id first.",
+} as const;
+
 /** State that waits for messages and timeouts. */
 export function Page() {
   const type = query.value.get("type");
   const cursor = query.value.get("cursor");
-  const sagas = useResource(`sagas ${type} ${cursor}`, (signal) => readSagas(type, cursor, signal), {
-    live: cursor === null ? 6_000 : false,
-  });
+  const order = query.value.get("order") === "asc" ? "asc" : "desc";
+  const sagas = useResource(
+    `sagas ${type} ${order} ${cursor}`,
+    (signal) => readSagas({ type, order, cursor }, signal),
+    { live: cursor === null ? 6_000 : false },
+  );
   const types = [...new Set(sagas.data?.items.map((saga) => saga.type) ?? [])];
   return (
     <>
-      <PageHead title="Sagas" below="Each keeps a state and waits for messages and timeouts." />
+      <PageHead
+        title="Sagas"
+        below={`Each keeps a state and waits for messages and timeouts. ${ORDERS[order]}`}
+      />
       <FilterBar
         drops={["cursor"]}
-        filters={[{ name: "type", label: "type", options: types.map((one) => [one, one]), isFree: true }]}
+        filters={[
+          { name: "type", label: "type", options: types.map((one) => [one, one]), isFree: true },
+          { name: "order", label: "order", options: [["asc", "first ids first"]] },
+        ]}
       />
       <Shown of={sagas} what="The list" offers="sagas">
         {(page) => <List page={page} isFiltered={type !== null} />}

@@ -6,6 +6,7 @@ import { href, hrefWith, query } from "../../state/router.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Empty } from "../../ui/callout.tsx";
 import { PageHead } from "../../ui/card.tsx";
+import { FilterBar } from "../../ui/filter-bar.tsx";
 import { countdownText, durationText, shortId } from "../../ui/format.ts";
 import { Meter } from "../../ui/meter.tsx";
 import { Pager } from "../../ui/pager.tsx";
@@ -20,9 +21,10 @@ const STATES = ["running", "completed", "failed", "cancelled"] as const;
 export function Page() {
   const state = query.value.get("state");
   const cursor = query.value.get("cursor");
+  const order = query.value.get("order") === "asc" ? "asc" : "desc";
   const workflows = useResource(
-    `workflows ${state} ${cursor}`,
-    (signal) => readWorkflows(state, cursor, signal),
+    `workflows ${state} ${order} ${cursor}`,
+    (signal) => readWorkflows({ state, order, cursor }, signal),
     { live: 3_000 },
   );
   const to = (value: string | null) => hrefWith({ state: value, cursor: null });
@@ -30,7 +32,7 @@ export function Page() {
     <>
       <PageHead
         title="Workflows"
-        below="Jobs that belong together, in the order in which they were started."
+        below={`Jobs that belong together, the ${order === "asc" ? "oldest" : "newest"} first.`}
       />
       <Tabs
         label="States"
@@ -39,6 +41,10 @@ export function Page() {
           { id: "all", title: "All", href: to(null) },
           ...STATES.map((one) => ({ id: one, title: WORKFLOW_LOOKS[one].word, href: to(one) })),
         ]}
+      />
+      <FilterBar
+        drops={["cursor"]}
+        filters={[{ name: "order", label: "order", options: [["asc", "oldest first"]] }]}
       />
       <Shown of={workflows} what="The list">
         {(page) => <List page={page} isFiltered={state !== null} />}

@@ -57,11 +57,13 @@ local function loadRecords(keys, args)
   return pack(found)
 end
 
--- {kind, after, limit} answers keys and records.
+-- {kind, after, limit, last} answers keys and records. With last, from the key before after down to the one after last.
 local function listRecords(keys, args)
   begin(keys, args)
   local a, found = unpack1(args[1]), {}
-  local listed = names(B .. 'rk:' .. a[1], a[2], '', false, a[3])
+  local key, listed = B .. 'rk:' .. a[1]
+  if a[4] then listed = call('ZREVRANGEBYLEX', key, a[2] and ('(' .. a[2]) or '+', '(' .. a[4], 'LIMIT', 0, a[3])
+  else listed = names(key, a[2], '', false, a[3]) end
   for at = 1, #listed do
     local r = getRecord(a[1], listed[at])
     found[at] = {listed[at], r[1], r[2], r[3]}
