@@ -86,7 +86,7 @@ export { EnqueueFailedError } from "./engine/enqueue/enqueue-failed-error.ts";
 export { QueueFullError } from "./engine/enqueue/queue-full-error.ts";
 export type { AuditPage } from "./engine/events/audit-log.ts";
 export type { EngineEvent, EngineEventName, EngineEvents } from "./engine/events/event-bus.ts";
-export type { JournalPage } from "./engine/events/event-journal.ts";
+export type { JournalPage, LatestOptions, LatestPage } from "./engine/events/event-journal.ts";
 export type { BulkOptions, BulkResult } from "./engine/operations/bulk.ts";
 export type { DeadLetterQuery } from "./engine/operations/dead-letters.ts";
 export type {

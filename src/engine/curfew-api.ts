@@ -26,7 +26,13 @@ import type { RevokedState } from "./dispatch/operate-timeout.ts";
 import type { CalendarOptions, CalendarPage, CallOptions, ClaimedTimeout } from "./dispatch/timeout-api.ts";
 import type { Timeout, TimeoutInput } from "./dispatch/timeout-view.ts";
 import type { AuditOptions, AuditPage } from "./events/audit-log.ts";
-import type { FollowOptions, JournalPage, ReadOptions } from "./events/event-journal.ts";
+import type {
+  FollowOptions,
+  JournalPage,
+  LatestOptions,
+  LatestPage,
+  ReadOptions,
+} from "./events/event-journal.ts";
 import type { BulkOptions, BulkResult } from "./operations/bulk.ts";
 import type { DeadLetterQuery } from "./operations/dead-letters.ts";
 import type { ExportPage, ExportPageOptions } from "./operations/export-jobs.ts";
@@ -270,7 +276,7 @@ export interface TimeoutsApi {
 
 export interface JournalApi {
   read(options?: ReadOptions): Promise<JournalPage>;
-  latest(options?: Omit<ReadOptions, "after">): Promise<JournalPage>;
+  latest(options?: LatestOptions): Promise<LatestPage>;
   follow(options?: FollowOptions): AsyncGenerator<JournalEvent, void, undefined>;
 }
 

@@ -479,8 +479,8 @@ export interface Inspector {
    * later never precedes one that was read. Returns fewer than `limit` only at the end, or if the page is incomplete.
    */
   events(after: string | null, limit: number): Promise<EventPage>;
-  /** The newest events, in the same order. */
-  latestEvents(limit: number): Promise<EventPage>;
+  /** The newest events in the same order; with `before`, the newest of those before the event that has this cursor. */
+  latestEvents(limit: number, before?: string): Promise<EventPage>;
   /** Lines of a log after the given number, oldest first. 0 starts at the first line that is kept. */
   logLines(id: JobId, after: number, limit: number): Promise<NumberedLine[]>;
 }

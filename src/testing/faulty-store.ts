@@ -118,7 +118,8 @@ export function faultyStore(store: Store, plan: FaultPlan): Store {
       oldestReady: (limit, tenant) =>
         through("inspect.oldestReady", () => inspect.oldestReady(limit, tenant)),
       events: (after, limit) => through("inspect.events", () => inspect.events(after, limit)),
-      latestEvents: (limit) => through("inspect.latestEvents", () => inspect.latestEvents(limit)),
+      latestEvents: (limit, before) =>
+        through("inspect.latestEvents", () => inspect.latestEvents(limit, before)),
       logLines: (id, after, limit) => through("inspect.logLines", () => inspect.logLines(id, after, limit)),
     },
   };

@@ -1,6 +1,7 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
+import { defineJob } from "../../src/core/job/job-definition.ts";
 import { defineSaga } from "../../src/core/saga/saga-definition.ts";
 import { violations, violationsOfBothThemes } from "./axe.ts";
 import { hasChromium } from "./chromium.ts";
@@ -318,6 +319,28 @@ describe.skipIf(!hasChromium)("hostile names and payloads on the other pages", (
       expect(isHacked, path).toBe(false);
     }
     expect(problems.filter((text) => !/status of (?:400|404)/.test(text))).toEqual([]);
+  });
+});
+
+describe.skipIf(!hasChromium)("a saga whose steps are older than the newest 5,000 events", () => {
+  it("says how far back it was searched, and finds them on request", async () => {
+    await using browser = await openBrowser();
+    await using stage = await openDashboard(browser, { isEmpty: true });
+    const { engine } = stage.test;
+    engine.host([parcel]);
+    await engine.send(parcel, "sent", { id: "p-1" });
+    await expect.poll(() => engine.saga(parcel, "p-1").load()).not.toBeNull();
+    const job = defineJob({ type: "later" });
+    const many = Array.from({ length: 1_000 }, () => null);
+    for (let nth = 0; nth < 12; nth++) await engine.enqueueMany(job, many);
+    await using opened = await stage.open("/sagas/parcel/p-1");
+    const { page, problems } = opened;
+    await page.getByText("0 steps found among 5,000 events of all kinds").waitFor();
+    await page.getByRole("button", { name: "Look further back" }).click();
+    await page.getByText("started by the message").waitFor();
+    expect(await page.locator(".steps > li").count()).toBe(2);
+    expect(await page.getByRole("button", { name: "Look further back" }).count()).toBe(0);
+    expect(problems).toEqual([]);
   });
 });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type JournalEvent, snooze, toCloudEvent } from "../../src/index.ts";
+import { type JournalEvent, type LatestPage, snooze, toCloudEvent } from "../../src/index.ts";
 import type { EventPage, Store } from "../../src/ports/store.ts";
 import { failFirst, faultyStore } from "../../src/testing/index.ts";
 import { expectTheSame, readAll } from "./journal-stage.ts";
@@ -216,6 +216,29 @@ describe("reading", () => {
     expect((await journal.read({ after: latest.cursor })).events).toEqual([]);
   });
 
+  it("latest goes further back from where it ended, until there are no older events", async () => {
+    const { engine } = await openStage(ON);
+    const { journal } = engine;
+    for (const queue of ["a", "b", "c"]) await engine.enqueueMany(jobOf({}, "x"), [1, 2, 3], { queue });
+    const { events: all } = await journal.read();
+    expect(all).toHaveLength(9);
+    for (const limit of [1, 2, 4, 20]) {
+      const found: JournalEvent[] = [];
+      let before: string | null = null;
+      do {
+        const page: LatestPage = await journal.latest({ limit, before });
+        found.unshift(...page.events);
+        expect(page.from).toBe(page.events[0]?.at ?? null);
+        before = page.before;
+      } while (before !== null);
+      expect(found).toEqual(all);
+    }
+    const inB = await journal.latest({ limit: 2, queues: ["b"] });
+    const rest = await journal.latest({ limit: 2, queues: ["b"], before: inB.before });
+    expect([...rest.events, ...inB.events]).toEqual(all.filter(({ queue }) => queue === "b"));
+    expect(rest.before).toBeNull();
+  });
+
   it("read and latest wait for committed events that cannot be read yet", async () => {
     const { late, stage, first } = await openWithLateEvent();
     for (const call of ["read", "latest"] as const) {
@@ -232,10 +255,11 @@ describe("reading", () => {
 
   it("read and latest give up after a second, and say from which cursor to read on", async () => {
     const { late, stage, first } = await openWithLateEvent();
+    const { before: _before, from: _from, ...forward } = first;
     for (const call of ["read", "latest"] as const) {
       const reading = stage.engine.journal[call]();
       await stage.system.advance(1_100);
-      expect(await reading).toEqual({ ...first, isIncomplete: true });
+      expect(await reading).toMatchObject({ ...forward, isIncomplete: true });
     }
     late.release();
     const { events } = await stage.engine.journal.read({ after: first.cursor });
@@ -250,6 +274,8 @@ describe("reading", () => {
       [() => journal.read({ types: "job.started" as never }), /types.*list of names/],
       [() => journal.read({ queue: "a" } as never), /queue/],
       [() => journal.latest({ job: 7 as never }), /job.*7/],
+      [() => journal.latest({ before: "nonsense" }), /before.*nonsense/],
+      [() => journal.latest({ saga: { type: "order" } as never }), /saga.*type, id/],
       [async () => journal.follow({ after: "1;2" }), /after/],
       [async () => journal.follow({ queues: [""] }), /queues/],
     ];

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
+import { defineJob } from "../../src/core/job/job-definition.ts";
 import type { Duration } from "../../src/core/time.ts";
 import type { TimeoutRow } from "../../src/core/timeout/timeout.ts";
 import { diary } from "../engine/saga-stage.ts";
@@ -267,6 +268,29 @@ describe("sagas for operators", () => {
     const next = await stage.get(`/admin/sagas?type=diary&limit=1&cursor=${after}`);
     expect([idsOf(page.body.items), idsOf(next.body.items)]).toEqual([["ü/1"], ["b"]]);
     expect((await stage.get("/admin/sagas?order=newest")).status).toBe(400);
+  });
+
+  it("have their steps in the events, however many others came after them", async () => {
+    const { stage } = await sagaStage();
+    await using _closing = stage;
+    const other = defineJob({ type: "other" });
+    const many = Array.from({ length: 1_000 }, () => null);
+    for (let nth = 0; nth < 6; nth++) await stage.engine.enqueueMany(other, many);
+    const path = "/events?types=saga.*&saga_type=diary&saga_id=a";
+    const newest = await stage.get(path);
+    fits("GET", "/events", newest);
+    expect(newest.body).toMatchObject({ events: [], scanned: 5_000, searched_from: expect.any(String) });
+    const older = await stage.get(`${path}&before=${newest.body.before}`);
+    fits("GET", "/events", older);
+    expect(older.body).toMatchObject({
+      before: null,
+      events: [
+        { type: "saga.started", data: { saga_type: "diary", saga_id: "a" } },
+        { type: "saga.handled", data: { saga_type: "diary", saga_id: "a" } },
+      ],
+    });
+    for (const wrong of ["before=x", "saga_type=diary", "saga_id=a", `before=${newest.body.before}&after=0`])
+      expect((await stage.get(`/events?${wrong}`)).status, wrong).toBe(400);
   });
 
   it("are shown with state, pending timeouts and waiting messages", async () => {

@@ -17,6 +17,8 @@ export interface EventFilter {
   readonly queues?: readonly string[];
   /** The id of a job. */
   readonly job?: string;
+  /** The type and the correlation value of a saga: its events alone. */
+  readonly saga?: { readonly type: string; readonly id: string };
 }
 
 export function journalEvent(body: Json, cursor: string): JournalEvent | null {
@@ -25,10 +27,15 @@ export function journalEvent(body: Json, cursor: string): JournalEvent | null {
   return { ...event, id: eventId(event.at, cursor), cursor };
 }
 
-export function fitsFilter(event: StoredEvent, { types, queues, job }: EventFilter): boolean {
+export function fitsFilter(event: StoredEvent, { types, queues, job, saga }: EventFilter): boolean {
   if (job !== undefined && event.job !== job) return false;
+  if (saga !== undefined && !isOfSaga(event, saga)) return false;
   if (queues && !(event.queue !== undefined && queues.includes(event.queue))) return false;
   return !types || types.some((type) => isOfType(event.name, type));
+}
+
+function isOfSaga({ name, data }: StoredEvent, { type, id }: NonNullable<EventFilter["saga"]>): boolean {
+  return name.startsWith("saga.") && data?.saga === id && data.type === type;
 }
 
 /** Whether a name is the type, or begins with it if the type ends in `.*`. */

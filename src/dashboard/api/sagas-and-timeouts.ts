@@ -1,5 +1,5 @@
 import { api, part } from "./client.ts";
-import type { Timeout } from "./wire.ts";
+import type { Events, Timeout } from "./wire.ts";
 import type { Saga } from "./wire-saga.ts";
 
 /**
@@ -23,6 +23,14 @@ export const readSagas = (asked: SagaQuery, signal?: AbortSignal) =>
   api.get<Listed<Saga>>("/admin/sagas", { ...asked, per_page: 50 }, signal);
 export const readSaga = (type: string, id: string, signal?: AbortSignal) =>
   api.get<{ readonly saga: Saga }>(`/admin/sagas/${part(type)}/${part(id)}`, {}, signal);
+
+/** The newest events of a saga; with `before`, older ones. A request reads a bounded number of events. */
+export const readSagaEvents = (
+  { type, id }: Pick<Saga, "type" | "id">,
+  before: string | null,
+  signal?: AbortSignal,
+) =>
+  api.get<Events>("/events", { types: "saga.*", saga_type: type, saga_id: id, limit: 1_000, before }, signal);
 
 export interface TimeoutQuery {
   readonly destination?: string | null;

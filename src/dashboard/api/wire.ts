@@ -231,6 +231,10 @@ export interface Events {
   readonly events: readonly WireEvent[];
   readonly cursor: string | null;
   readonly has_more: boolean;
+  /** How many events were read, back to which instant, and where older ones begin. */
+  readonly scanned?: number;
+  readonly searched_from?: string | null;
+  readonly before?: string | null;
 }
 
 export interface LogLine {

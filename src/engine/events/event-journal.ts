@@ -6,6 +6,7 @@ import {
   type JournalEvent,
   journalEvent,
 } from "../../core/event/journal-event.ts";
+import type { Instant } from "../../core/time.ts";
 import type { EventPage, Inspector, RecordKey } from "../../ports/store.ts";
 import { commitUnits } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
@@ -15,6 +16,21 @@ export interface ReadOptions extends EventFilter {
   readonly after?: string | null;
   /** From 1 to 1,000; default 100. */
   readonly limit?: number;
+}
+
+export interface LatestOptions extends EventFilter {
+  /** Only events before the one with this cursor: `before` of the page of newer ones. */
+  readonly before?: string | null;
+  /** From 1 to 1,000; default 100. */
+  readonly limit?: number;
+}
+
+/** The newest events, and how far back they were looked for. */
+export interface LatestPage extends JournalPage {
+  /** Goes on with older events; null if there is none. */
+  readonly before: string | null;
+  /** When the oldest event happened that was read, matching or not; null if there was none. */
+  readonly from: Instant | null;
 }
 
 export interface FollowOptions extends EventFilter {
@@ -125,7 +141,7 @@ export class EventJournal {
 
   /** Events after a cursor, in order. Events committed before the call are included, up to the limit. */
   async read(options: ReadOptions = {}): Promise<JournalPage> {
-    refuseUnknownKeys(options, "read", ["after", "limit", "types", "queues", "job"]);
+    refuseUnknownKeys(options, "read", ["after", "limit", "types", "queues", "job", "saga"]);
     checkFilter(options);
     const { limit = 100 } = options;
     const after = checkCursor(options.after ?? null);
@@ -159,34 +175,48 @@ export class EventJournal {
     return { events, cursor, scanned, hasMore: true, isIncomplete: false };
   }
 
-  /** The newest matching events, oldest first, with the cursor to follow from. */
-  async latest(options: Omit<ReadOptions, "after"> = {}): Promise<JournalPage> {
-    refuseUnknownKeys(options, "latest", ["limit", "types", "queues", "job"]);
+  /** The newest matching events, oldest first, with the cursor to follow from and the one to look further back from. */
+  async latest(options: LatestOptions = {}): Promise<LatestPage> {
+    refuseUnknownKeys(options, "latest", ["before", "limit", "types", "queues", "job", "saga"]);
     checkFilter(options);
     const { limit = 100 } = options;
+    const before = checkCursor(options.before ?? null, "before") ?? undefined;
     checkCount(limit, "limit", LIMIT);
-    const page = await this.#newest(limit, options);
+    const page = await this.#newest(limit, options, before);
     if (!page.isIncomplete) return page;
     // Newer events are committed but hidden. Reading by cursor waits until they can be read.
     const newer = await this.#readOn(page.cursor, LIMIT, options);
     // More than one page became readable: read the newest again.
     if (newer.hasMore) return this.#newest(limit, options);
+    const all = [...page.events, ...newer.events];
+    const events = all.slice(-limit);
     const scanned = page.scanned + newer.scanned;
-    return { ...newer, scanned, events: [...page.events, ...newer.events].slice(-limit) };
+    return { ...page, ...newer, ...(events.length < all.length && reachOf(events)), scanned, events };
   }
 
   /** The newest events that can be read now. */
-  async #newest(limit: number, filter: EventFilter): Promise<JournalPage> {
-    const isAll =
-      this.#context.tenant === null && (filter.types ?? filter.queues ?? filter.job) === undefined;
-    let page = await this.#inspect.latestEvents(isAll ? limit : LATEST);
+  async #newest(limit: number, filter: EventFilter, before?: string): Promise<LatestPage> {
+    const { types, queues, job, saga } = filter;
+    const isAll = this.#context.tenant === null && (types ?? queues ?? job ?? saga) === undefined;
+    let most = isAll ? limit : LATEST;
+    let page = await this.#inspect.latestEvents(most, before);
     // Events of tenants may be among the newest.
-    if (isAll && !eventsOf(page).every((event) => this.#isOwn(event)))
-      page = await this.#inspect.latestEvents(LATEST);
-    const own = eventsOf(page).filter((event) => this.#isOwn(event));
-    const events = own.filter((event) => fitsFilter(event, filter));
+    if (isAll && !eventsOf(page).every((event) => this.#isOwn(event))) {
+      most = LATEST;
+      page = await this.#inspect.latestEvents(most, before);
+    }
+    const all = eventsOf(page);
+    const own = all.filter((event) => this.#isOwn(event));
+    const found = own.filter((event) => fitsFilter(event, filter));
+    const events = found.slice(-limit);
+    const reach = reachOf(events.length < found.length ? events : all);
     return {
-      events: events.slice(-limit),
+      ...reach,
+      before:
+        page.events.length < most && events.length === found.length
+          ? null
+          : (reach.before ?? page.cursors[0] ?? null),
+      events,
       cursor: page.cursor,
       scanned: own.length,
       hasMore: false,
@@ -199,7 +229,7 @@ export class EventJournal {
    * comes at least once and in order. To resume later, keep the cursor of the last one.
    */
   follow(options: FollowOptions = {}): AsyncGenerator<JournalEvent, void, undefined> {
-    refuseUnknownKeys(options, "follow", ["after", "signal", "types", "queues", "job"]);
+    refuseUnknownKeys(options, "follow", ["after", "signal", "types", "queues", "job", "saga"]);
     checkFilter(options);
     const { after } = options;
     // Read the cursor now, so that no event after this call is missed.
@@ -290,17 +320,22 @@ function eventsOf({ events, cursors }: EventPage): JournalEvent[] {
   return events.flatMap((body, index) => journalEvent(body, cursors[index] as string) ?? []);
 }
 
-function checkCursor(after: string | null): string | null {
+/** How far back these events go. */
+function reachOf([first]: readonly JournalEvent[]): Pick<LatestPage, "before" | "from"> {
+  return { before: first?.cursor ?? null, from: first?.at ?? null };
+}
+
+function checkCursor(after: string | null, field = "after"): string | null {
   if (after === null || isEventCursor(after)) return after;
   throw refuse(
     "invalid_option",
-    "after",
+    field,
     after,
     "pass the cursor of an event, or null for the oldest stored one",
   );
 }
 
-function checkFilter({ types, queues, job }: EventFilter): void {
+function checkFilter({ types, queues, job, saga }: EventFilter): void {
   for (const [field, list] of Object.entries({ types, queues })) {
     if (list === undefined) continue;
     if (!Array.isArray(list) || !list.every((name) => typeof name === "string" && name !== ""))
@@ -308,4 +343,6 @@ function checkFilter({ types, queues, job }: EventFilter): void {
   }
   if (job !== undefined && typeof job !== "string")
     throw refuse("invalid_option", "job", job, "pass the id of a job");
+  if (saga !== undefined && !(typeof saga?.type === "string" && typeof saga.id === "string"))
+    throw refuse("invalid_option", "saga", saga, "pass { type, id }");
 }

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { AuditOptions } from "../../engine/events/audit-log.ts";
-import type { JournalPage, ReadOptions } from "../../engine/events/event-journal.ts";
+import type { JournalPage, LatestOptions, ReadOptions } from "../../engine/events/event-journal.ts";
 import type { AdviseQuery, StatsQuery } from "../../engine/statistics/stats-query.ts";
 import { type CallHost, call, options, wait } from "./call.ts";
 
@@ -32,7 +32,7 @@ export const eventCalls = {
   ),
   "journal.latest": call(
     "Read the newest events",
-    z.tuple([options<Omit<ReadOptions, "after">>().optional()]),
+    z.tuple([options<LatestOptions>().optional()]),
     ({ engine }, asked) => engine.journal.latest(asked),
   ),
   "journal.wait": call(

@@ -1,7 +1,9 @@
-import { isEventCursor, type JournalEvent } from "../../core/event/journal-event.ts";
+import { type EventFilter, isEventCursor, type JournalEvent } from "../../core/event/journal-event.ts";
 import type { Engine } from "../../engine/engine.ts";
+import type { LatestPage } from "../../engine/events/event-journal.ts";
 import { readInstant } from "../../ojs/wire-durations.ts";
 import { readTypes, stateAfter, wireEvents } from "../../ojs/wire-events.ts";
+import { instantText } from "../../ojs/wire-fields.ts";
 import { HttpError } from "../http-error.ts";
 import { json, type Reply, type Route, reply, route } from "../route.ts";
 import { traceFields, traceReply } from "../wire/job-trace.ts";
@@ -27,9 +29,11 @@ interface Events {
   readonly texts: readonly string[];
   readonly cursor: string | null;
   readonly hasMore: boolean;
+  /** How far back the newest events were looked for. Left out after a cursor. */
+  readonly reach?: Pick<LatestPage, "before" | "from" | "scanned">;
 }
 
-type Wanted = Omit<Parameters<EventJournal["read"]>[0] & object, "after" | "limit">;
+type Wanted = EventFilter;
 
 /** Events after a cursor, until there are `limit` of them or they fill a page. */
 async function eventsAfter(
@@ -56,18 +60,25 @@ async function eventsAfter(
 async function newestEvents(
   journal: EventJournal,
   wanted: Wanted,
-  { limit, show }: { readonly limit: number; readonly show: Show },
+  { before, limit, show }: { readonly before: string | null; readonly limit: number; readonly show: Show },
 ): Promise<Events> {
-  const page = await journal.latest({ ...wanted, limit });
+  const page = await journal.latest({ ...wanted, before, limit });
   const texts: string[] = [];
   let size = 0;
+  let reach: Events["reach"] = page;
+  let oldest = page.events.at(-1);
   for (const event of page.events.toReversed()) {
     const shown = show(event);
     for (const text of shown) size += text.length;
-    if (size > PAGE_SIZE && texts.length > 0) break;
+    if (size > PAGE_SIZE && texts.length > 0) {
+      // The rest of the page comes with the next one.
+      reach = { ...page, before: oldest?.cursor ?? null, from: oldest?.at ?? null };
+      break;
+    }
     texts.unshift(...shown);
+    oldest = event;
   }
-  return { texts, cursor: page.cursor, hasMore: page.hasMore || page.isIncomplete };
+  return { texts, cursor: page.cursor, hasMore: page.hasMore || page.isIncomplete, reach };
 }
 
 type Show = (event: JournalEvent) => string[];
@@ -84,13 +95,10 @@ const list = route({
   query: eventsQuery,
   replies: { 200: "Events in their order, and the next cursor" },
   async run({ query }, { engine }) {
-    const after = query.after ?? query.cursor ?? null;
-    if (after !== null && !isEventCursor(after))
-      throw new HttpError(
-        400,
-        "invalid_request",
-        "after: not a cursor of this server; leave it out to start over",
-      );
+    const after = cursorIn(query.after ?? query.cursor, "after");
+    const before = cursorIn(query.before, "before");
+    if (after !== null && before !== null)
+      throw new HttpError(400, "invalid_request", "before: contradicts after; send one of them");
     const asked = listOf(query.types ?? query.type);
     const types = readTypes(asked);
     const queues = listOf(query.queues ?? query.queue);
@@ -99,6 +107,7 @@ const list = route({
       ...(types && { types }),
       ...(queues && { queues }),
       ...(query.job_id !== undefined && { job: query.job_id }),
+      ...sagaIn(query),
     };
     const { journal } = engine;
     const since = query.since === undefined ? 0 : readInstant(query.since, engine.now(), "since");
@@ -106,13 +115,38 @@ const list = route({
       event.at < since ? [] : wireEvents(event, asked).map((fields) => JSON.stringify(fields));
     const page =
       after === null
-        ? await newestEvents(journal, wanted, { limit, show })
+        ? await newestEvents(journal, wanted, { before, limit, show })
         : await eventsAfter(journal, wanted, { after, limit, show });
-    const { cursor, hasMore } = page;
+    const { cursor, hasMore, reach } = page;
     const pagination = { has_more: hasMore, next_cursor: cursor };
-    return eventsReply(page, { cursor, has_more: hasMore, pagination });
+    const searched = reach && {
+      scanned: reach.scanned,
+      searched_from: reach.from === null ? null : instantText(reach.from),
+      before: reach.before,
+    };
+    return eventsReply(page, { cursor, has_more: hasMore, ...searched, pagination });
   },
 });
+
+function cursorIn(text: string | undefined, field: string): string | null {
+  if (text === undefined || isEventCursor(text)) return text ?? null;
+  const message = `${field}: not a cursor of this server; leave it out to start over`;
+  throw new HttpError(400, "invalid_request", message);
+}
+
+function sagaIn({
+  saga_type: type,
+  saga_id: id,
+}: {
+  readonly saga_type?: string | undefined;
+  readonly saga_id?: string | undefined;
+}) {
+  if (type === undefined && id === undefined) return {};
+  if (type !== undefined && id !== undefined) return { saga: { type, id } };
+  const missing = type === undefined ? "saga_type" : "saga_id";
+  const message = `${missing}: missing; send saga_type and saga_id, or neither`;
+  throw new HttpError(400, "invalid_request", message, { details: { field: missing } });
+}
 
 function eventsReply({ texts }: Events, fields: object): Reply {
   const events = `[${texts.join(",")}]`;
@@ -138,7 +172,11 @@ const history = route({
         JSON.stringify({ ...fields, ...(state !== undefined && { state }) }),
       );
     };
-    const page = await newestEvents(context.engine.journal, { job: id }, { limit: MOST_OF_ONE, show });
+    const page = await newestEvents(
+      context.engine.journal,
+      { job: id },
+      { before: null, limit: MOST_OF_ONE, show },
+    );
     return eventsReply(page, { job_id: id, cursor: page.cursor, has_more: page.hasMore });
   },
 });

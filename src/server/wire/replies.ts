@@ -197,6 +197,11 @@ export const eventsReplySchema = z.looseObject({
   ),
   cursor: z.string().nullable(),
   has_more: z.boolean(),
+  scanned: z.int().optional().meta({ description: "Without after: how many events were read." }),
+  searched_from: instant.nullable().optional().meta({ description: "When the oldest of them happened." }),
+  before: z.string().nullable().optional().meta({
+    description: "Goes on with older events; null if there is none.",
+  }),
 });
 
 export const healthReplySchema = z.looseObject({

@@ -433,6 +433,16 @@ export const eventsQuery = z.looseObject({
   job_id: z.string().max(128).optional(),
   after: z.string().max(128).optional(),
   cursor: z.string().max(128).optional(),
+  before: z.string().max(128).optional().meta({
+    description: "Without after: the newest events before this one, the before of a reply.",
+  }),
+  saga_type: z
+    .string()
+    .min(1)
+    .max(512)
+    .optional()
+    .meta({ description: "With saga_id: only events of this saga." }),
+  saga_id: z.string().min(1).max(512).optional(),
 });
 
 export type OptionsBody = z.infer<typeof optionsSchema>;

@@ -73,9 +73,9 @@ export function createHomedInspector(homes: readonly HomeStore[], journal: Journ
       checkLimit(limit);
       return journal.events(after, limit);
     },
-    latestEvents: (limit) => {
+    latestEvents: (limit, before) => {
       checkLimit(limit);
-      return journal.latestEvents(limit);
+      return journal.latestEvents(limit, before);
     },
     logLines: (id, after, limit) => at(homeOfId(id)).logLines(id, after, limit),
   };

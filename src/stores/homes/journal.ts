@@ -31,9 +31,9 @@ export class Journal {
     return this.#first.inspect.events(after, limit);
   }
 
-  async latestEvents(limit: number): Promise<EventPage> {
+  async latestEvents(limit: number, before?: string): Promise<EventPage> {
     await this.#collect();
-    return this.#first.inspect.latestEvents(limit);
+    return this.#first.inspect.latestEvents(limit, before);
   }
 
   get #first(): HomeStore {

@@ -32,8 +32,9 @@ export class EventLog {
     return pageOf(this.#events.slice(start, start + limit), after);
   }
 
-  readLatest(limit: number): EventPage {
-    return pageOf(this.#events.slice(-limit), null);
+  readLatest(limit: number, before?: string): EventPage {
+    const end = before === undefined ? this.#events.length : this.#indexAfter(Number(before) - 1);
+    return pageOf(this.#events.slice(Math.max(0, end - limit), end), null);
   }
 
   /** Clocks of callers differ a little, so events are not strictly in the order of `at`. Check each one. */

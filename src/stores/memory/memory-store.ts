@@ -233,10 +233,10 @@ function createInspector({ jobs, records, events }: Tables, assertOpen: () => vo
       return tenantUse(jobs, tenant, most);
     },
     ...createLines(jobs, records, assertOpen),
-    async latestEvents(limit) {
+    async latestEvents(limit, before) {
       assertOpen();
       checkLimit(limit);
-      return events.readLatest(limit);
+      return events.readLatest(limit, before);
     },
     async events(after, limit) {
       assertOpen();

@@ -84,9 +84,9 @@ export function createInspector(runner: Runner, system: Pick<System, "after">): 
       checkLimit(limit);
       return readEvents(runner, system, after, limit);
     },
-    async latestEvents(limit) {
+    async latestEvents(limit, before) {
       checkLimit(limit);
-      return readLatest(runner, limit);
+      return readLatest(runner, limit, before);
     },
     async logLines(id, after, limit) {
       checkLimit(limit, LOG_LIMIT);
@@ -162,16 +162,21 @@ async function readEvents(
 const LATEST_LOOKS = 3;
 
 /** The newest events with a final position. */
-async function readLatest(runner: Runner, limit: number): Promise<EventPage> {
-  let page = await latestBelow(runner, limit, "0");
+async function readLatest(runner: Runner, limit: number, before?: string): Promise<EventPage> {
+  let page = await latestBelow(runner, limit, "0", before);
   for (let looks = 1; looks < LATEST_LOOKS && page.isIncomplete; looks++)
-    page = await latestBelow(runner, limit, await readHorizon(runner));
+    page = await latestBelow(runner, limit, await readHorizon(runner), before);
   return page;
 }
 
-async function latestBelow(runner: Runner, limit: number, horizon: string): Promise<EventPage> {
-  const builder = new PageBuilder(null, limit);
-  let before: unknown[] = [null, null, null];
+async function latestBelow(
+  runner: Runner,
+  limit: number,
+  horizon: string,
+  cursor?: string,
+): Promise<EventPage> {
+  const builder = new PageBuilder(null, limit, cursor);
+  let before: unknown[] = cursor === undefined ? [null, null, null] : justAfter(cursor);
   let isIncomplete = false;
   for (let most = FIRST_ROWS; ; most = moreRows(most)) {
     const rows = await runner.run(LATEST_EVENTS, [...before, most, horizon]);
@@ -182,6 +187,12 @@ async function latestBelow(runner: Runner, limit: number, horizon: string): Prom
     if (builder.isFull || rows.length < most) return builder.reversed(isIncomplete);
     before = (rows.at(-1) as SqlRow).slice(0, 3);
   }
+}
+
+/** A position between the row of this cursor and the next one. Events of its commit may be before the cursor. */
+function justAfter(cursor: string): [epoch: string, xid: string, seq: string] {
+  const [epoch, xid, seq] = partsOf(splitCursor(cursor).position);
+  return [epoch, xid, String(BigInt(seq) + 1n)];
 }
 
 async function readHorizon(runner: Runner): Promise<string> {

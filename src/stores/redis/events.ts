@@ -38,14 +38,15 @@ export async function readEvents(home: Home, after: string | null, limit: number
   return page.page();
 }
 
-export async function readLatest(home: Home, limit: number): Promise<EventPage> {
-  const page = new PageBuilder(null, limit);
-  let from: string | null = null;
+export async function readLatest(home: Home, limit: number, before?: string): Promise<EventPage> {
+  const page = new PageBuilder(null, limit, before);
+  // The row of the cursor is read again: events of its commit may be before it.
+  let from: string | null = before === undefined ? null : idOf(splitCursor(before).position);
   for (let count = FIRST_ROWS; !page.isFull; count = Math.min(moreRows(count), ITEMS_PER_CALL)) {
     const rows: EventRow[] = await readRows(home, from, count, true);
     for (const row of rows) page.addBefore(row);
     if (rows.length < count) break;
-    from = idOf((rows.at(-1) as EventRow).position);
+    from = `(${idOf((rows.at(-1) as EventRow).position)}`;
   }
   return page.reversed();
 }

@@ -76,10 +76,10 @@ export function createInspector(home: Home): Inspector {
       }
       return found;
     },
-    async latestEvents(limit) {
+    async latestEvents(limit, before) {
       home.assertOpen();
       checkLimit(limit);
-      return readLatest(home, limit);
+      return readLatest(home, limit, before);
     },
     async events(after, limit) {
       home.assertOpen();

@@ -77,10 +77,13 @@ export class PageBuilder {
   readonly #cursors: string[] = [];
   readonly #after: string | null;
   readonly #limit: number;
+  readonly #before: string | undefined;
 
-  constructor(after: string | null, limit: number) {
+  /** `before` is for rows in reverse order: the event with this cursor and those after it are left out. */
+  constructor(after: string | null, limit: number, before?: string) {
     this.#after = after;
     this.#limit = limit;
+    this.#before = before;
   }
 
   get isFull(): boolean {
@@ -104,7 +107,9 @@ export class PageBuilder {
   /** Adds the next row in reverse order, for the newest events. */
   addBefore({ position, body }: EventRow): void {
     const events = unpackEvents(body);
-    for (let index = events.length - 1; index >= 0 && !this.isFull; index--) {
+    const { position: last, skip } = splitCursor(this.#before ?? "");
+    const count = position === last ? (skip || events.length) - 1 : events.length;
+    for (let index = count - 1; index >= 0 && !this.isFull; index--) {
       this.#events.push(events[index] as Json);
       this.#cursors.push(cursorOf(position, index, events.length));
     }

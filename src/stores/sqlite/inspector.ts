@@ -107,10 +107,11 @@ export function createInspector(connection: Connection): Inspector {
         seq = rows.at(-1)?.[0] as number;
       }
     },
-    async latestEvents(limit) {
+    async latestEvents(limit, cursor) {
       checkLimit(limit);
-      const builder = new PageBuilder(null, limit);
-      let before = Number.MAX_SAFE_INTEGER;
+      const builder = new PageBuilder(null, limit, cursor);
+      // The row of the cursor is read again: events of its commit may be before it.
+      let before = cursor === undefined ? Number.MAX_SAFE_INTEGER : Number(splitCursor(cursor).position) + 1;
       for (let most = FIRST_ROWS; ; most = moreRows(most)) {
         const rows = await connection.read((session) => session.all(LATEST_EVENTS, [before, most]));
         for (const row of rows) builder.addBefore(eventRowOf(row));

@@ -87,6 +87,11 @@ const units: ConformanceCase[] = [
         assert.deepEqual(latest.cursors, all.cursors.slice(-limit));
         assert.equal(latest.cursor, all.cursors.at(-1));
       }
+      for (const index of [0, 1, 2, 3, 4, 40, all.events.length - 1]) {
+        const older = await bed.store.inspect.latestEvents(9, all.cursors[index]);
+        assert.deepEqual(older.events, all.events.slice(Math.max(0, index - 9), index));
+        assert.deepEqual(older.cursors, all.cursors.slice(Math.max(0, index - 9), index));
+      }
     },
   },
 ];

@@ -1,8 +1,7 @@
 import { useState } from "preact/hooks";
-import { readEvents } from "../../api/operations.ts";
 import { useResource } from "../../api/resource.ts";
 import { compensateSaga, readSaga } from "../../api/sagas-and-timeouts.ts";
-import type { SagaTimeout, WireEvent } from "../../api/wire.ts";
+import type { SagaTimeout } from "../../api/wire.ts";
 import type { Saga } from "../../api/wire-saga.ts";
 import { href } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";
@@ -11,12 +10,13 @@ import { Badge } from "../../ui/badge.tsx";
 import { Button, CopyButton } from "../../ui/button.tsx";
 import { Callout } from "../../ui/callout.tsx";
 import { Card, Facts, PageHead } from "../../ui/card.tsx";
-import { Icon, Mark } from "../../ui/icon.tsx";
+import { Icon } from "../../ui/icon.tsx";
 import { JsonTree } from "../../ui/json-tree.tsx";
 import { Shown } from "../../ui/shown.tsx";
 import { Time } from "../../ui/time.tsx";
 import { sagaLook } from "../sagas/page.tsx";
 import { TimeoutForm, type TimeoutFormName } from "../timeouts/timeout-forms.tsx";
+import { Steps } from "./steps.tsx";
 
 export function Page({ params }: { readonly params: Readonly<Record<string, string>> }) {
   const { type = "", id = "" } = params;
@@ -30,13 +30,6 @@ export function Page({ params }: { readonly params: Readonly<Record<string, stri
 
 function Details({ saga, onChange }: { readonly saga: Saga; readonly onChange: () => void }) {
   const { type, id } = saga;
-  const events = useResource(
-    `saga events ${saga.version}`,
-    (signal) => readEvents("saga.*,timeout.*", 1_000, signal),
-    {
-      live: 6_000,
-    },
-  );
   return (
     <>
       <PageHead
@@ -77,11 +70,7 @@ function Details({ saga, onChange }: { readonly saga: Saga; readonly onChange: (
           </div>
         </Card>
       </div>
-      <Card title="Steps" note="the newest first">
-        <Shown of={events} what="Its history" rows={4}>
-          {(data) => <Steps events={stepsOf(saga, data.events)} />}
-        </Shown>
-      </Card>
+      <Steps key={`${type} ${id}`} saga={saga} />
     </>
   );
 }
@@ -135,11 +124,6 @@ function CompensationNote({ saga, onChange }: { readonly saga: Saga; readonly on
       )}
     </Callout>
   );
-}
-
-/** The events of one saga, the newest first. */
-export function stepsOf({ type, id }: Pick<Saga, "type" | "id">, events: readonly WireEvent[]): WireEvent[] {
-  return events.filter(({ data }) => data.saga_id === id && data.saga_type === type).reverse();
 }
 
 function Pending({ saga, onChange }: { readonly saga: Saga; readonly onChange: () => void }) {
@@ -202,47 +186,3 @@ function Pending({ saga, onChange }: { readonly saga: Saga; readonly onChange: (
     </Card>
   );
 }
-
-const LOOKS = {
-  "saga.started": { mark: "running", tone: "run", says: "started by" },
-  "saga.handled": { mark: "done", tone: "done", says: "handled" },
-  "saga.completed": { mark: "done", tone: "done", says: "completed with" },
-  "saga.ignored": { mark: "cancelled", tone: "off", says: "ignored" },
-  "saga.not_found": { mark: "cancelled", tone: "off", says: "was not there for" },
-  "saga.failed": { mark: "discarded", tone: "force", says: "failed at" },
-} as const;
-
-function Steps({ events }: { readonly events: readonly WireEvent[] }) {
-  if (events.length === 0)
-    return <p class="pad t2">None of its steps is among the newest 1,000 events of sagas.</p>;
-  return (
-    <>
-      <ol class="lines steps">
-        {events.map(({ id, type, time, data }) => {
-          const look = LOOKS[type as keyof typeof LOOKS] ?? { mark: "info", tone: "wait", says: type };
-          const event = data.event as { readonly kind?: string; readonly name?: string } | undefined;
-          return (
-            <li key={id} class={`is-${look.tone}`}>
-              <Mark name={look.mark} />
-              <span class="t3 nowrap when">
-                <Time at={time} as="when" />
-              </span>
-              <span>
-                {look.says} the {event?.kind ?? "message"} <b>{event?.name}</b>
-              </span>
-              {typeof data.error === "string" && <span class="tone clip">{data.error}</span>}
-              {data.because !== undefined && <span class="t3 clip">{plain(data.because)}</span>}
-            </li>
-          );
-        })}
-      </ol>
-      {events.at(-1)?.type !== "saga.started" && (
-        <p class="pad t3">
-          Its earlier steps are not among the newest events, which are all that is searched.
-        </p>
-      )}
-    </>
-  );
-}
-
-const plain = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));

@@ -160,11 +160,11 @@ local function oldest(keys, args)
   return pack(answer)
 end
 
--- {after or false, count, newest first} answers positions and rows of events.
+-- {the id to begin at or false, count, newest first} answers positions and rows of events.
 local function readEvents(keys, args)
   begin(keys, args)
   local a, answer, rows = unpack1(args[1]), {}, nil
-  if a[3] then rows = call('XREVRANGE', B .. 'e', a[1] and ('(' .. a[1]) or '+', '-', 'COUNT', a[2])
+  if a[3] then rows = call('XREVRANGE', B .. 'e', a[1] or '+', '-', 'COUNT', a[2])
   else rows = call('XRANGE', B .. 'e', a[1] or '-', '+', 'COUNT', a[2]) end
   for at = 1, #rows do
     answer[#answer + 1] = rows[at][1]
