@@ -138,6 +138,8 @@ describe("a fetch that waits", () => {
       fetched = rows;
     });
     const { claimed } = gates;
+    // Fetches of one turn of the event loop share a claim, which is sent at the end of the turn.
+    await stage.test.settle();
     await claimed?.reached();
     const { id } = await stage.enqueue();
     delete gates.claimed;
