@@ -16,7 +16,7 @@ const CALLS: readonly (readonly [call: RegExp, words: string])[] = [
   [/call engine\.extend\("[^"]*", (?:…|\{ total \})\)/i, "press Extend"],
   [/call engine\.activate\("[^"]*"\)/i, "press Run now"],
   [/call engine\.job\("[^"]*"\)\.runNow\(\)/i, "press Run now"],
-  [/call engine\.limits\.put\("[^"]*", …\)/i, "raise the limit on the page Limits"],
+  [/call engine\.limits\.put\("[^"]*", (?:…|\{ rate: … \})\)/i, "raise the limit on the page Limits"],
   [/call engine\.queues\.resume\("[^"]*"\)/i, "resume the queue"],
   [
     /give the key more weight with engine\.queues\.configure\("[^"]*", \{ fair: \{ weights \} \}\)/i,
