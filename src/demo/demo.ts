@@ -48,6 +48,7 @@ export async function startDemo(engine: Engine, store: string, logger: Logger): 
     throw new Error("No line: nobody has answered a fax since 2009");
   });
   const worker = engine.work({
+    name: "shop",
     processors: handlers(system),
     queues: {
       mail: { concurrency: 20 },

@@ -17,6 +17,27 @@ function warnings() {
 const mail = defineJob({ type: "mail.send", queue: "mail" });
 const card = defineJob({ type: "card.charge", queue: "payments" });
 
+describe("the name of a worker", () => {
+  it("begins its id, and two workers of one name have two ids", async () => {
+    const { engine, work, advance } = await openStage();
+    const processors = [processor(mail, () => {})];
+    const ids = [work(processors, { name: "shop" }).id, work(processors, { name: "shop" }).id];
+    for (const id of ids) expect(id).toMatch(/^shop-[0-9a-f]{12}$/);
+    expect(new Set(ids).size).toBe(2);
+    const { id } = await engine.enqueue(mail);
+    await advance("11s");
+    expect((await engine.load(id))?.state).toBe("completed");
+    const listed = (await engine.service.workers.list()).map((worker) => worker.id);
+    expect(listed.sort()).toEqual(ids.sort());
+  });
+
+  it("has 1 to 32 plain characters", async () => {
+    const { work } = await openStage();
+    for (const name of ["", "remote:x", "a b", "x".repeat(33), 7 as never])
+      expect(() => work([processor(mail, () => {})], { name })).toThrow(/work\.name/);
+  });
+});
+
 describe("the queues of a worker", () => {
   it("are those of its processors' definitions, if none is named", async () => {
     const { engine, work, settle } = await openStage();

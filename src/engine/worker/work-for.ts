@@ -44,6 +44,7 @@ export interface WorkForDeps {
 }
 
 const KEYS = keysOf<WorkForOptions>({
+  name: true,
   processors: true,
   queues: true,
   middleware: true,

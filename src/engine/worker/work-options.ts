@@ -5,6 +5,8 @@ import { type Duration, parseDuration } from "../../core/time.ts";
 import type { Middleware, Processor } from "../attempt/processor.ts";
 
 export interface WorkOptions {
+  /** What its id begins with, for people: 1 to 32 of A-Z a-z 0-9 . _ -. Default: the id is a UUID. */
+  readonly name?: string;
   /** What runs the jobs: at least one `processor()` or `sandboxed()`, and one per type. */
   readonly processors: readonly Processor[];
   /** Which queues, and how many attempts of each run at once. Left out: the queues of the processors' definitions, 10 each, or two batches. */
@@ -18,6 +20,7 @@ export interface WorkOptions {
 }
 
 export const WORK_KEYS = keysOf<WorkOptions>({
+  name: true,
   processors: true,
   queues: true,
   middleware: true,
@@ -25,6 +28,18 @@ export const WORK_KEYS = keysOf<WorkOptions>({
   drain: true,
 });
 const MOST_CONCURRENCY = 10_000;
+
+const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/;
+/** The random digits of a UUID. They keep the ids of workers with one name apart. */
+const RANDOM_DIGITS = 12;
+
+/** The id of a worker: its name and the random part of a UUID, or the whole UUID. */
+export function workerId(name: string | undefined, uuid: string): string {
+  if (name === undefined) return uuid;
+  if (typeof name !== "string" || !NAME.test(name))
+    throw refuse("invalid_name", "work.name", name, "use 1 to 32 of A-Z a-z 0-9 . _ -, or leave it out");
+  return `${name}-${uuid.slice(-RANDOM_DIGITS)}`;
+}
 
 export function checkProcessors(processors: readonly Processor[]): readonly Processor[] {
   if (!Array.isArray(processors) || processors.length === 0) {

@@ -27,6 +27,7 @@ import {
   WORK_KEYS,
   type WorkerStatus,
   type WorkOptions,
+  workerId,
 } from "./work-options.ts";
 
 /** What the shell needs from the consumer of one queue. */
@@ -116,7 +117,7 @@ export abstract class WorkerShell<
 
   constructor({ id, parts, clock }: ShellDeps<Parts>, options: WorkOptions) {
     refuseUnknownKeys(options, "work", WORK_KEYS);
-    this.id = id;
+    this.id = workerId(options.name, id);
     this.parts = parts;
     this.clock = clock;
     this.middleware = checkMiddleware(options.middleware ?? []);
@@ -128,7 +129,7 @@ export abstract class WorkerShell<
     this.concurrency = this.slots.reduce((sum, [, concurrency]) => sum + concurrency, 0);
     const maxStuck = checkMaxStuck(options.maxStuck ?? this.concurrency);
     this.stuckHandlers = new StuckHandlers(parts, maxStuck, () => this.readinessChanged());
-    this.sandboxes = new Sandboxes(parts, id, this.processors.values(), this.concurrency);
+    this.sandboxes = new Sandboxes(parts, this.id, this.processors.values(), this.concurrency);
     this.#gatherings = new Gatherings(parts, this.processors.values(), this.slots);
     this.deadlines = new DeadlineWatch(parts, () => this.attempts());
     this.#loopMonitor = new LoopMonitor(
