@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { defineJob } from "../../src/core/job/job-definition.ts";
 import type { Duration } from "../../src/core/time.ts";
+import type { TimeoutRow } from "../../src/core/timeout/timeout.ts";
 import { diary } from "../engine/saga-stage.ts";
 import { fits } from "./fits.ts";
 import { openStage, type Stage } from "./stage.ts";
@@ -26,6 +27,69 @@ async function auditOf(stage: Stage) {
   const { body } = await stage.get("/admin/audit");
   return body.items.map(({ action, details }: { action: string; details: object }) => ({ action, details }));
 }
+
+/** Counts the rows of the largest answer of these reads of timeouts, and the characters of all payloads. */
+function watchReads({ engine }: Stage) {
+  const { timeouts } = engine.store;
+  const seen = { most: 0, size: 0 };
+  for (const name of ["list", "calendar"] as const) {
+    const read = timeouts[name].bind(timeouts) as (...args: unknown[]) => Promise<TimeoutRow[]>;
+    Object.assign(timeouts, {
+      [name]: async (...args: unknown[]) => {
+        const rows = await read(...args);
+        seen.most = Math.max(seen.most, rows.length);
+        for (const { payload } of rows) seen.size += payload?.length ?? 0;
+        return rows;
+      },
+    });
+  }
+  return seen;
+}
+
+describe("large timeouts and sagas", () => {
+  it("are listed in steps: never are all of their payloads in memory", async () => {
+    await using stage = await openStage();
+    const due = { destination: "mail", dueAt: { after: "1s" } } as const;
+    await stage.engine.timeouts.insertMany(Array.from({ length: 150 }, () => due));
+    const ids = await stage.engine.timeouts.insertMany(Array.from({ length: 150 }, () => due));
+    const dead = ids.map((id) => ({ id, isDead: true, error: "no" }) as const);
+    await stage.engine.store.timeouts.release(dead, { now: stage.engine.now() });
+    const seen = watchReads(stage);
+    expect((await stage.get("/admin/timeouts?limit=150")).body.items).toHaveLength(150);
+    expect((await stage.get("/admin/timeouts?limit=150&dead=true")).body.items).toHaveLength(150);
+    expect((await stage.get("/admin/timeouts?dead=true&destination=mail")).body.items).not.toHaveLength(0);
+    expect(seen.most).toBeLessThanOrEqual(33);
+  });
+
+  it("a saga shows the first of its timeouts if all are too large together", async () => {
+    await using stage = await openStage();
+    const { store } = stage.engine;
+    const now = stage.engine.now();
+    const saga = ["saga", '["order","1"]'] as const;
+    const body = {
+      state: {},
+      schema: 1,
+      startedAt: now,
+      changedAt: now,
+      completedAt: null,
+      pending: [],
+      handled: [],
+    };
+    await store.commit([{ effects: [{ put: saga, body, wakeAt: null }] }], { now });
+    const payload = JSON.stringify("x".repeat(900_000));
+    for (let nth = 0; nth < 20; nth++)
+      await store.timeouts.insert(
+        [{ id: `t${nth + 10}`, destination: "saga:order", dueAt: now + 60_000, payload, saga }],
+        { now },
+      );
+    const seen = watchReads(stage);
+    const { status, body: found } = await stage.get("/admin/sagas/order/1");
+    expect(status).toBe(200);
+    expect(found.timeouts.length).toBeGreaterThan(5);
+    expect(found.timeouts.length).toBeLessThan(16);
+    expect(seen.size).toBeLessThan(16_000_000);
+  });
+});
 
 describe("timeouts for operators", () => {
   it("are listed as they are due, by destination, range and cursor", async () => {

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { chain, defineJob, group, step, unchecked } from "../../src/index.ts";
 import { createKey, type Role } from "../../src/server/index.ts";
 import { openClientStage } from "./client-stage.ts";
@@ -247,6 +247,24 @@ describe("replies of calls", () => {
       if (after === null) break;
     }
     expect([pages.length > 3, pages.reduce((sum, count) => sum + count)]).toEqual([true, 50]);
+  });
+
+  it("of claims of 100 small timeouts need two claims of the store, once their size is known", async () => {
+    const { stage, send } = await openAs("admin");
+    await using _ = stage;
+    await stage.engine.timeouts.insertMany(
+      Array.from({ length: 220 }, () => ({ destination: "mail", dueAt: { seconds: 1 }, payload: "small" })),
+    );
+    await stage.advance("2s");
+    const claimDue = vi.spyOn(stage.engine.store.timeouts, "claimDue");
+    const claim = () => send("timeouts.claimDue", { limit: 100, destinations: ["mail"] });
+    expect((await claim()).result).toHaveLength(100);
+    const own = () =>
+      claimDue.mock.calls.filter(([{ destinations }]) => destinations?.[0]?.name === "mail").length;
+    const before = own();
+    expect((await claim()).result).toHaveLength(100);
+    expect(own() - before).toBe(2);
+    expect((await claim()).result).toHaveLength(20);
   });
 
   it("of claims hand out what fits, and give the rest back at once", async () => {

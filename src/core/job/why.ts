@@ -31,13 +31,13 @@ export function whyDuplicate(why: Why): Why {
   return { ...more, toString: () => printWhy(more) };
 }
 
-/** Handlers of earlier attempts that still run after their verdict. They cannot be ended from within their process. */
+/** Handlers that still run after the verdict on their attempt. They cannot be ended from within their process. */
 function stillRunning({ row, workers, now }: WhyFacts): WhyReason[] {
   return workers.flatMap(({ id, stuck }) =>
     stuck
       .filter(({ job }) => job === row.id)
       .map(({ since }) => {
-        const sentence = `The handler of an earlier attempt still runs in worker ${id}, ${roughly(now - since)} after its verdict. It is fenced off: nothing that it does counts.`;
+        const sentence = `A handler still runs in worker ${id}, ${roughly(now - since)} after the verdict on its attempt. It is fenced off: nothing that it does counts.`;
         const text = `Restart worker ${id} to end it, and let the handler stop at its signal or run it in a sandbox.`;
         const who = { kind: "worker", id } as const;
         return reason("handler_still_runs", sentence, {

@@ -3,7 +3,7 @@ import { identityText } from "../../core/saga/message.ts";
 import { SAGA_RETENTION } from "../../core/saga/saga-definition.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
 import { type Duration, parseDuration } from "../../core/time.ts";
-import { checkText } from "../../core/timeout/timeout.ts";
+import { checkText, type SagaKey, type TimeoutRow } from "../../core/timeout/timeout.ts";
 import type { ListOrder, Store } from "../../ports/store.ts";
 import { checkOrder } from "../commit/check-order.ts";
 import { type Timeout, timeoutOf } from "../dispatch/timeout-view.ts";
@@ -35,13 +35,20 @@ export interface SagaDetail extends SagaView {
   readonly schema: number;
   /** Ids of the last 20 handled messages, newest last. The steps themselves are not stored. */
   readonly handled: readonly string[];
-  /** Its pending and dead timeouts, at most 1,000. */
+  /** Its pending and dead timeouts: the first 1,000, or fewer if they have more than 6 MB together. */
   readonly timeouts: readonly Timeout[];
-  /** Its waiting and dead messages in the order of arrival, the first 1,000. */
+  /** Its waiting and dead messages in the order of arrival, with the same bounds. */
   readonly messages: readonly Timeout[];
 }
 
 const MOST = 1_000;
+/** Characters of payloads after which no more timeouts or messages of a saga are read. */
+const MOST_SIZE = 6_000_000;
+/** Rows of the first read, and the most of one: each may have 1 MB. */
+const FIRST_STEP = 8;
+const MOST_STEP = 32;
+/** Characters of a row besides its payload, roughly. */
+const ROW_SIZE = 200;
 
 /** Reads and operates sagas. It needs no definition, so any process can use it for all sagas. */
 export class SagaRecords {
@@ -99,11 +106,8 @@ export class SagaRecords {
     const name = { type: checkText(type, "type"), id: checkText(id, "id") };
     const stored = await SAGAS.load(this.#store, sagaName(name));
     if (!stored) return null;
-    const { timeouts: store } = this.#store;
-    const [timeouts, messages] = await Promise.all([
-      store.list({ saga: recordKeyOf(name) }, null, MOST),
-      store.list({ saga: mailKeyOf(name) }, null, MOST),
-    ]);
+    const timeouts = await firstOf(this.#store, recordKeyOf(name));
+    const messages = await firstOf(this.#store, mailKeyOf(name));
     const { schema, handled } = stored.body;
     return {
       ...viewOf(stored),
@@ -113,6 +117,21 @@ export class SagaRecords {
       messages: messages.map(timeoutOf),
     };
   }
+}
+
+/** The first timeouts or messages of a saga, read in steps that grow while they are small. */
+async function firstOf({ timeouts }: Pick<Store, "timeouts">, saga: SagaKey): Promise<TimeoutRow[]> {
+  const rows: TimeoutRow[] = [];
+  let [size, step] = [0, FIRST_STEP];
+  while (rows.length < MOST && size < MOST_SIZE) {
+    const asked = Math.min(MOST - rows.length, step);
+    const read = await timeouts.list({ saga }, rows.at(-1)?.id ?? null, asked);
+    for (const row of read) size += ROW_SIZE + (row.payload?.length ?? 0);
+    rows.push(...read);
+    if (read.length < asked) break;
+    step = Math.min(4 * step, MOST_STEP, Math.ceil(((MOST_SIZE - size) * rows.length) / size));
+  }
+  return rows;
 }
 
 /** Whether a cursor is the name of a saga's record. */

@@ -60,6 +60,9 @@ const ROLL_UP_EVERY = 300_000;
  */
 const DEPTH_SHARE = 20;
 const DEPTH_AT_LEAST = 500;
+/** Later callers wait this long for the next count, then get the last one if it is not older than `DEPTH_KEPT`. */
+const DEPTH_PATIENCE = 250;
+const DEPTH_KEPT = 120_000;
 
 /** Stats of all processes that share a store: counted in memory, written every few seconds, added up when old. */
 export class Statistics {
@@ -70,7 +73,12 @@ export class Statistics {
   readonly #waits: WaitSampler;
   #rollUpAt: Instant | null = null;
   #live:
-    | { readonly counts: readonly LiveCount[]; readonly freshUntil: number; readonly until: number }
+    | {
+        readonly counts: readonly LiveCount[];
+        readonly freshUntil: number;
+        readonly until: number;
+        readonly keptUntil: number;
+      }
     | undefined;
   #counting: Promise<readonly LiveCount[]> | undefined;
 
@@ -174,18 +182,34 @@ export class Statistics {
       yield { ...read, series: series.filter(isAsked) };
   }
 
-  /** Counts live jobs. The cost grows with their number, so frequent callers get a cached answer. */
+  /**
+   * Counts live jobs. The cost grows with their number, so callers share a count, and frequent ones get a cached answer.
+   * The first caller of a process waits for the whole count.
+   */
   async #counted(): Promise<readonly LiveCount[]> {
     const now = this.#context.system.monotonic();
     const live = this.#live;
     if (live && now < live.freshUntil) return live.counts;
-    if (!live || now >= live.until) return this.#count();
-    // The next caller after `until` gets the error.
     this.#counting ??= this.#count().finally(() => {
       this.#counting = undefined;
     });
-    this.#counting.catch(() => {});
-    return live.counts;
+    const counting = this.#counting;
+    // A caller that does not wait gets no error. The next one after `until` does.
+    counting.catch(() => {});
+    if (live && now < live.until) return live.counts;
+    if (!live || now >= live.keptUntil) return counting;
+    return this.#within(DEPTH_PATIENCE, counting, live.counts);
+  }
+
+  /** The value of `work`, or `other` if it takes longer than `limit`. */
+  async #within<Value>(limit: number, work: Promise<Value>, other: Value): Promise<Value> {
+    const { promise, resolve } = Promise.withResolvers<Value>();
+    const timer = this.#context.system.after(limit, () => resolve(other), { keepAlive: true });
+    try {
+      return await Promise.race([work, promise]);
+    } finally {
+      timer.cancel();
+    }
   }
 
   async #count(): Promise<readonly LiveCount[]> {
@@ -194,8 +218,12 @@ export class Statistics {
     const counts = await store.inspect.live();
     const endedAt = system.monotonic();
     const reuse = (endedAt - startedAt) * DEPTH_SHARE;
-    if (reuse > DEPTH_AT_LEAST)
-      this.#live = { counts, freshUntil: endedAt + reuse, until: endedAt + 2 * reuse };
+    const keptUntil = startedAt + DEPTH_KEPT;
+    // A count that was fast is not reused, and neither is an older one.
+    this.#live =
+      reuse > DEPTH_AT_LEAST
+        ? { counts, freshUntil: endedAt + reuse, until: endedAt + 2 * reuse, keptUntil }
+        : undefined;
     return counts;
   }
 }

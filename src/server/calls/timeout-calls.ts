@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { refuse } from "../../core/errors.ts";
+import { checkCount, refuse } from "../../core/errors.ts";
 import type { PortableDefinition } from "../../core/job/portable.ts";
 import type { Duration } from "../../core/time.ts";
 import { decodeHeaders } from "../../core/timeout/timeout-headers.ts";
@@ -10,9 +10,11 @@ import type { CalendarOptions, ClaimedTimeout } from "../../engine/dispatch/time
 import type { Timeout } from "../../engine/dispatch/timeout-view.ts";
 import { isSagaDestination } from "../../engine/sagas/saga-addresses.ts";
 import { type SentTimeout, writeTimeout } from "../../ojs/timeout-fields.ts";
-import type { TimeoutFilter, Which } from "../../ports/timeouts.ts";
+import { BATCH_LIMIT } from "../../ports/store.ts";
+import { CLAIM_BATCH, type TimeoutFilter, type Which } from "../../ports/timeouts.ts";
+import { limiter } from "../wire/job-page.ts";
 import { visiblePayload } from "../wire/timeouts.ts";
-import { type CallHost, call, definitionOf, json, options, text } from "./call.ts";
+import { type CallHost, call, definitionOf, JsonText, json, options, text } from "./call.ts";
 import { readAll, readInSteps } from "./read-in-steps.ts";
 
 /** A text that every store can keep. */
@@ -76,7 +78,13 @@ interface ClaimOptions {
 
 /** The most characters of payloads that one claim hands out. */
 const MOST_CLAIMED = 8_000_000;
-const CLAIMED_BY_DEFAULT = 100;
+/** Timeouts of the first claim of an engine, the most of one, and how many characters the next one may have. */
+const FIRST_CLAIMED = 8;
+const MOST_AT_ONCE = 50;
+const CLAIM_SIZE = 2_000_000;
+const claimSteps = new WeakMap<object, number>();
+/** Claims at once. They do not wait for the pages of people. */
+const claiming = limiter(4);
 
 /** A claim without destinations would lease timeouts of jobs and sagas too, and hold them up. */
 function ownDestinations({ destinations }: ClaimOptions = {}): void {
@@ -93,24 +101,38 @@ function ownDestinations({ destinations }: ClaimOptions = {}): void {
 
 /**
  * Claims in steps, and gives back at once what does not fit into a reply. A refused reply would hold all of it for a
- * lease.
+ * lease. The sizes of the last claim say how many the next one may take, so small timeouts need few steps.
  */
-async function claimedWithin({ engine }: CallHost, how: ClaimOptions = {}): Promise<ClaimedTimeout[]> {
+async function claimedWithin({ engine }: CallHost, how: ClaimOptions = {}): Promise<JsonText> {
   ownDestinations(how);
-  const claim = async (_last: unknown, limit: number) => ({
-    items: await engine.timeouts.claimDue({ ...how, limit }),
-  });
-  const { limit = CLAIMED_BY_DEFAULT } = how;
-  const { items: claimed } = await readInSteps<ClaimedTimeout>(limit, claim, MOST_CLAIMED);
+  const { limit = CLAIM_BATCH } = how;
+  checkCount(limit, "limit", BATCH_LIMIT);
+  const texts: string[] = [];
   let length = 0;
-  const fits = (timeout: ClaimedTimeout) => {
-    length += JSON.stringify(timeout).length;
-    return length <= MOST_CLAIMED;
-  };
-  const kept = claimed.filter((timeout, index) => fits(timeout) || index === 0);
-  const given = claimed.filter((timeout) => !kept.includes(timeout));
-  await Promise.all(given.map(({ id, owner }) => engine.timeouts.release(id, owner)));
-  return kept;
+  while (texts.length < limit) {
+    const step = claimSteps.get(engine) ?? FIRST_CLAIMED;
+    const asked = Math.min(limit - texts.length, step);
+    const claimed = await engine.timeouts.claimDue({ ...how, limit: asked });
+    const given: ClaimedTimeout[] = [];
+    let size = 0;
+    for (const timeout of claimed) {
+      const text = JSON.stringify(shown(timeout));
+      size += text.length;
+      const fits = texts.length === 0 || length + text.length <= MOST_CLAIMED;
+      if (fits && given.length === 0) {
+        texts.push(text);
+        length += text.length;
+      } else given.push(timeout);
+    }
+    await Promise.all(given.map(({ id, owner }) => engine.timeouts.release(id, owner)));
+    if (claimed.length > 0) claimSteps.set(engine, nextClaim(step, size / claimed.length));
+    if (claimed.length < asked || given.length > 0) break;
+  }
+  return new JsonText(`[${texts.join(",")}]`);
+}
+
+function nextClaim(step: number, average: number): number {
+  return Math.max(1, Math.min(4 * step, MOST_AT_ONCE, Math.floor(CLAIM_SIZE / average)));
 }
 
 /** A page by due instant. One that is full ends early, and its cursor continues. */
@@ -200,7 +222,7 @@ export const timeoutCalls = {
   "timeouts.claimDue": call(
     "Lease due timeouts",
     z.tuple([options<ClaimOptions>().optional()]),
-    async (host, how) => (await claimedWithin(host, how)).map(shown),
+    (host, how) => claiming(() => claimedWithin(host, how)),
   ),
   "timeouts.remove": call("Remove a leased timeout", z.tuple([name, owner]), async (host, timeout, by) => {
     await refuseEngines(host, timeout);

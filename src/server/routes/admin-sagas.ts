@@ -1,6 +1,7 @@
 import { notFound } from "../failures.ts";
 import { byKey, json, type Route, routesOf } from "../route.ts";
 import { sagasQuery } from "../wire/admin-schemas.ts";
+import { readParts } from "../wire/job-page.ts";
 import { placeOf } from "../wire/pages.ts";
 import { compensateReply, sagaDetail, sagaFields, sagaReply, sagasReply } from "../wire/sagas.ts";
 import { emptySchema } from "../wire/schemas.ts";
@@ -20,14 +21,14 @@ const list = route({
   async run({ query }, { engine }) {
     const { type, limit, per_page, cursor, order = "desc" } = query;
     const { perPage } = placeOf({ ...(limit && { limit }), ...(per_page && { per_page }) });
-    const found = await engine.sagaRecords.list({
-      ...(type !== undefined && { type }),
-      after: cursor || null,
-      limit: perPage,
-      order,
-    });
-    const pagination = { per_page: perPage, has_more: found.cursor !== null, next_cursor: found.cursor };
-    return json(200, { items: found.sagas.map(sagaFields), pagination });
+    const read = async (after: string | null, count: number) => {
+      const named = type === undefined ? {} : { type };
+      const found = await engine.sagaRecords.list({ ...named, after, limit: count, order });
+      return { jobs: found.sagas, cursor: found.cursor };
+    };
+    const { items, cursor: next } = await readParts(read, cursor || null, perPage, sagaFields);
+    const pagination = { per_page: perPage, has_more: next !== null, next_cursor: next };
+    return json(200, { items, pagination });
   },
 });
 

@@ -5,6 +5,7 @@ import { notFound } from "../failures.ts";
 import { byKey, json, type Route, routesOf } from "../route.ts";
 import { rescheduleSchema, timeoutsQuery } from "../wire/admin-schemas.ts";
 import { readBusinessTime } from "../wire/business-time.ts";
+import { readParts } from "../wire/job-page.ts";
 import { listedPage, placeOf } from "../wire/pages.ts";
 import { emptySchema } from "../wire/schemas.ts";
 import { revokedReply, timeoutDetail, timeoutFields, timeoutReply, timeoutsReply } from "../wire/timeouts.ts";
@@ -20,12 +21,22 @@ interface Wanted {
   readonly before?: number;
 }
 
+function withoutPayload(one: Timeout): Timeout {
+  return { ...one, payload: null };
+}
+
 /** Dead timeouts come from an index, in the order of their ids. The filter looks at 5,000 of them at most. */
 async function deadPage(engine: Engine, page: Parameters<typeof listedPage>[0], wanted: Wanted) {
   const { destination, from = 0, before = Number.POSITIVE_INFINITY } = wanted;
   const { items, pagination } = await listedPage<Timeout>(page, {
-    list: (after, limit) =>
-      engine.timeouts.list({ isDead: true }, { ...(after !== null && { after }), limit }),
+    async list(after, limit) {
+      const read = async (from: string | null, count: number) => {
+        const cursor = from === null ? {} : { after: from };
+        const jobs = await engine.timeouts.list({ isDead: true }, { ...cursor, limit: count });
+        return { jobs, cursor: jobs.length < count ? null : (jobs.at(-1)?.id ?? null) };
+      };
+      return (await readParts(read, after, limit, withoutPayload)).items;
+    },
     cursorOf: ({ id }) => id,
     isWanted: (one) =>
       (destination === undefined || one.destination === destination) &&
@@ -61,15 +72,19 @@ const list = route({
         }),
       );
     const { perPage } = placeOf(page);
-    const found = await engine.timeouts.calendar({
-      ...(destination !== undefined && { destination }),
-      ...(from !== undefined && { from: { epochMilliseconds: from } }),
-      ...(before !== undefined && { before: { epochMilliseconds: before } }),
-      after: cursor || null,
-      limit: perPage,
-    });
-    const pagination = { per_page: perPage, has_more: found.cursor !== null, next_cursor: found.cursor };
-    return json(200, { items: found.timeouts.map(timeoutFields), pagination });
+    const read = async (after: string | null, count: number) => {
+      const found = await engine.timeouts.calendar({
+        ...(destination !== undefined && { destination }),
+        ...(from !== undefined && { from: { epochMilliseconds: from } }),
+        ...(before !== undefined && { before: { epochMilliseconds: before } }),
+        after,
+        limit: count,
+      });
+      return { jobs: found.timeouts, cursor: found.cursor };
+    };
+    const { items, cursor: next } = await readParts(read, cursor || null, perPage, timeoutFields);
+    const pagination = { per_page: perPage, has_more: next !== null, next_cursor: next };
+    return json(200, { items, pagination });
   },
 });
 

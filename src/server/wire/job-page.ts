@@ -7,6 +7,8 @@ const PAGE_SIZE = 2_000_000;
 const FIRST_ROWS = 2;
 /** The most rows of one read: they may hold 3 MB each. */
 const MOST_ROWS = 16;
+/** The same for rows with one document. */
+const MOST_PARTS = 32;
 /** Pages that are read at once. More wait, so that many readers do not fill the memory. */
 const MOST_READS = 4;
 
@@ -28,20 +30,44 @@ export interface JobTexts {
 
 type Read<Row = JobRow> = (after: string | null, limit: number) => Promise<RowsRead<Row>>;
 
-let reading = 0;
-const waiting: (() => void)[] = [];
+/** A function that runs at most `most` reads of large rows at once. The others wait. */
+export function limiter(most: number): <Answer>(read: () => Promise<Answer>) => Promise<Answer> {
+  let reading = 0;
+  const waiting: (() => void)[] = [];
+  return async (read) => {
+    if (reading >= most) await new Promise<void>((resolve) => waiting.push(resolve));
+    else reading += 1;
+    try {
+      return await read();
+    } finally {
+      const next = waiting.shift();
+      if (next) next();
+      else reading -= 1;
+    }
+  };
+}
 
 /** Runs a read of large rows when fewer than `MOST_READS` run. */
-export async function limited<Answer>(read: () => Promise<Answer>): Promise<Answer> {
-  if (reading >= MOST_READS) await new Promise<void>((resolve) => waiting.push(resolve));
-  else reading += 1;
-  try {
-    return await read();
-  } finally {
-    const next = waiting.shift();
-    if (next) next();
-    else reading -= 1;
-  }
+export const limited = limiter(MOST_READS);
+
+/** Reads a list in steps and keeps a part of each row, so that only the rows of one step are in memory. */
+export function readParts<Row, Part>(
+  read: Read<Row>,
+  after: string | null,
+  limit: number,
+  partOf: (row: Row) => Part,
+): Promise<{ readonly items: Part[]; readonly cursor: string | null }> {
+  return limited(async () => {
+    const items: Part[] = [];
+    let [cursor, rows] = [after, FIRST_ROWS];
+    for (;;) {
+      const page = await read(cursor, Math.min(limit - items.length, rows));
+      for (const row of page.jobs) items.push(partOf(row));
+      cursor = page.cursor;
+      if (cursor === null || items.length >= limit) return { items, cursor };
+      rows = Math.min(4 * rows, MOST_PARTS);
+    }
+  });
 }
 
 /** Reads jobs in steps until there are `limit` of them, their texts fill a page, or a step finds fewer than it may. */

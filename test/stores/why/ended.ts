@@ -152,6 +152,7 @@ const byTime: Situation[] = [
     first: "attempt_timed_out",
     also: ["handler_still_runs"],
     says: /and was ended by force/,
+    alsoSays: /^A handler still runs in worker .* after the verdict on its attempt/,
     async make(rig) {
       const timeouts = { attempt: "2s", grace: "1s" } as const;
       return (await ran(rig, deaf, { timeouts, retry: { attempts: 1 } }, 10_000)).handle;

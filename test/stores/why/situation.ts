@@ -9,6 +9,8 @@ export interface Situation {
   readonly also?: readonly WhyCode[];
   /** What the first sentence must say. */
   readonly says?: RegExp;
+  /** What the sentence of one reason says. */
+  readonly alsoSays?: RegExp;
   /** Makes it, and gives the job that is asked about. */
   make(rig: Rig): Promise<{ readonly id: string }>;
 }

@@ -56,6 +56,10 @@ describe.each(Object.keys(STORES))("why on %s", (name) => {
       const codes = why.reasons.map(({ code }) => code);
       expect(codes[0], String(why)).toBe(first);
       expect(codes).toEqual(expect.arrayContaining([...(situation.also ?? [])]));
+      if (situation.alsoSays)
+        expect(why.reasons.map(({ sentence }) => sentence)).toContainEqual(
+          expect.stringMatching(situation.alsoSays),
+        );
       if (situation.says) expect(why.reasons[0]?.sentence).toMatch(situation.says);
       for (const reason of why.reasons) {
         expect(reason.sentence).not.toMatch(/undefined|null|NaN|\[object|\.\./);

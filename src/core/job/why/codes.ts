@@ -79,7 +79,7 @@ export const WHY_CODES = {
   not_retried: "Why there was no further attempt.",
   retry_by_hand: "Whether it can be run again, and with which limits.",
 
-  handler_still_runs: "The handler of an earlier attempt still runs, fenced off.",
+  handler_still_runs: "A handler still runs after the verdict on its attempt, fenced off.",
   ends_at: "The instant at which it is discarded if it has not started or ended.",
 } as const;
 

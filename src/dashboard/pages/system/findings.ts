@@ -175,8 +175,8 @@ function setupFindings({ config, session, offset }: Inspected): Finding[] {
     found.push({
       id: "keys",
       tone: "soft",
-      title: "Anybody who reaches this server may do anything",
-      text: "Make a key and name it when you serve: curfew keys new",
+      title: "Every program on this machine may do anything here",
+      text: "The server has no keys, so it answers this machine only. Before others use it, make a key: curfew keys new",
     });
   if (config && !config.events.recorded)
     found.push({

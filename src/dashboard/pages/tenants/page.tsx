@@ -77,6 +77,7 @@ function List({ page, onChange }: { readonly page: PageOf<Tenant>; readonly onCh
         idOf={({ tenant_id }) => tenant_id}
       />
       <Pager shown={items.length} next={pagination.next_cursor} />
+      {whyNotLook() !== undefined && <p class="t3 small">{whyNotLook()}</p>}
       {form?.name === "limits" && <LimitsForm tenant={form.tenant} onClose={close} onDone={done} />}
       {form?.name === "remove" && <RemoveForm tenant={form.tenant} onClose={close} onDone={done} />}
     </>
@@ -212,8 +213,11 @@ function actionsColumn(onForm: (tenant: Tenant, name: FormName) => void): Column
 
 /** Only a login remembers which tenant it looks at. */
 function whyNotLook(): string | undefined {
-  const canChoose = visit.value.state === "known" && visit.value.session.can_log_out;
-  return canChoose ? undefined : "Log in with a key to look at the pages of a tenant.";
+  const session = visit.value.state === "known" ? visit.value.session : null;
+  if (session?.can_log_out) return undefined;
+  return session?.authentication === "nobody"
+    ? "The server has no keys. Start it with some (curfew keys new), and log in with one to look at the pages of a tenant."
+    : "Log in with a key to look at the pages of a tenant.";
 }
 
 async function look(tenant: string): Promise<void> {
