@@ -44,6 +44,7 @@ export function chartOf(rows: readonly Row[], title: string): string {
   const height = shown.length * LINE + 44;
   const bars = shown.map((row, index) => barOf(row, 34 + index * LINE, most));
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" role="img" font-family="system-ui, sans-serif" font-size="13" fill="#334155">
+<title>${escaped(title)}</title>
 <rect width="${WIDTH}" height="${height}" fill="#ffffff"/>
 <text x="8" y="20" font-size="14" font-weight="600">${escaped(title)}</text>
 ${bars.join("\n")}

@@ -1,7 +1,8 @@
 /**
  * `npm run bench:publish`: one run of minutes that takes all contenders in turn on PostgreSQL 15 and 18, SQLite and Redis, then
  * the HTTP server, and writes docs/benchmarks.json, the tables of docs/benchmarks.md, the chart and its place in the README.
- * `-- --minutes 7` begins no further part after that time; `-- --write` measures nothing and writes the pages from the file.
+ * `-- --minutes 7` begins no further part after that time; `-- --only drain-10` measures one part again, such as one that other programs
+ * disturbed; `-- --write` measures nothing and writes the pages from the file.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -13,7 +14,11 @@ import { CONTENDERS, keyOf } from "./contenders/all.ts";
 import { type LastRun, sectionOf } from "./last-run.ts";
 
 const { values } = parseArgs({
-  options: { minutes: { type: "string", default: "7" }, write: { type: "boolean", default: false } },
+  options: {
+    minutes: { type: "string", default: "7" },
+    only: { type: "string" },
+    write: { type: "boolean", default: false },
+  },
 });
 
 const root = join(import.meta.dirname, "..");
@@ -32,7 +37,10 @@ function measure(): void {
   const folder = mkdtempSync(join(tmpdir(), "curfew-bench-"));
   const until = performance.now() + Number(values.minutes) * 60_000;
   const skipped: string[] = [];
-  for (const { workload, rounds } of PARTS) {
+  const parts = PARTS.filter(({ workload }) => values.only === undefined || workload === values.only);
+  if (parts.length === 0) throw new Error(`--only: there is no part ${JSON.stringify(values.only)}`);
+  if (values.only !== undefined) keepOthers(folder);
+  for (const { workload, rounds } of parts) {
     if (performance.now() >= until) skipped.push(workload);
     else if (workload === "http") measureServer(join(folder, "http.json"), rounds);
     else measureWorkload(join(folder, "run.json"), workload, rounds);
@@ -44,6 +52,13 @@ function measure(): void {
   };
   rmSync(folder, { recursive: true });
   writeFileSync(FILE, `${JSON.stringify(run, null, 1)}\n`);
+}
+
+/** Parts that are not measured again stay as they were. */
+function keepOthers(folder: string): void {
+  const { http, ...run } = (readJson(FILE) ?? {}) as LastRun;
+  writeFileSync(join(folder, "run.json"), JSON.stringify(run));
+  if (http) writeFileSync(join(folder, "http.json"), JSON.stringify(http));
 }
 
 function measureWorkload(out: string, workload: string, rounds: number): void {
