@@ -77,9 +77,11 @@ describe.each(["sqlite", "server", "postgres"])("on %s", (name) => {
     const { items, has_more } = await ask("sagas", "ls", "--type", "diary");
     expect(has_more).toBe(false);
     expect(items).toMatchObject([
-      { type: "diary", id: "a-1", status: "alive", pending: [{ name: "rung" }] },
       { type: "diary", id: "b-2" },
+      { type: "diary", id: "a-1", status: "alive", pending: [{ name: "rung" }] },
     ]);
+    const { items: ascending } = await ask("sagas", "ls", "--type", "diary", "--ascending");
+    expect(ascending.map(({ id }) => id)).toEqual(["a-1", "b-2"]);
     expect((await ask("sagas", "ls", "--limit", "1")).items).toHaveLength(1);
     expect((await ask("sagas", "ls", "--type", "other")).items).toEqual([]);
     const shown = await ask("sagas", "show", "diary", "a-1");

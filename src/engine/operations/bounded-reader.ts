@@ -12,7 +12,7 @@ const FIRST_ROWS = 4;
 /** The most rows of one read: small ones may be followed by large ones. */
 const MOST_ROWS = 50;
 /** Characters of rows that are loaded by id at once. */
-const PART_SIZE = 4_000_000;
+export const PART_SIZE = 4_000_000;
 
 /** Reads rows in steps that are bounded in bytes, and remembers how large they are. */
 export class BoundedReader {

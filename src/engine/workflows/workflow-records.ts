@@ -4,7 +4,7 @@ import type { Plan } from "../../core/workflow/plan.ts";
 import type { WorkflowRecord } from "../../core/workflow/workflow-record.ts";
 import type { Store } from "../../ports/store.ts";
 import { recordKind, type StoredRecord } from "../commit/records.ts";
-import { loadInParts } from "../operations/bounded-reader.ts";
+import { loadInParts, PART_SIZE } from "../operations/bounded-reader.ts";
 
 /** One call reads or writes at most this many jobs of a workflow, because rows contain payloads. */
 const PAGE = 500;
@@ -52,7 +52,9 @@ export async function* rowsOf(
   most: number,
 ): AsyncGenerator<JobRow, void, undefined> {
   let [size, read] = [0, 0];
-  for await (const row of loadInParts(store, ids)) {
+  // A row has other documents beside its result.
+  const part = Math.min(PART_SIZE, 4 * most);
+  for await (const row of loadInParts(store, ids, { size: part })) {
     read += 1;
     if (row === null) continue;
     size += row.result?.length ?? 0;
