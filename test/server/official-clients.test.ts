@@ -153,7 +153,11 @@ describe("the public admin page", () => {
     expect([status, Array.isArray(body.items), typeof body.pagination]).toEqual([200, true, "object"]);
   });
 
-  it.each(["/crons", "/workflows"])("leafs through %s by the number of the page", async (path) => {
+  it.each([
+    ["/crons", [["a", "b"], ["c"], []]],
+    // The newest first.
+    ["/workflows", [["c", "b"], ["a"], []]],
+  ])("leafs through %s by the number of the page", async (path, expected) => {
     await using stage = await openStage();
     for (const name of ["a", "b", "c"]) {
       await stage.post("/cron", { name, cron: "@daily", type: "a", args: [] });
@@ -161,11 +165,7 @@ describe("the public admin page", () => {
     }
     const pages = [];
     for (const page of [1, 2, 3]) pages.push((await stage.get(`${path}?page=${page}&per_page=2`)).body);
-    expect(pages.map(({ items }) => items.map(({ name }: { name: string }) => name))).toEqual([
-      ["a", "b"],
-      ["c"],
-      [],
-    ]);
+    expect(pages.map(({ items }) => items.map(({ name }: { name: string }) => name))).toEqual(expected);
     expect(pages.map(({ pagination }) => pagination)).toMatchObject([
       { page: 1, per_page: 2, total: 3, has_more: true },
       { page: 2, per_page: 2, total: 3, has_more: false, total_is_exact: true },

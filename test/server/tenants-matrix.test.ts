@@ -49,7 +49,7 @@ interface Said {
 function plain(body: unknown): string {
   return JSON.stringify(body)
     .replaceAll(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g, "<id>")
-    .replaceAll(/"(?:next_)?cursor":"?[^",}]*"?/g, '"cursor":"<cursor>"')
+    .replaceAll(/"(?:next_cursor|cursor|before)":"?[^",}]*"?/g, '"cursor":"<cursor>"')
     .replaceAll(/"(?:request_id|fence|uptime_seconds|secret)":[^,}]+/g, "<->");
 }
 

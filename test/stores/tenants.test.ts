@@ -109,6 +109,15 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])("tenants on %s", (
       const events = (await a.journal.read({ limit: 1_000 })).events;
       expect(events.some(({ name }) => name === "workflow.completed")).toBe(true);
       expect(events.every(({ tenant }) => tenant === "a")).toBe(true);
+      // From the newest to the oldest, one event at a time.
+      const backwards: string[] = [];
+      let page = await a.journal.latest({ limit: 1 });
+      for (; page.events.length > 0 && backwards.length <= events.length; ) {
+        backwards.unshift(...page.events.map(({ cursor }) => cursor));
+        if (page.before === null) break;
+        page = await a.journal.latest({ limit: 1, before: page.before });
+      }
+      expect(backwards).toEqual(events.map(({ cursor }) => cursor));
       expect((await b.journal.read({ limit: 1_000 })).events.map(({ job: of }) => of)).toEqual([others.id]);
       expect((await engine.journal.read()).events.filter(({ job: of }) => of !== undefined)).toEqual([]);
       await worker.close();

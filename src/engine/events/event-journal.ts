@@ -209,13 +209,12 @@ export class EventJournal {
     const own = all.filter((event) => this.#isOwn(event));
     const found = own.filter((event) => fitsFilter(event, filter));
     const events = found.slice(-limit);
-    const reach = reachOf(events.length < found.length ? events : all);
+    const isWhole = events.length === found.length;
+    const reach = reachOf(isWhole ? all : events);
     return {
-      ...reach,
-      before:
-        page.events.length < most && events.length === found.length
-          ? null
-          : (reach.before ?? page.cursors[0] ?? null),
+      // When others did something is theirs.
+      from: isWhole ? (own[0]?.at ?? null) : reach.from,
+      before: page.events.length < most && isWhole ? null : (reach.before ?? page.cursors[0] ?? null),
       events,
       cursor: page.cursor,
       scanned: own.length,

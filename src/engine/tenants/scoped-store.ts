@@ -333,6 +333,7 @@ function scopedEvents(
   return {
     events: async (after, limit) =>
       hidden(await inspect.events(after === null ? null : eventCursors.show(after), limit)),
-    latestEvents: async (limit) => hidden(await inspect.latestEvents(limit)),
+    latestEvents: async (limit, before) =>
+      hidden(await inspect.latestEvents(limit, before === undefined ? before : eventCursors.show(before))),
   };
 }

@@ -1,0 +1,26 @@
+import { describe, expect, it } from "vitest";
+import { stackOf } from "./stack.ts";
+
+describe("the stack of code that hangs", () => {
+  it("begins with its own code, though Node was telling that the debugger opens", () => {
+    const stack = [
+      "Error",
+      "    at <anonymous>:1:56",
+      "    at process.emit (node:events:489:44)",
+      "    at spin (/app/work.ts:9:3)",
+      "    at process.emit (node:events:489:44)",
+    ].join("\n");
+    expect(stackOf(stack)).toBe(
+      "It hung here:\n    at spin (/app/work.ts:9:3)\n    at process.emit (node:events:489:44)",
+    );
+  });
+
+  it("keeps other code of Node, which says what it waits for", () => {
+    const stack = "Error\n    at spawnSync (node:internal/child_process:1:2)\n    at run (/app/work.ts:1:2)";
+    expect(stackOf(stack)).toContain("here:\n    at spawnSync (node:internal/child_process:1:2)\n");
+  });
+
+  it("is refused if it has no frames", () => {
+    expect(() => stackOf("Error: nothing")).toThrow("its answer is not a stack");
+  });
+});
