@@ -24,7 +24,10 @@ async function followed(
   });
   try {
     await once(child, "message");
-    const following = engine.journal.follow({ types: ["job.enqueued", "job.started", "job.completed"] });
+    // The answer to a follow without a cursor may come after the first commit.
+    const { cursor: after } = await engine.journal.latest({ limit: 1 });
+    const types = ["job.enqueued", "job.started", "job.completed"] as const;
+    const following = engine.journal.follow({ types, after });
     const events: JournalEvent[] = [];
     const delays: number[] = [];
     const produced = (async () => {

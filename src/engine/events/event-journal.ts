@@ -34,7 +34,10 @@ export interface LatestPage extends JournalPage {
 }
 
 export interface FollowOptions extends EventFilter {
-  /** Begins after this event; null begins with the oldest stored one. Default: only events from now on. */
+  /**
+   * Begins after this event; null begins with the oldest stored one. Default: after the newest event of the moment in which
+   * the store answers. To miss nothing that you cause after the call, pass the `cursor` of `latest()`.
+   */
   readonly after?: string | null;
   readonly signal?: AbortSignal;
 }
@@ -231,7 +234,7 @@ export class EventJournal {
     refuseUnknownKeys(options, "follow", ["after", "signal", "types", "queues", "job", "saga"]);
     checkFilter(options);
     const { after } = options;
-    // Read the cursor now, so that no event after this call is missed.
+    // Read the cursor now, not when the first event is asked for.
     const from =
       after === undefined
         ? this.#inspect.latestEvents(1).then(({ cursor }) => cursor)
