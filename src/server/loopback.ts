@@ -9,7 +9,7 @@ export function isLoopback(host: string): boolean {
 }
 
 /** The name in a Host header, without the port. */
-export function nameOf(host: string): string {
+function nameOf(host: string): string {
   const inBrackets = /^\[([^\]]*)\](?::\d+)?$/.exec(host);
   return inBrackets ? (inBrackets[1] as string) : host.replace(/:\d+$/, "");
 }
