@@ -128,7 +128,7 @@ function Jobs({ filters, onTypes, onListed }: JobsProps) {
 function tabsOf(stats: Stats | undefined, listed: Listed): Tab[] {
   // Counts are those of the queue alone: other filters would have to be counted one by one.
   const isCounted = !["type", "last", "since", "until", "search"].some((name) => query.value.has(name));
-  const none = { state: null, tab: null, cursor: null, page: null, kind: null, mode: null };
+  const none = { state: null, tab: null, cursor: null, page: null, before: null, kind: null, mode: null };
   const to = (state: string | null) => hrefWith({ ...none, state });
   return [
     { id: "all", title: "All", href: to(null) },
