@@ -1,6 +1,6 @@
 import { useMemo } from "preact/hooks";
 import { readExplanation, readHistory, readJob } from "../../api/jobs.ts";
-import { type Resource, useResource } from "../../api/resource.ts";
+import { areRead, type Resource, useResource } from "../../api/resource.ts";
 import type { Events, Explanation, Job, WireEvent } from "../../api/wire.ts";
 import type { PageProps } from "../../page-props.ts";
 import { now } from "../../state/clock.ts";
@@ -18,11 +18,11 @@ import { Attempts } from "./attempts.tsx";
 import { ExtendForm } from "./extend-form.tsx";
 import { JobFacts, Payload } from "./facts.tsx";
 import { useJobEvents } from "./live-job.ts";
-import { JobLogs } from "./logs.tsx";
+import { JobLogs, useLogs } from "./logs.tsx";
 import { extended, limitsOf } from "./timeline/limits.ts";
 import { timelineOf } from "./timeline/model.ts";
 import { Timeline } from "./timeline/timeline.tsx";
-import { Why } from "./why.tsx";
+import { useWhy, Why } from "./why.tsx";
 
 /** One job: its life and its limits, why it does what it does, and what can be done about it. */
 export function Page({ params }: PageProps) {
@@ -30,9 +30,12 @@ export function Page({ params }: PageProps) {
   const job = useResource(`job ${id}`, (signal) => readJob(id, signal), { live: 2_000 });
   const explanation = useResource(`explain ${id}`, (signal) => readExplanation(id, signal), { live: 2_000 });
   const history = useResource(`history ${id}`, (signal) => readHistory(id, signal), { live: 2_000 });
+  const why = useWhy(id);
+  const logs = useLogs(id);
   const reload = () => reloadAll(job, explanation, history);
   useJobEvents(id, reload);
-  if (!job.data) return <Missing id={id} of={job} />;
+  // All at once: a card that comes later pushes away what the viewer is about to press.
+  if (!job.data || !areRead(explanation, history, why, logs)) return <Missing id={id} of={job} />;
   const shown = withAttempts(job.data, explanation.data);
   return (
     <>
@@ -54,11 +57,11 @@ export function Page({ params }: PageProps) {
       )}
       <div class="cols">
         <div>
-          <Why id={id} job={shown} />
+          <Why reply={why} job={shown} />
           <Warnings of={explanation.data} />
           <Attempts job={shown} events={history.data?.events ?? []} />
           <SearchedNote job={shown} history={history.data} />
-          <JobLogs id={id} />
+          <JobLogs logs={logs} />
         </div>
         <div>
           <JobFacts job={shown} events={history.data?.events ?? []} explanation={explanation.data} />
