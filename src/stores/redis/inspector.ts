@@ -35,12 +35,14 @@ export function createInspector(home: Home): Inspector {
       home.assertOpen();
       checkLimit(limit, BATCH_LIMIT);
       const path = pathOf(scan);
+      // A text is looked for in the payload, so only other scans may leave it in the server.
+      const cut = scan.isBrief && path.filter.text !== undefined ? briefRow : (row: JobRow) => row;
       const jobs: JobRow[] = [];
       const cursor = await walk(
         home,
         path,
         (found) => limit - found,
-        (rows) => jobs.push(...(scan.isBrief ? rows.map(briefRow) : rows)),
+        (rows) => jobs.push(...rows.map(cut)),
       );
       return { jobs, cursor };
     },
@@ -132,7 +134,8 @@ async function walk(
     const wanted = most(found);
     const asked = Math.min(left, ITEMS_PER_CALL);
     const head = [byEnd ? "dl" : "i", filter.tenant ?? "", after?.id, after?.at ?? null, newestFirst];
-    const reader = await home.call("scan", [...head, asked, values, wanted]);
+    const isBrief = path.isBrief && filter.text === undefined;
+    const reader = await home.call("scan", [...head, asked, values, wanted, isBrief]);
     const [read, id, at, hasMore] = [reader.read(), reader.read(), reader.read(), reader.read()];
     const count = reader.read() as number;
     const rows = readJobs(reader).filter((row) => isWanted(row, filter));
