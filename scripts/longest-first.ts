@@ -38,6 +38,7 @@ const SECONDS: Readonly<Record<string, number>> = {
   "test/sim/sim.test.ts": 40,
   "test/e2e/remote-worker.test.ts": 38,
   "test/e2e/package.test.ts": 37,
+  "test/e2e/runtimes.test.ts": 30,
   "test/dashboard/actions.test.ts": 36,
   "test/dashboard/demo.test.ts": 32,
   "test/e2e/server-crash.test.ts": 30,

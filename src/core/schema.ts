@@ -31,6 +31,22 @@ export type InputOf<S> = S extends Schema<infer Input, unknown> ? Input : never;
 export type OutputOf<S> =
   S extends Schema<never, infer Output> ? Output : S extends Schema<infer _I, infer Output> ? Output : never;
 
+declare const NO_VALUE: unique symbol;
+/** No value has this property, so no value fits these types. */
+interface NoValue {
+  readonly [NO_VALUE]: true;
+}
+interface NoObject extends NoValue {
+  readonly [key: string]: Literal;
+}
+type Literal = NoObject | readonly Literal[] | (("" | 0 | false) & NoValue);
+
+/**
+ * What a function may return whose result is a `T`. Nothing fits the second part of this union: it makes the compiler keep the
+ * literals in what the function returns, so that `{ status: "open" }` fits an enum. Without it, `status` would be a string.
+ */
+export type KeepsLiterals<T> = T | NoObject | (("" | 0 | false) & NoValue);
+
 export function isSchema(value: unknown): value is Schema {
   if ((typeof value !== "object" && typeof value !== "function") || value === null) return false;
   const standard = (value as Partial<Schema>)["~standard"];

@@ -13,7 +13,7 @@ import {
 } from "../job/envelope.ts";
 import type { JobDefinition } from "../job/job-definition.ts";
 import { TimeoutError } from "../job/reasons.ts";
-import { type Json, toJsonText, validate } from "../schema.ts";
+import { type Json, type KeepsLiterals, toJsonText, validate } from "../schema.ts";
 import type { Instant } from "../time.ts";
 import { parseWhen, type When, wallClockOf } from "../timeout/when.ts";
 import { checkMessageName, checkTimeoutName, checkUndoName, prepareMessage } from "./message.ts";
@@ -169,7 +169,7 @@ export class SagaActions {
       revoke: (keyOrId) => this.#revoke(keyOrId),
       undo: (name, ...[payload]) => this.#undo(name, payload),
       isCompensating: this.#input.compensating !== null,
-      compensate: (state) => {
+      compensate: <State>(state: KeepsLiterals<State>) => {
         this.#assertRunning("compensate");
         this.#refuseWhile(
           this.#isCompleted,
@@ -177,9 +177,9 @@ export class SagaActions {
           "the handler has completed the saga: do one of the two",
         );
         this.#isTakenBack = true;
-        return state;
+        return state as State;
       },
-      complete: (state) => {
+      complete: <State>(state: KeepsLiterals<State>) => {
         this.#assertRunning("complete");
         const isTakenBack = this.#isTakenBack || this.#input.compensating !== null;
         this.#refuseWhile(
@@ -188,7 +188,7 @@ export class SagaActions {
           "the saga is compensated, and completes after its last undo",
         );
         this.#isCompleted = true;
-        return state;
+        return state as State;
       },
     });
   }

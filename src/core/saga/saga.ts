@@ -2,7 +2,7 @@ import { refuse } from "../errors.ts";
 import type { EnqueueOptions } from "../job/envelope.ts";
 import type { JobId } from "../job/job.ts";
 import type { JobDefinition } from "../job/job-definition.ts";
-import type { InputOf, Json, OutputOf, Schema } from "../schema.ts";
+import type { InputOf, Json, KeepsLiterals, OutputOf, Schema } from "../schema.ts";
 import type { Instant } from "../time.ts";
 import type { When } from "../timeout/when.ts";
 
@@ -127,11 +127,11 @@ export interface SagaContext<
    * Begins to take the saga back: revokes what is pending, then runs the registered undos one after the other, the last
    * one first. The saga completes after them. Use it as `return saga.compensate(state)`.
    */
-  compensate<State>(state: State): State;
+  compensate<State>(state: KeepsLiterals<State>): State;
   /** Whether the saga is being taken back. Then `request` and `complete` are refused. */
   readonly isCompensating: boolean;
   /** Ends the saga with this state and revokes what is pending. Use it as `return saga.complete(state)`. */
-  complete<State>(state: State): State;
+  complete<State>(state: KeepsLiterals<State>): State;
 }
 
 /** The part of a definition that a sender needs. */
@@ -145,7 +145,7 @@ export interface AnySaga extends MessageTarget {
   readonly [PLAN]: SagaPlan;
 }
 
-type Next<S> = InputOf<S> | Promise<InputOf<S>>;
+type Next<S> = KeepsLiterals<InputOf<S>> | Promise<KeepsLiterals<InputOf<S>>>;
 
 export type StateHandler<
   S,

@@ -3,7 +3,7 @@ import type { EnqueuedJob, EnqueueOptions } from "../../core/job/envelope.ts";
 import type { JobId } from "../../core/job/job.ts";
 import { type AnyDefinition, assertDefinition, type JobDefinition } from "../../core/job/job-definition.ts";
 import type { Snooze } from "../../core/job/reasons.ts";
-import type { Json } from "../../core/schema.ts";
+import type { Json, KeepsLiterals } from "../../core/schema.ts";
 import { type Duration, type Instant, parseDuration } from "../../core/time.ts";
 import type { SandboxHost, SandboxRunner } from "../../ports/sandbox.ts";
 
@@ -56,7 +56,7 @@ export type Returned<Result> = Result | Snooze | (undefined extends Result ? voi
 
 export type Handler<Payload, Result, Parents = unknown> = (
   context: AttemptContext<Payload, Parents>,
-) => Returned<Result> | Promise<Returned<Result>>;
+) => KeepsLiterals<Returned<Result>> | Promise<KeepsLiterals<Returned<Result>>>;
 
 /** What the module of a sandbox may export as `onCleanup`: it runs at the signal of each of its attempts. */
 export type CleanupHook<Definition> =
@@ -89,7 +89,7 @@ export interface BatchContext<Payload = unknown, Result = unknown> {
 
 /** One element per job, or nothing, or one snooze for all. */
 // biome-ignore lint/suspicious/noConfusingVoidType: a handler without a return statement has the type void, not undefined.
-type ReturnedByBatch<Result> = readonly (Returned<Result> | Error)[] | Snooze | void;
+type ReturnedByBatch<Result> = readonly (KeepsLiterals<Returned<Result>> | Error)[] | Snooze | void;
 
 export type BatchHandler<Payload, Result> = (
   batch: BatchContext<Payload, Result>,
