@@ -133,8 +133,7 @@ async function suffer(
   const slot = Number(await cluster.cli(await cluster.alive(), "cluster", "keyslot", "{curfew.0}"));
   const startedAt = Date.now();
   const { heal, diedAt } = await begin(cluster, fault, slot);
-  await probe(engine);
-  const backAt = Date.now();
+  const backAt = await probe(engine);
   const isDead = fault === "kill" || fault === "cut";
   const failover = isDead ? await failoverOf(cluster, diedAt, backAt, durability) : null;
   // A master that stands still is replaced, too.
@@ -163,12 +162,14 @@ async function failoverOf(
   }
 }
 
-/** Writes a record and deletes it, until both succeed. */
-async function probe({ store }: Engine): Promise<void> {
+/** Writes a record until that succeeds, and returns when it did. */
+async function probe({ store }: Engine): Promise<number> {
   const key: RecordKey = ["probe", randomUUID()];
-  const now = await until(() => store.clock());
+  const now = Date.now();
   await until(() => store.commit([{ effects: [{ put: key, body: null, wakeAt: null }] }], { now }));
+  const writtenAt = Date.now();
   await until(() => store.commit([{ effects: [{ delete: key }] }], { now }));
+  return writtenAt;
 }
 
 /** Calls until it succeeds. A call that fails at once must not occupy the thread. */

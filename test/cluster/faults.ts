@@ -85,7 +85,7 @@ async function restart(cluster: TestCluster, node: RedisNode): Promise<void> {
 }
 
 /** The node that has a slot now. */
-export async function ownerOf(cluster: TestCluster, slot: number): Promise<RedisNode> {
+async function ownerOf(cluster: TestCluster, slot: number): Promise<RedisNode> {
   const lines = (await cluster.cli(await cluster.alive(), "cluster", "nodes")).split("\n");
   for (const line of lines) {
     const [, address = "", flags = "", , , , , , ...ranges] = line.split(" ");

@@ -35,14 +35,12 @@ export function createInspector(home: Home): Inspector {
       home.assertOpen();
       checkLimit(limit, BATCH_LIMIT);
       const path = pathOf(scan);
-      // A text is looked for in the payload, so only other scans may leave it in the server.
-      const cut = scan.isBrief && path.filter.text !== undefined ? briefRow : (row: JobRow) => row;
       const jobs: JobRow[] = [];
       const cursor = await walk(
         home,
         path,
         (found) => limit - found,
-        (rows) => jobs.push(...rows.map(cut)),
+        (rows) => jobs.push(...rows),
       );
       return { jobs, cursor };
     },
@@ -134,12 +132,13 @@ async function walk(
     const wanted = most(found);
     const asked = Math.min(left, ITEMS_PER_CALL);
     const head = [byEnd ? "dl" : "i", filter.tenant ?? "", after?.id, after?.at ?? null, newestFirst];
+    // A text is looked for in the payload, so only other scans may leave it in the server.
     const isBrief = path.isBrief && filter.text === undefined;
     const reader = await home.call("scan", [...head, asked, values, wanted, isBrief]);
     const [read, id, at, hasMore] = [reader.read(), reader.read(), reader.read(), reader.read()];
     const count = reader.read() as number;
     const rows = readJobs(reader).filter((row) => isWanted(row, filter));
-    add(rows, count);
+    add(path.isBrief ? rows.map(briefRow) : rows, count);
     found += rows.length;
     if (id !== null) after = { id: id as string, at: byEnd ? (at as number) : null };
     if (hasMore !== true) return null;
