@@ -40,6 +40,20 @@ describe("the page of long runs", () => {
     );
   });
 
+  it("says how the cause of a finding was mended, and nothing of one that is open", () => {
+    const folder = openFolder();
+    const findings = [
+      'seed 70200987 broke "every commit is told once"',
+      'seed 70200988 broke "no job is lost"',
+    ];
+    addRun(join(folder, "a.json"), "simulator", run({ command: "npm run sim", on: "jobs", findings }));
+    const lines = reliabilityPage(folder).split("\n");
+    expect(lines.find((line) => line.includes("seed 70200987 broke"))).toMatch(
+      /once"\. \*\*Mended\*\*: a verdict overtook a start mark .* again\. The seed runs in every `npm test`\.$/,
+    );
+    expect(lines.find((line) => line.includes("seed 70200988 broke"))).toMatch(/no job is lost"$/);
+  });
+
   it("says of a lane without results that none are kept", () => {
     expect(reliabilityPage(openFolder())).toContain("No results are kept.");
   });

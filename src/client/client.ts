@@ -39,8 +39,9 @@ import type { ExportPage, ExportPageOptions } from "../engine/operations/export-
 import type { JobPage, PageOptions } from "../engine/operations/find-jobs.ts";
 import type { ImportedLine, ImportOptions } from "../engine/operations/import-jobs.ts";
 import type { JobQuery } from "../engine/operations/job-query.ts";
-import type { ExtendOptions, RetryByHandOptions } from "../engine/operations/operate-job.ts";
+import type { ExtendOptions } from "../engine/operations/operate-job.ts";
 import { type JobRequestOptions, requestJob } from "../engine/operations/request-job.ts";
+import type { RetryByHandOptions } from "../engine/operations/retry-by-hand.ts";
 import { openSealing } from "../engine/runtime/aes-sealing.ts";
 import { type CloseOnSignalsOptions, closeOnSignals } from "../engine/runtime/close-on-signals.ts";
 import { EngineClock } from "../engine/runtime/engine-clock.ts";

@@ -12,7 +12,8 @@ import { type JobPage, type PageOptions, pageView } from "./operations/find-jobs
 import { JobHandle } from "./operations/job-handle.ts";
 import type { JobQuery } from "./operations/job-query.ts";
 import { JobRows } from "./operations/job-rows.ts";
-import type { ExtendOptions, RetryByHandOptions } from "./operations/operate-job.ts";
+import type { ExtendOptions } from "./operations/operate-job.ts";
+import type { RetryByHandOptions } from "./operations/retry-by-hand.ts";
 import type { CounterSnapshot } from "./statistics/counters.ts";
 
 type ResultOf<Definition> = Definition extends JobDefinition<unknown, unknown, infer Result> ? Result : never;

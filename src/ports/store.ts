@@ -237,6 +237,11 @@ export interface JobWrite {
   readonly rev?: number;
   /** The whole new image. It increases the revision by one, or by more after a failover that may have lost writes. */
   readonly image?: JobImage;
+  /**
+   * By how much the image increases the revision in a store that can lose acknowledged writes; left out: 1. Outsiders name
+   * it. If a failover loses the write of one, the write of another does not get the same revision.
+   */
+  readonly step?: number;
   /** Writes the documents that are named; null clears one. The others stay. */
   readonly documents?: JobDocuments;
   /** The new fence. A decision of somebody else than the holder voids the holder's fence with it. */

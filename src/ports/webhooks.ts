@@ -15,6 +15,8 @@ export interface WebhookCall {
   /** The newest first. A call is signed with each. */
   readonly secrets: readonly string[];
   readonly at: Instant;
+  /** Sent beside those of the server. */
+  readonly headers: { readonly [name: string]: string };
   /** Ends the call. */
   readonly signal: AbortSignal;
 }

@@ -2,7 +2,7 @@ import type { z } from "zod";
 import { nearestName } from "../core/nearest-name.ts";
 import type { PlainHeaders } from "./http-error.ts";
 
-/** A field that has no effect and looks like one that has. */
+/** A field that has no effect. */
 export interface BodyWarning {
   readonly code: "unknown_field";
   readonly field: string;
@@ -42,10 +42,13 @@ const FREE = /^(?:x|ext)[_-]|^\$/;
 
 const shapes = new WeakMap<z.ZodType, Shape | null>();
 
-/** Warnings about the fields of a body. Unknown fields are kept, so a typo would have no effect and nobody would notice. */
-export function warningsOn(schema: z.ZodType, body: unknown): readonly BodyWarning[] {
+/**
+ * Warnings about the fields of a body. A job keeps unknown fields, so only those are named that look like a known one. A
+ * setting keeps none, so with `isSetting` each of them is named.
+ */
+export function warningsOn(schema: z.ZodType, body: unknown, isSetting = false): readonly BodyWarning[] {
   if (typeof body !== "object" || body === null) return [];
-  const walk: Walk = { warnings: [], compared: 0 };
+  const walk: Walk = { warnings: [], compared: 0, isSetting };
   look(shapeOf(schema), body, "", walk);
   return walk.warnings;
 }
@@ -53,6 +56,7 @@ export function warningsOn(schema: z.ZodType, body: unknown): readonly BodyWarni
 interface Walk {
   readonly warnings: BodyWarning[];
   compared: number;
+  readonly isSetting: boolean;
 }
 
 function look(shape: Shape | null, value: unknown, at: string, walk: Walk): void {
@@ -76,9 +80,10 @@ function look(shape: Shape | null, value: unknown, at: string, walk: Walk): void
 function compare({ fields }: Shape, name: string, at: string, walk: Walk): void {
   if (walk.warnings.length >= MOST_WARNINGS || ++walk.compared > MOST_COMPARED || FREE.test(name)) return;
   const meant = meantBy(name, fields);
-  if (meant === undefined) return;
+  if (meant === undefined && !walk.isSetting) return;
   const field = `${at}${name}`;
-  const message = `${field}: it is not known and has no effect; did you mean ${meant}?`;
+  const fix = meant === undefined ? "" : `; did you mean ${meant}?`;
+  const message = `${field}: it is not known and has no effect${fix}`;
   walk.warnings.push({ code: "unknown_field", field, message });
 }
 
@@ -164,6 +169,10 @@ export function withWarnings<
   const headers = { ...reply.headers, "OJS-Warning": header.replace(/[^\x20-\x7e]/g, "?").slice(0, 2_000) };
   const { text } = reply;
   if (text === null || !text.startsWith("{")) return { ...reply, headers };
+  // The route may have warnings of its own.
+  const own = text.includes('"warnings":') ? (JSON.parse(text) as { readonly warnings?: unknown }) : {};
+  if (Array.isArray(own.warnings))
+    return { ...reply, headers, text: JSON.stringify({ ...own, warnings: [...warnings, ...own.warnings] }) };
   const said = `${JSON.stringify({ warnings }).slice(0, -1)}${text === "{}" ? "" : ","}`;
   return { ...reply, headers, text: said + text.slice(1) };
 }

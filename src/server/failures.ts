@@ -106,7 +106,7 @@ export function asHttpError(thrown: unknown): HttpError {
   if (thrown instanceof HttpError) return thrown;
   if (thrown instanceof QueueFullError) return queueFull(thrown);
   if (thrown instanceof TenantLimitError) return tenantLimit(thrown);
-  if (thrown instanceof CurfewError) {
+  if (isCoded(thrown)) {
     const isRefusal = ERRORS[thrown.code].kind === "programmer";
     const [status, code] = STATUS[thrown.code] ?? (isRefusal ? REFUSED : []);
     if (status !== undefined && code !== undefined) {
@@ -126,8 +126,15 @@ export function asHttpError(thrown: unknown): HttpError {
   return new HttpError(500, "internal_error", "The server failed; its log has this request by its id");
 }
 
+/** An error of the library: some refusals are a RangeError or a TypeError with a code. */
+function isCoded(thrown: unknown): thrown is Pick<CurfewError, "code" | "field" | "message"> {
+  if (thrown instanceof CurfewError) return true;
+  if (!(thrown instanceof RangeError || thrown instanceof TypeError) || !("code" in thrown)) return false;
+  return typeof thrown.code === "string" && Object.hasOwn(ERRORS, thrown.code);
+}
+
 /** The library's own words, by which our client throws the same error as an engine. */
-function codeOf({ code, field, message }: CurfewError): Json {
+function codeOf({ code, field, message }: Pick<CurfewError, "code" | "field" | "message">): Json {
   return { curfew_code: code, ...(field !== undefined && { field }), message };
 }
 

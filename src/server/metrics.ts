@@ -102,6 +102,11 @@ function writeJobs(page: Exposition, tallies: readonly Tally[]): void {
       "Successes in time that used more than 80 % of a limit.",
       counts((tally) => tally.nearMisses),
     )
+    .counter(
+      "ojs_dead_letter_added_total",
+      "Jobs kept as dead letters.",
+      counts((tally) => tally.deadLettered),
+    )
     .histogram(
       "ojs_job_queue_time_seconds",
       "From the moment a job was due to the start of its attempt.",
@@ -267,6 +272,11 @@ class Gauges {
         this.#depths.flatMap(([queue, states]) =>
           JOB_STATES.map((state) => [{ queue, state }, states[state] ?? 0] as const),
         ),
+      )
+      .gauge(
+        "ojs_workers_busy",
+        "Running jobs by queue, of the queues this server has seen.",
+        this.#depths.map(([queue, states]) => [{ queue }, states.active ?? 0] as const),
       )
       .gauge("ojs_workers_active", "Workers with a recent heartbeat.", [[{}, this.#workers]])
       .gauge(

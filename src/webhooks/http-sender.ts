@@ -164,15 +164,17 @@ function remoteOf({ remoteAddress = "" }: Socket): string {
   return remoteAddress.replace(/^::ffff:(?=\d+\.)/i, "");
 }
 
-function messageOf({ events, isBatch, subscription, delivery, secrets, at }: WebhookCall, version: string) {
+function messageOf(call: WebhookCall, version: string) {
+  const { events, isBatch, subscription, delivery, secrets, at } = call;
   const envelopes = events.map((event) => toCloudEvent(event));
   const body = JSON.stringify(isBatch ? envelopes : envelopes[0]);
   const timestamp = String(Math.floor(at / 1_000));
   const headers = {
+    Accept: "*/*",
+    ...call.headers,
     "Content-Type": "application/json",
     "Content-Length": Buffer.byteLength(body),
     "User-Agent": `OJS-Webhook/1.0 curfew/${version}`,
-    Accept: "*/*",
     "X-OJS-Event-Type": isBatch ? "webhook.batch" : (events[0]?.name ?? "none"),
     ...(isBatch && { "X-OJS-Event-Count": events.length }),
     "X-OJS-Delivery-ID": delivery,

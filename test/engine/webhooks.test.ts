@@ -257,6 +257,34 @@ describe("subscriptions", () => {
     ]);
   });
 
+  it("send headers of their own, whose values nobody can read, and never to another origin", async () => {
+    const stage = await openWebhookStage();
+    const { webhooks } = stage.engine;
+    const headers = { Authorization: "Bearer geheim", "X-Team": "mail" };
+    const { webhook } = await webhooks.create({ url: URL, events: ["job.completed"], headers });
+    expect(webhook.headerNames).toEqual(["Authorization", "X-Team"]);
+    await webhooks.test(webhook.id);
+    await stage.run(1);
+    expect(stage.calls.map((call) => call.headers)).toEqual([headers, headers]);
+    const seen = [await webhooks.list(), await webhooks.get(webhook.id), await webhooks.deliveries()];
+    const kept = [
+      (await stage.engine.audit.read()).entries,
+      (await stage.engine.journal.read({ limit: 1_000 })).events,
+    ];
+    expect(JSON.stringify([seen, kept])).not.toContain("geheim");
+    // Another path of the same host is still the same receiver.
+    const moved = await webhooks.update(webhook.id, { url: `${URL}/other` });
+    expect(moved.headerNames).toEqual(["Authorization", "X-Team"]);
+    const elsewhere = await webhooks.update(webhook.id, { url: "https://example.org/hook" });
+    expect(elsewhere.headerNames).toEqual([]);
+    const given = await webhooks.update(webhook.id, {
+      url: "https://example.net",
+      headers: { "X-Team": "ops" },
+    });
+    expect(given.headerNames).toEqual(["X-Team"]);
+    expect((await webhooks.update(webhook.id, { headers: null })).headerNames).toEqual([]);
+  });
+
   it("sign with both secrets after a rotation until the overlap is over", async () => {
     const stage = await openWebhookStage();
     const { webhooks } = stage.engine;
@@ -305,6 +333,18 @@ describe("subscriptions", () => {
     expect(await refused({ queues: ["No Queue"] })).toMatch(/^queues\[0\]/);
     expect(await refused({ metadata: { text: "x".repeat(5_000) } })).toMatch(/^metadata/);
     expect(await refused({ eventz: [] })).toContain("did you mean events?");
+    const header = (name: string, value: unknown) => refused({ headers: { [name]: value } });
+    expect(await header("X-OJS-Signature", "sha256=0")).toContain("the server sets it itself");
+    expect(await header("Content-Length", "0")).toContain("the server sets it itself");
+    expect(await header("host", "internal")).toContain("the server sets it itself");
+    expect(await header("X A", "b")).toMatch(/^headers: "X A"/);
+    const injected = await header("X-A", "geheim\r\nX-B: c");
+    expect(injected).toMatch(/^headers\.X-A/);
+    expect(injected).not.toContain("geheim");
+    expect(await refused({ headers: { "X-A": "b", "x-a": "c" } })).toContain("name each header once");
+    const many = Object.fromEntries(Array.from({ length: 21 }, (_, nth) => [`X-${nth}`, "v"]));
+    expect(await refused({ headers: many })).toContain("at most 20 headers");
+    expect(await refused({ headers: "X-A: b" })).toMatch(/^headers/);
   });
 });
 

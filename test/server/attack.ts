@@ -12,6 +12,7 @@ import { createDatabase, startOwnPostgres } from "../postgres.ts";
 import { addRun } from "../support/run-report.ts";
 import { wholeNumber } from "../support/whole-number.ts";
 import { FLOODS, runFlood } from "./attack/floods.ts";
+import { attacks } from "./attack/requests.ts";
 import { sendEach } from "./attack/run.ts";
 
 const LONGEST_BLOCK = 50;
@@ -21,10 +22,16 @@ const { values } = parseArgs({
   options: {
     store: { type: "string", default: "sqlite" },
     scale: { type: "string", default: "3" },
+    /** Such as "2/5": the second fifth of the requests and floods. */
+    part: { type: "string", default: "1/1" },
     report: { type: "string" },
   },
 });
 const scale = wholeNumber("scale", values.scale, 1);
+const [, nth, parts] = /^(\d+)\/(\d+)$/.exec(values.part)?.map(Number) ?? [];
+if (!nth || !parts || nth > parts) throw new RangeError(`--part: "${values.part}" is none; write 2/5`);
+const isOfPart = (_: unknown, index: number) => index % parts === nth - 1;
+const floods = FLOODS.filter(isOfPart);
 const startedAt = performance.now();
 await using resources = new AsyncDisposableStack();
 const findings: string[] = [];
@@ -51,7 +58,7 @@ function report(isOver: boolean, line: string): void {
 
 const { on, newStore } = await openStores();
 const worst = { blocked: 0, memory: 0 };
-const requests = await sendEach(await newStore(), 3);
+const requests = await sendEach(await newStore(), 3, attacks().filter(isOfPart));
 for (const { name, status, size, longest } of requests) {
   worst.blocked = Math.max(worst.blocked, Math.round(longest * 10) / 10);
   report(
@@ -59,13 +66,14 @@ for (const { name, status, size, longest } of requests) {
     `${longest.toFixed(1).padStart(6)} ms  ${status}  ${(size / 1e6).toFixed(2)} MB  ${name}`,
   );
 }
-for (const flood of FLOODS) {
+for (const flood of floods) {
   const { name, said, peak } = await runFlood(flood, await newStore(), scale);
   worst.memory = Math.max(worst.memory, Math.round(peak / 1e6));
   report(peak > MOST_MEMORY, `${(peak / 1e6).toFixed(0).padStart(6)} MB  ${name}: ${said}`);
 }
 console.log(`${findings.length} failures`);
-const command = `npm run attack -- --store ${values.store} --scale ${scale}`;
-const counts = { requests: requests.length, floods: FLOODS.length };
+const part = parts === 1 ? "" : ` --part ${values.part}`;
+const command = `npm run attack -- --store ${values.store} --scale ${scale}${part}`;
+const counts = { requests: requests.length, floods: floods.length };
 addRun(values.report, "attack", { command, on, startedAt, counts, worst, findings });
 process.exitCode = findings.length === 0 ? 0 : 1;

@@ -1,18 +1,15 @@
 import type { CallName } from "../../src/ojs/calls.ts";
 
-/** What the arguments of a call stand for. */
-interface Things {
-  readonly waiting: string;
-  readonly running: string;
-  readonly dead: string;
-  readonly workflow: string;
-}
+type Things = Record<
+  "waiting" | "running" | "dead" | "workflow" | "webhook" | "delivery" | "timeout" | "saga",
+  string
+>;
 
 const job = { type: "a.b", queue: "wait" };
 const input = { job, payload: 1, cron: "0 9 * * *" };
 const one = { destination: "d", dueAt: { hours: 1 } };
 const node = { kind: "chain", nodes: [{ kind: "step", job: 0, payload: 1 }] };
-const message = { saga: "t", to: "s", name: "m", id: "m-1" };
+const message = { saga: "t", name: "m", id: "m-1" };
 
 /** Valid arguments of each call. */
 export const CALL_ARGS: Readonly<Record<CallName, (things: Things) => readonly unknown[]>> = {
@@ -61,18 +58,18 @@ export const CALL_ARGS: Readonly<Record<CallName, (things: Things) => readonly u
   "crons.list": () => [{ limit: 5 }],
   "crons.preview": () => ["c", { count: 2 }],
   "webhooks.create": () => [{ url: "https://example.com/hook", events: ["job.completed"] }],
-  "webhooks.update": () => ["none", { events: ["job.failed"] }],
-  "webhooks.delete": () => ["none"],
-  "webhooks.get": () => ["none"],
+  "webhooks.update": ({ webhook }) => [webhook, { events: ["job.failed"] }],
+  "webhooks.delete": ({ webhook }) => [webhook],
+  "webhooks.get": ({ webhook }) => [webhook],
   "webhooks.list": () => [{ limit: 5 }],
-  "webhooks.rotate": () => ["none", {}],
-  "webhooks.test": () => ["none"],
+  "webhooks.rotate": ({ webhook }) => [webhook, {}],
+  "webhooks.test": ({ webhook }) => [webhook],
   "webhooks.deliveries": () => [{ limit: 5 }],
-  "webhooks.delivery": () => ["del_none"],
-  "webhooks.redeliver": () => ["del_none"],
+  "webhooks.delivery": ({ delivery }) => [delivery],
+  "webhooks.redeliver": ({ delivery }) => [delivery],
   "calendars.put": () => ["bank", { zone: "Europe/Berlin", week: { mon: "09:00-17:00" } }],
-  "calendars.delete": () => ["none"],
-  "calendars.get": () => ["bank"],
+  "calendars.delete": () => ["c"],
+  "calendars.get": () => ["c"],
   "calendars.list": () => [{ limit: 5 }],
   "calendars.explain": () => [{ hours: 1 }],
   "workflows.start": () => [node, {}, [job]],
@@ -95,20 +92,20 @@ export const CALL_ARGS: Readonly<Record<CallName, (things: Things) => readonly u
   "deadLetters.deleteAll": () => [{ queue: "dead" }],
   "timeouts.insert": () => [[one]],
   "timeouts.enqueue": () => [job, 1, { dueAt: { hours: 1 } }],
-  "timeouts.get": () => ["none"],
+  "timeouts.get": ({ timeout }) => [timeout],
   "timeouts.calendar": () => [{ limit: 5 }],
   "timeouts.list": () => [{ destination: "d" }, { limit: 5 }],
-  "timeouts.cancel": () => [{ id: "none" }],
-  "timeouts.revoke": () => ["none"],
-  "timeouts.reschedule": () => ["none", { hours: 1 }],
-  "timeouts.revive": () => ["none"],
-  "timeouts.requeue": () => [["none"]],
+  "timeouts.cancel": ({ timeout }) => [{ id: timeout }],
+  "timeouts.revoke": ({ timeout }) => [timeout],
+  "timeouts.reschedule": ({ timeout }) => [timeout, { hours: 1 }],
+  "timeouts.revive": ({ timeout }) => [timeout],
+  "timeouts.requeue": ({ timeout }) => [[timeout]],
   "timeouts.nextDueAt": () => [],
   "timeouts.count": () => [],
   "timeouts.claimDue": () => [{ limit: 1, destinations: ["d"] }],
-  "timeouts.remove": () => ["none", null],
-  "timeouts.release": () => ["none", null, {}],
-  "timeouts.extend": () => ["none", "owner"],
+  "timeouts.remove": ({ timeout }) => [timeout, null],
+  "timeouts.release": ({ timeout }) => [timeout, null, {}],
+  "timeouts.extend": ({ timeout }) => [timeout, "owner"],
   "timeouts.reap": () => [],
   "journal.read": () => [{ limit: 5 }],
   "journal.latest": () => [{ limit: 5 }],
@@ -116,15 +113,15 @@ export const CALL_ARGS: Readonly<Record<CallName, (things: Things) => readonly u
   "audit.read": () => [{ limit: 5 }],
   "sagas.list": () => [{ limit: 5 }],
   "sagas.after": () => ["t", null, 5],
-  "sagas.load": () => ["t", "s"],
-  "sagas.get": () => ["t", "s"],
-  "sagas.timeouts": () => ["t", "s"],
-  "sagas.messages": () => ["t", "s"],
-  "sagas.send": () => [message, { a: 1 }],
+  "sagas.load": ({ saga }) => ["t", saga],
+  "sagas.get": ({ saga }) => ["t", saga],
+  "sagas.timeouts": ({ saga }) => ["t", saga],
+  "sagas.messages": ({ saga }) => ["t", saga],
+  "sagas.send": ({ saga }) => [{ ...message, to: saga }, { a: 1 }],
   "sagas.reply": () => ["m-1", 1],
-  "sagas.revoke": () => ["t", "s", "k"],
-  "sagas.end": () => ["t", "s", 0],
-  "sagas.compensate": () => ["t", "s", 0],
+  "sagas.revoke": ({ saga }) => ["t", saga, "k"],
+  "sagas.end": ({ saga }) => ["t", saga, 0],
+  "sagas.compensate": ({ saga }) => ["t", saga, 0],
   stats: () => [{}],
   advise: () => [{}],
 };

@@ -74,7 +74,14 @@ describe("a bounded queue", () => {
     [{ backpressure: { max_depth: 5, strategy: "hope" } }, "backpressure.strategy"],
     [{ backpressure: { max_size_bytes: 5 } }, "backpressure.max_size_bytes"],
     [{ backpressure: { max_depth: 5, warning_threshold: 2 } }, "backpressure.warning_threshold"],
-    [{ rate_limit: { limit: 5, period: "PT1H" } }, "rate_limit"],
+    [{ rate_limit: { period: "PT1H" } }, "rate_limit"],
+    [{ rate_limit: { key: "k", limit: 5 } }, "rate_limit.key"],
+    [{ rate_limit: { concurrency: 5 } }, "rate_limit.concurrency"],
+    [{ allowed_job_types: ["mail.*"] }, "allowed_job_types"],
+    [{ producers: ["web"] }, "producers"],
+    [{ dead_letter_queue: "dead" }, "dead_letter_queue"],
+    [{ max_size_bytes: 1_000 }, "max_size_bytes"],
+    [{ overflow_policy: "block", max_size: 5 }, "backpressure.strategy"],
     [{ concurrency: 0 }, "concurrency"],
     [{ timeouts: { timeout: -1 } }, "timeouts.timeout"],
   ])("refuses %j and names the field", async (config, field) => {
@@ -109,6 +116,61 @@ describe("settings of a queue", () => {
     expect(await stage.fetch({ queues: ["q"] })).toBeDefined();
     const audit = (await stage.get("/admin/audit?action=queue.configure")).body.items;
     expect(audit).toHaveLength(4);
+  });
+
+  it("have a rate, which holds for jobs without a limit of their own and can be changed and taken back", async () => {
+    await using stage = await openStage();
+    const put = (body: object) => stage.call("PUT", "/admin/queues/q/config", body);
+    const startsWithin = async (seconds: number) => {
+      let starts = 0;
+      for (let nth = 0; nth < seconds * 2; nth++) {
+        if (await stage.fetch({ queues: ["q"] })) starts += 1;
+        await stage.advance("500ms");
+      }
+      return starts;
+    };
+    const { body } = await put({ rate_limit: { limit: 1, period: "PT2S" } });
+    expect(body.configuration).toEqual({ rate_limit: { limit: 1, period: "PT2S" } });
+    for (let nth = 0; nth < 40; nth++) await stage.enqueue({ queue: "q" });
+    expect(await startsWithin(6)).toBe(3);
+    const own = await stage.enqueue({ queue: "q", priority: 9, rate_limit: { key: "own", concurrency: 5 } });
+    expect((await stage.fetch({ queues: ["q"] })).id).toBe(own.id);
+    // A faster rate holds for the jobs that wait, too.
+    await put({ rate_limit: { limit: 2, period: "PT1S" } });
+    await stage.advance("4s");
+    expect(await startsWithin(4)).toBe(8);
+    const without = await put({ rate_limit: null });
+    expect(without.body.configuration).toEqual({});
+    await stage.advance("4s");
+    // Those that wait have the rate of their enqueue again, and new ones have none.
+    expect(await startsWithin(4)).toBe(2);
+    await stage.enqueue({ queue: "q", priority: 10 });
+    expect(await stage.fetch({ queues: ["q"] })).toBeDefined();
+    const { items } = (await stage.get("/rate-limits")).body;
+    expect(items).toMatchObject([{ key: "own" }, { key: "queue:q", limit: 1, period: "PT2S" }]);
+  });
+
+  it("are taken in the spelling of queue-config, around `config` and with its names", async () => {
+    await using stage = await openStage();
+    const config = {
+      max_size: 2,
+      overflow_policy: "drop_oldest",
+      default_timeout: 30,
+      default_retry: { max_attempts: 7 },
+      dead_letter_ttl: "P30D",
+      rate_limit: { limit: 5, period: "PT1S" },
+      retention: { completed: "P7D" },
+    };
+    const made = await stage.post("/queues", { name: "pay", config });
+    fits("POST", "/queues", made);
+    expect([made.status, made.body.warnings]).toEqual([201, undefined]);
+    expect((await stage.get("/admin/queues/pay/config")).body.configuration).toMatchObject({
+      backpressure: { max_depth: 2, strategy: "drop_oldest" },
+      timeouts: { timeout_ms: 30_000 },
+      retry: { max_attempts: 7 },
+      rate_limit: { limit: 5, period: "PT1S" },
+      retention: { completed: "PT604800S", dead_letter: "PT2592000S" },
+    });
   });
 
   it("waiting and ended jobs of a queue are purged after confirmation", async () => {

@@ -4,6 +4,7 @@ import { processor } from "../../src/engine/attempt/processor.ts";
 import { Exposition } from "../../src/server/exposition.ts";
 import { createMetrics } from "../../src/server/metrics.ts";
 import { openTestEngine, type TestEngine } from "../../src/testing/index.ts";
+import { openStage } from "./stage.ts";
 
 let test: TestEngine;
 afterEach(() => test?.close());
@@ -68,6 +69,18 @@ describe("metrics", () => {
     expect(samples.get("curfew_stuck_total")).toBe(0);
     expect(samples.get("ojs_workers_active")).toBe(0);
     expect(samples.get('ojs_queue_depth{queue="default",state="available"}')).toBe(0);
+  });
+
+  it("count running jobs and dead letters by queue, under the names of Open Job Spec", async () => {
+    await using stage = await openStage();
+    const once = { retry: { max_attempts: 1, on_exhaustion: "dead_letter" } };
+    const { id } = await stage.enqueue(once);
+    await stage.enqueue(once);
+    await stage.fetch({ count: 2 });
+    await stage.post("/workers/nack", { job_id: id, error: { message: "no" } });
+    const { body } = await stage.call("GET", "http://127.0.0.1/metrics");
+    expect(body).toContain('ojs_workers_busy{queue="default"} 1');
+    expect(body).toContain('ojs_dead_letter_added_total{queue="default",type="test.job"} 1');
   });
 
   it("tell successes, near misses, timeouts and failures apart", async () => {

@@ -318,6 +318,29 @@ describe("options of a workflow", () => {
   });
 });
 
+it.each([
+  ["PUT", "/admin/queues/q/config", { colour: "red" }, "colour"],
+  ["POST", "/queues", { name: "q", config: { colour: "red" } }, "config.colour"],
+  ["POST", "/cron", { name: "c", cron: "@daily", type: "a.b", args: [], zone: "UTC" }, "zone"],
+  ["PUT", "/admin/pools/p", { queues: ["q"], shares: 3 }, "shares"],
+  ["POST", "/queues/q/pause", { until: "tomorrow" }, "until"],
+] as const)("a setting that %s %s does not know is named in a warning", async (method, path, body, field) => {
+  await using stage = await openStage();
+  const { status, body: said } = await stage.call(method, path, body);
+  expect([path, status < 300]).toEqual([path, true]);
+  expect(said.warnings).toEqual([
+    { code: "unknown_field", field, message: `${field}: it is not known and has no effect` },
+  ]);
+});
+
+it("warnings about fields stand beside those of the route itself", async () => {
+  await using stage = await openStage();
+  const hook = { url: "https://example.com/hook", events: ["job.no_such_event"], colour: "red" };
+  const { body } = await stage.post("/webhooks/subscriptions", hook);
+  expect(body.warnings.map(({ field }: { field: string }) => field)).toEqual(["colour", "events"]);
+  expect(body.subscription.events).toEqual(["job.no_such_event"]);
+});
+
 it("the client logs a warning of the server, each text once", async () => {
   const logged: object[] = [];
   const note = (fields: object) => void logged.push(fields);

@@ -27,50 +27,27 @@ async function make(stage: Stage, worker: Role = "admin"): Promise<Things> {
 
 const routes = ROUTES.filter((route) => !STREAM_ROUTES.includes(route) && !route.path.endsWith("/session"));
 
-/** No timeout, no saga and no delivery of a webhook is stored, and the job has neither ended nor saved anything. */
-const MISSED_READS = [
-  "/ojs/v1/admin/sagas/:type/:id 404",
-  "/ojs/v1/admin/timeouts/:id 404",
-  "/ojs/v1/jobs/:id/checkpoint 404",
-  "/ojs/v1/jobs/:id/result 409",
-  "/ojs/v1/webhooks/deliveries/:id 404",
-];
-/** The worker lives, the queue has jobs, the job is available already, and no timeout or delivery is stored. */
+/** The job has neither ended nor saved anything. */
+const MISSED_READS = ["/ojs/v1/jobs/:id/checkpoint 404", "/ojs/v1/jobs/:id/result 409"];
+/** The worker lives, the queue has jobs, the job is available already, and the timeout is neither dead nor leased. */
 const MISSED_ACTIONS = [
   "DELETE /ojs/v1/admin/workers/:id 409",
   "DELETE /ojs/v1/queues/:queue 409",
   "POST /ojs/v1/admin/jobs/:id/run 409",
-  "POST /ojs/v1/admin/sagas/:type/:id/compensate 404",
-  "POST /ojs/v1/admin/timeouts/:id/requeue 404",
-  "POST /ojs/v1/admin/timeouts/:id/reschedule 404",
-  "POST /ojs/v1/admin/timeouts/:id/revoke 404",
+  "POST /ojs/v1/admin/timeouts/:id/requeue 409",
   "POST /ojs/v1/calls/jobs.activate 409",
   "POST /ojs/v1/calls/jobs.reschedule 409",
   "POST /ojs/v1/calls/jobs.runNow 409",
   "POST /ojs/v1/calls/timeouts.extend 409",
-  "POST /ojs/v1/calls/timeouts.reschedule 404",
-  "POST /ojs/v1/calls/timeouts.revive 404",
-  "POST /ojs/v1/calls/timeouts.revoke 404",
-  "POST /ojs/v1/calls/webhooks.redeliver 404",
-  "POST /ojs/v1/calls/webhooks.rotate 404",
-  "POST /ojs/v1/calls/webhooks.test 404",
-  "POST /ojs/v1/calls/webhooks.update 404",
+  "POST /ojs/v1/calls/timeouts.revive 409",
   "POST /ojs/v1/jobs/:id/activate 409",
-  "POST /ojs/v1/webhooks/deliveries/:id/redeliver 404",
-  "POST /ojs/v1/webhooks/deliveries/:id/retry 404",
 ];
 
-/** The line is not valid, nothing is there to revive, revoke or end, and no maintenance is on: nothing is written. */
+/** The line is not valid, nothing is there to revive, and no maintenance is on: nothing is written. */
 const NO_CHANGE = [
   "/calls/jobs.import",
   "/calls/timeouts.requeue",
-  "/calls/timeouts.revoke",
-  "/calls/sagas.revoke",
-  "/calls/sagas.end",
-  "/calls/sagas.compensate",
   "/calls/maintenance.end",
-  "/calls/webhooks.delete",
-  "/calls/calendars.delete",
   // They read, but need the right of an operator.
   "/calls/webhooks.get",
   "/calls/webhooks.list",

@@ -1,3 +1,4 @@
+import { defineSaga, unchecked } from "../../src/index.ts";
 import type { CallName } from "../../src/ojs/calls.ts";
 import type { Route } from "../../src/server/route.ts";
 import { CALL_ARGS } from "./call-args.ts";
@@ -7,25 +8,69 @@ import type { Stage } from "./stage.ts";
 
 const CALENDAR = { zone: "Europe/Berlin", week: { mon: "09:00-17:00" }, until: "2030-12-31" };
 
-/** What a path's parameters stand for. */
+/** What a path's parameters stand for: one id of each kind. */
 export interface Things {
   readonly waiting: string;
   readonly running: string;
   readonly dead: string;
   readonly workflow: string;
   readonly webhook: string;
+  readonly delivery: string;
+  readonly timeout: string;
+  /** The id of a saga of the type `t`. */
+  readonly saga: string;
 }
+
+/** Ids of no thing. */
+export const NOTHING: Things = {
+  waiting: "",
+  running: "",
+  dead: "",
+  workflow: "",
+  webhook: "",
+  delivery: "",
+  timeout: "",
+  saga: "",
+};
+
+const SAGA = defineSaga({
+  type: "t",
+  state: unchecked<{ readonly id: string }>(),
+  messages: { begun: unchecked<{ readonly id: string }>() },
+  timeouts: { late: unchecked<{ readonly id: string }>() },
+  startedBy: ["begun"],
+  correlate: { begun: ({ id }) => id },
+  start: ({ id }, saga) => {
+    saga.request("late", { hours: 1 }, { id }, { key: "k" });
+    return { id };
+  },
+  on: {},
+  onTimeout: { late: (state) => state },
+});
+
+/** How much virtual time `make` takes: until the webhook is called and the saga has begun. */
+export const MAKING = "5s";
 
 type Headers = Record<string, string>;
 
-/** Makes one of everything. `worker` fetches the running job: only the key that fetched a job may report on it. */
-export async function make(stage: Stage, admin: Headers, worker: Headers = admin): Promise<Things> {
+/**
+ * Makes one of everything, within a tenant if it is named. `worker` fetches the running job: only the key that fetched a
+ * job may report on it.
+ */
+export async function make(
+  stage: Stage,
+  admin: Headers,
+  worker: Headers = admin,
+  tenant?: string,
+): Promise<Things> {
   const send = async (method: string, path: string, body: object) => {
     const headers = path.includes("/workers/") || path.includes("/checkpoint") ? worker : admin;
     const answer = await stage.call(method, path, body, headers);
     if (answer.status >= 300) throw new Error(`${path}: ${JSON.stringify(answer.body)}`);
     return answer.body;
   };
+  const hook = { url: "https://example.com/hook", events: ["job.failed"] };
+  const webhook = (await send("POST", "/webhooks/subscriptions", hook)).id;
   const once = { queue: "dead", retry: { max_attempts: 1, on_exhaustion: "dead_letter" } };
   const dead = (await send("POST", "/jobs", { type: "a.b", args: [], options: once })).job.id;
   await send("POST", "/workers/fetch", { queues: ["dead"], worker_id: "w-1" });
@@ -45,34 +90,55 @@ export async function make(stage: Stage, admin: Headers, worker: Headers = admin
   await send("PUT", "/admin/calendars/c", CALENDAR);
   await send("PUT", "/admin/pools/c", { queues: ["pooled"] });
   await send("PUT", "/admin/schemas/t", { schema: {} });
-  const hook = { url: "https://example.com/hook", events: ["job.failed"] };
-  const webhook = (await send("POST", "/webhooks/subscriptions", hook)).id;
-  return { waiting, running, dead, workflow, webhook };
+  const inserted = { destination: "d", dueAt: { hours: 1 } };
+  const [timeout] = (await send("POST", "/calls/timeouts.insert", { args: [[inserted]] })).result;
+  // No two sagas of a run have the same id, so that an id of one tenant means nothing to the other.
+  const saga = `s-${waiting}`;
+  const engine = tenant === undefined ? stage.engine : await stage.engine.tenant(tenant);
+  const host = engine.host([SAGA]);
+  await engine.send(SAGA, "begun", { id: saga });
+  await stage.advance(MAKING);
+  await host.close();
+  const { deliveries } = (await stage.call("GET", "/webhooks/deliveries", undefined, admin)).body;
+  return { waiting, running, dead, workflow, webhook, delivery: deliveries[0].id, timeout, saga };
 }
 
-export function pathOf(
-  { method, path, right }: Route,
-  { waiting, running, dead, workflow, webhook }: Things,
-): string {
-  const id = path.includes("dead-letter")
-    ? dead
-    : path.includes("/workflows/")
-      ? workflow
-      : path.includes("/webhooks/")
-        ? webhook
-        : path.includes("/workers/:id")
-          ? "w-1"
-          : right === "work"
-            ? running
-            : path.includes("/retry")
-              ? dead
-              : waiting;
-  const tenant = path.includes("/tenants/") ? { id: "t-1" } : {};
+/** Which id a path takes, by its beginning. The others are jobs. */
+const ID_KINDS: readonly (readonly [string, (things: Things) => string])[] = [
+  ["dead-letter", ({ dead }) => dead],
+  ["/workflows/", ({ workflow }) => workflow],
+  ["/webhooks/subscriptions/", ({ webhook }) => webhook],
+  ["/webhooks/deliveries/", ({ delivery }) => delivery],
+  ["/admin/timeouts/", ({ timeout }) => timeout],
+  ["/admin/sagas/", ({ saga }) => saga],
+  ["/workers/:id", () => "w-1"],
+  ["/tenants/", () => "t-1"],
+];
+
+/** Paths whose id is that of a job. A new path with an id has to be named here or above. */
+const JOB_PATHS = ["/jobs/:id", "/checkpoints/:id", "/events/:id"];
+
+function idOf({ path, right }: Route, things: Things): string {
+  if (!path.includes(":id")) return "none";
+  const kind = ID_KINDS.find(([part]) => path.includes(part));
+  if (kind) return kind[1](things);
+  if (!JOB_PATHS.some((part) => path.includes(part)))
+    throw new Error(`${path}: name what its id stands for in ID_KINDS or JOB_PATHS`);
+  return right === "work" ? things.running : path.includes("/retry") ? things.dead : things.waiting;
+}
+
+export function pathOf(route: Route, things: Things): string {
+  const { method, path } = route;
+  const id = idOf(route, things);
   const isSchema = path.includes("/schemas/");
   const schema = isSchema ? { name: "urn:ojs:schema:t:1", version: method === "PUT" ? "2" : "1" } : {};
   const names = { id, name: "c", queue: "wait", key: "k", type: "t" };
-  const values: Record<string, string> = { ...names, ...tenant, ...schema };
-  const filled = path.replace(/:(\w+)/g, (_all, name: string) => values[name] ?? "none");
+  const values: Record<string, string> = { ...names, ...schema };
+  const filled = path.replace(/:(\w+)/g, (_all, name: string) => {
+    const value = values[name];
+    if (value === undefined) throw new Error(`${path}: give :${name} a value`);
+    return encodeURIComponent(value);
+  });
   return filled + (path.endsWith("purge-preview") ? "?states=completed" : "");
 }
 

@@ -9,7 +9,7 @@ import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { type Fault, faultyStore } from "../../src/testing/faulty-store.ts";
 import { fakeSender } from "../engine/webhook-stage.ts";
 import { createDatabase } from "../postgres.ts";
-import { bodyOf, make, pathOf, type Things, waits } from "./route-matrix.ts";
+import { bodyOf, make, NOTHING, pathOf, type Things, waits } from "./route-matrix.ts";
 import { openStage, type Stage } from "./stage.ts";
 
 const HEALTH = "/admin/observability/health";
@@ -131,7 +131,14 @@ describe("a PostgreSQL that goes away", () => {
     const engine = await openEngine({ store: database.url, logger: silentLogger });
     await refuseConnections(database.url);
     const id = "00000000-0000-7000-8000-000000000000";
-    const things: Things = { waiting: id, running: id, dead: id, workflow: id, webhook: "wh_none" };
+    const things: Things = {
+      ...NOTHING,
+      waiting: id,
+      running: id,
+      dead: id,
+      workflow: id,
+      webhook: "wh_none",
+    };
     const statuses = await Promise.all(
       routes.map(async (route) => {
         const { status } = await send(engine, route.method, pathOf(route, things), bodyOf(route, things));

@@ -178,3 +178,40 @@ describe("4.3 a sweep on a server", () => {
     expect(await stage.job(id)).toMatchObject({ error: { type: "stalled" } });
   });
 });
+
+describe("a look at a workflow", () => {
+  const STEPS = ["first", "second", "third"].map((name) => ({
+    type: `step.${name}`,
+    args: [],
+    options: { queue: "default", retry: { max_attempts: 1 } },
+  }));
+
+  it("shows that it is completed as soon as its last step is, although the sweep is slow", async () => {
+    const gates: Gates = {};
+    await using stage = await openGated(gates);
+    const { id: workflow } = (await stage.post("/workflows", { type: "chain", steps: STEPS.slice(0, 1) }))
+      .body;
+    const { id } = await stage.fetch();
+    gates.sweep = createLatch();
+    await stage.post("/workers/ack", { job_id: id });
+    const seen = (await stage.get(`/workflows/${workflow}`)).body.workflow;
+    expect(seen).toMatchObject({ state: "completed", steps_completed: 1 });
+    gates.sweep.open();
+    await stage.advance("1s");
+    expect((await stage.get(`/workflows/${workflow}`)).body.workflow).toEqual(seen);
+  });
+
+  it("shows that it has failed as soon as one step of its chain has, and cancels the rest", async () => {
+    const gates: Gates = {};
+    await using stage = await openGated(gates);
+    const { id: workflow } = (await stage.post("/workflows", { type: "chain", steps: STEPS })).body;
+    const { id } = await stage.fetch();
+    gates.sweep = createLatch();
+    await stage.post("/workers/nack", { job_id: id, error: { message: "no" } });
+    const seen = (await stage.get(`/workflows/${workflow}`)).body.workflow;
+    expect(seen).toMatchObject({ state: "failed", jobs_failed: 1, jobs_cancelled: 2 });
+    gates.sweep.open();
+    await stage.advance("1s");
+    expect((await stage.get(`/workflows/${workflow}`)).body.workflow).toMatchObject({ state: "failed" });
+  });
+});

@@ -3,7 +3,7 @@ import { createKey, type KeyOptions } from "../../src/server/auth.ts";
 import type { Route } from "../../src/server/route.ts";
 import { ROUTES, STREAM_ROUTES } from "../../src/server/routes/all.ts";
 import { fakeSender } from "../engine/webhook-stage.ts";
-import { bodyOf, make, pathOf, type Things, waits } from "./route-matrix.ts";
+import { bodyOf, MAKING, make, NOTHING, pathOf, type Things, waits } from "./route-matrix.ts";
 import { openStage, type Stage } from "./stage.ts";
 
 /** Every route is called by each of two tenants with every id and name of the other. */
@@ -80,13 +80,14 @@ async function picture(stage: Stage, tenant: Tenant): Promise<string> {
     "/webhooks/subscriptions",
     "/admin/calendars",
     "/admin/pools",
+    "/admin/sagas",
+    "/webhooks/deliveries",
+    "/schemas",
   ];
   const bodies: unknown[] = [];
   for (const path of paths) bodies.push((await stage.call("GET", path, undefined, as(tenant))).body);
   return JSON.stringify(bodies);
 }
-
-const nothing: Things = { waiting: "", running: "", dead: "", workflow: "", webhook: "" };
 
 describe.each([
   ["a", "b"],
@@ -95,7 +96,8 @@ describe.each([
   it("a read shows what it shows where the other tenant has nothing", async () => {
     await using full = await openWithTenants();
     await using empty = await openWithTenants(2);
-    const things = await make(full, as(other));
+    const things = await make(full, as(other), as(other), other);
+    await empty.advance(MAKING);
     const [seen, expected] = [
       await callAll(full, caller, things, reads),
       await callAll(empty, caller, things, reads),
@@ -111,7 +113,8 @@ describe.each([
   it("an action answers as if the other had nothing, and changes nothing of it", async () => {
     await using full = await openWithTenants();
     await using empty = await openWithTenants(2);
-    const things = await make(full, as(other));
+    const things = await make(full, as(other), as(other), other);
+    await empty.advance(MAKING);
     const before = await picture(full, other);
     for (const route of writes) {
       const [seen] = await callAll(full, caller, things, [route]);
@@ -129,7 +132,7 @@ describe.each([
 describe("the tenant of a request", () => {
   it("comes from the key: a header alone gives no right", async () => {
     await using stage = await openWithTenants();
-    const things = await make(stage, as("b"));
+    const things = await make(stage, as("b"), as("b"), "b");
     const get = (headers: Record<string, string>) =>
       stage.call("GET", `/jobs/${things.waiting}`, undefined, headers);
     expect((await get(as("b"))).status).toBe(200);
@@ -176,8 +179,8 @@ describe("the tenant of a request", () => {
     const server = ROUTES.filter(({ scope, right }) => scope === "server" && right !== "open");
     expect(server.length).toBeGreaterThan(7);
     for (const route of server) {
-      const path = `http://127.0.0.1${pathOf(route, nothing)}`;
-      const { status } = await stage.call(route.method, path, bodyOf(route, nothing), as("a"));
+      const path = `http://127.0.0.1${pathOf(route, NOTHING)}`;
+      const { status } = await stage.call(route.method, path, bodyOf(route, NOTHING), as("a"));
       expect([route.path, status]).toEqual([route.path, 403]);
     }
     const url = "/metrics?format=prometheus";
@@ -189,7 +192,7 @@ describe("streams", () => {
   it("carry no event of another tenant", async () => {
     await using stage = await openWithTenants();
     for (const route of STREAM_ROUTES) {
-      const things = await make(stage, as("b"));
+      const things = await make(stage, as("b"), as("b"), "b");
       const request = new Request(`http://127.0.0.1${pathOf(route, things)}`, { headers: as("a") });
       const response = await stage.server.fetch(request);
       const name = `${route.path} ${response.status}`;
@@ -204,7 +207,7 @@ describe("streams", () => {
           text += new TextDecoder().decode(chunk.value);
         }
       })();
-      await make(stage, as("b"));
+      await make(stage, as("b"), as("b"), "b");
       const own = await stage.call(
         "POST",
         "/jobs",
@@ -283,5 +286,22 @@ describe("limits of a tenant", () => {
     const jobs = await stage.call("GET", "/admin/tenants/a/jobs", undefined, as("all"));
     expect(jobs.body.items).toHaveLength(1);
     expect((await stage.call("DELETE", "/admin/tenants/a", undefined, as("all"))).status).toBe(409);
+  });
+
+  it("and a noisy neighbour are shown to who sees all tenants", async () => {
+    await using stage = await openWithTenants();
+    const jobs = Array.from({ length: 100 }, () => ({ type: "a.b", args: [] }));
+    await stage.call("POST", "/jobs/batch", { jobs }, as("a"));
+    await post(stage, "b");
+    const { body } = await stage.call("GET", "/admin/tenants", undefined, as("all"));
+    const noisy = body.items.map(({ tenant_id, noisy }: { tenant_id: string; noisy: string[] }) => [
+      tenant_id,
+      noisy,
+    ]);
+    expect(noisy).toEqual([
+      ["a", ["queue_depth_ratio"]],
+      ["b", []],
+    ]);
+    expect((await stage.call("GET", "/admin/tenants", undefined, as("b"))).status).toBe(403);
   });
 });

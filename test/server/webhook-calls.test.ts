@@ -28,6 +28,7 @@ function open(allow: readonly string[], resolve?: Resolve) {
       isBatch: false,
       secrets: ["new-secret-0123456789", "old-secret-0123456789"],
       at: AT,
+      headers: {},
       signal: AbortSignal.timeout(10_000),
       ...more,
     });
@@ -67,6 +68,16 @@ describe("a call of a webhook", () => {
       const given = Buffer.from((signatures[index] as string).replace("sha256=", ""), "hex");
       expect(timingSafeEqual(expected, given)).toBe(true);
     }
+  });
+
+  it("has the headers of its subscription, which replace none of the signature", async () => {
+    const { url, received } = await receiver();
+    await open(["127.0.0.1"])(url, { headers: { Authorization: "Bearer t0ken", accept: "text/plain" } });
+    expect(received[0]?.headers).toMatchObject({
+      authorization: "Bearer t0ken",
+      accept: "text/plain",
+      "x-ojs-subscription-id": "sub_1",
+    });
   });
 
   it("carries a list of events in a batch", async () => {

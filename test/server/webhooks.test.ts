@@ -33,8 +33,10 @@ describe("subscriptions of webhooks", () => {
       retry: { max_attempts: 3, delays: ["PT10S"] },
       ordered: true,
       metadata: { owner: "ops" },
+      headers: { Authorization: "Bearer geheim" },
     });
     expect(made.status).toBe(201);
+    expect(JSON.stringify(made.body)).not.toContain("geheim");
     const { id } = made.body.subscription;
     expect(made.headers.get("location")).toBe(`/ojs/v1/webhooks/subscriptions/${id}`);
     expect(made.body.subscription).toMatchObject({
@@ -46,6 +48,7 @@ describe("subscriptions of webhooks", () => {
       retry: { max_attempts: 3, delays: ["10s"] },
       ordered: true,
       metadata: { owner: "ops" },
+      header_names: ["Authorization"],
     });
     const patched = await stage.call("PATCH", `${PATH}/${id}`, { events: ["job.*"], filter: null });
     expect(patched.body.subscription).toMatchObject({ events: ["job.*"], ordered: true });

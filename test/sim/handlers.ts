@@ -45,7 +45,10 @@ function thrown({ hostileDice }: HandlerWorld, error: Error): unknown {
   return new Returned(hostileDice.pick(HOSTILE_RETURNS)[1]());
 }
 
-const NEVER = new Promise<never>(() => {});
+/** A new promise each time: all who wait for one that never settles are kept in memory with it. */
+function never(): Promise<never> {
+  return new Promise(() => {});
+}
 const LONGEST_RUN = 40_000;
 
 /** Sleeps in steps and gives signs of life, the way a handler with a heartbeat does. */
@@ -190,7 +193,7 @@ function killerOf(kills: "at once" | "soon"): { name: string; run: Behaviour } {
     run: async (_context, _run, { machine, dice }) => {
       if (kills === "soon") await machine.sleep(dice.between(1, 3_000));
       machine.crash("a handler took it down");
-      return NEVER;
+      return never();
     },
   };
 }
@@ -203,7 +206,7 @@ export function simProcessor({ definition }: SimJobType, world: HandlerWorld): P
 function enter(context: AttemptContext, world: HandlerWorld): Answer | Promise<Answer> {
   const { machine, checker, dice, trace } = world;
   // A process that has just died runs to its next await here, which a real one would not.
-  if (machine.isDead) return NEVER;
+  if (machine.isDead) return never();
   const { kills } = context.payload as SimPayload;
   const { name, run: behave } = kills ? killerOf(kills) : drawBehaviour(dice);
   const isListening = name === "waits for the signal" || dice.chance(0.7);

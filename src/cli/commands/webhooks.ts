@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { refuse } from "../../core/errors.ts";
 import { parseDuration } from "../../core/time.ts";
 import { countNumber, withPage, withTarget } from "../declare.ts";
 import { printable } from "../output/paint.ts";
@@ -74,6 +75,19 @@ interface AddOptions {
   readonly type?: readonly string[];
   readonly ordered?: boolean;
   readonly batch?: number;
+  readonly header?: readonly string[];
+}
+
+function headersOf(lines: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    lines.map((line) => {
+      const colon = line.indexOf(":");
+      // The line may be a secret, so the message does not repeat it.
+      if (colon < 1)
+        throw refuse("invalid_option", "--header", "this text", "write a header as 'Name: value'");
+      return [line.slice(0, colon).trim(), line.slice(colon + 1).trim()];
+    }),
+  );
 }
 
 function declareAdd(command: Command): void {
@@ -84,7 +98,11 @@ function declareAdd(command: Command): void {
     .option("--queue <name...>", "only events of these queues")
     .option("--type <type...>", "only events of jobs of these types")
     .option("--ordered", "send the events of one job one after the other")
-    .option("--batch <events>", "send up to this many events with one call", countNumber);
+    .option("--batch <events>", "send up to this many events with one call", countNumber)
+    .option(
+      "--header <header...>",
+      "send this header with each call, as 'Name: value'; it is not shown again",
+    );
   withPage(withTarget(command), {
     examples: [
       ["webhooks add https://example.com/hook --event job.failed job.discarded", "what fails"],
@@ -92,10 +110,15 @@ function declareAdd(command: Command): void {
         "webhooks add https://example.com/hook --event '*' --queue mail --ordered",
         "all of one queue, in order",
       ],
+      [
+        "webhooks add https://example.com/hook --event '*' --header 'Authorization: Bearer t0ken'",
+        "for an endpoint behind a gateway that asks for a token",
+      ],
     ],
     json: `{"id","secret",…} as in docs/openapi.json`,
   });
-  act<AddOptions>(command, async ({ target, output }, { event, queue, type, ordered, batch }, [url]) => {
+  act<AddOptions>(command, async ({ target, output }, asked, [url]) => {
+    const { event, queue, type, ordered, batch, header } = asked;
     const made = await target.send("POST", PATH, {
       url,
       events: event,
@@ -104,6 +127,7 @@ function declareAdd(command: Command): void {
       }),
       ...(ordered && { ordered }),
       ...(batch !== undefined && { batch: { max_events: batch } }),
+      ...(header && { headers: headersOf(header) }),
     });
     output.answer(made, () => `${made.id}\nsecret ${made.secret}`);
     output.note("Keep the secret: the endpoint needs it to check signatures, and it is not shown again.");

@@ -60,6 +60,14 @@ describe("holidays from iCalendar files (SEMANTICS 12.5)", () => {
     [file("DTSTART;VALUE=DATE:20260102\r\nDTEND;VALUE=DATE:20260101"), /DTEND/],
     ["BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nDTSTART:20260101", /cut off/],
     ["x".repeat(1_000_001), /at most 1000000 characters/],
+    [
+      file(`DTSTART;VALUE=DATE:20260101\r\nEXDATE:${"20260101,".repeat(100)}20260101`),
+      /EXDATE: 101 .* leave out at most 100 days/,
+    ],
+    [
+      file(...Array.from({ length: 100 }, () => "DTSTART;VALUE=DATE:00010101\r\nRRULE:FREQ=YEARLY")),
+      /its events have too many days and years/,
+    ],
   ])("refuses what it cannot read: %#", (text, message) => {
     expect(() => days(text)).toThrow(message);
   });

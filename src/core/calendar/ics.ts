@@ -9,6 +9,10 @@ export interface IcsOptions {
 
 const MOST_BYTES = 1_000_000;
 const MOST_EVENTS = 5_000;
+/** The days and years of all events that are looked at. Fifty years with forty holidays each are 4,000. */
+const MOST_STEPS = 100_000;
+/** A yearly event of a hundred years, each of them left out. */
+const MOST_EXCEPTIONS = 100;
 /** An event that spans more days is no holiday. */
 const MOST_SPAN = 100;
 const WEEKDAYS = ["SU", "MO", "TU", "WE", "TH", "FR", "SA"];
@@ -49,12 +53,12 @@ export function icsHolidays(text: string, options: IcsOptions = {}): HolidayProv
   return {
     days({ from, to }) {
       const [first, last] = [parseDay(from, "from"), parseDay(to, "to")];
-      const days = new Map<string, CalendarDay>();
+      const days = new Map<DayNumber, CalendarDay>();
+      const budget = new Budget();
       for (const event of events)
-        for (const day of daysOf(event, first, last)) {
-          const date = dayText(day);
+        for (const day of daysOf(event, first, last, budget)) {
           // Two names of one closed day are no contradiction.
-          if (!days.has(date)) days.set(date, { date, ...(event.name && { name: event.name }) });
+          if (!days.has(day)) days.set(day, { date: dayText(day), ...(event.name && { name: event.name }) });
         }
       return [...days.values()];
     },
@@ -114,15 +118,17 @@ function readEvent(lines: readonly Line[], timed: "refuse" | "ignore"): IcsEvent
   const length = lengthOf(one, first, field);
   if (one("RDATE")) throw refuse("invalid_calendar", `${field}.RDATE`, one("RDATE")?.value, RULE_FIX);
   const rule = one("RRULE");
-  const without = lines
-    .filter((line) => line.name === "EXDATE")
-    .flatMap(({ value }) => value.split(",").map((day) => icsDay(day.slice(0, 8), `${field}.EXDATE`)));
+  const without = lines.filter((line) => line.name === "EXDATE").flatMap(({ value }) => value.split(","));
+  if (without.length > MOST_EXCEPTIONS) {
+    const fix = `an event may leave out at most ${MOST_EXCEPTIONS} days`;
+    throw refuse("invalid_calendar", `${field}.EXDATE`, without.length, fix);
+  }
   return {
     name,
     first,
     length,
     rule: rule ? readRule(rule.value, first, field) : null,
-    without: new Set(without),
+    without: new Set(without.map((day) => icsDay(day.slice(0, 8), `${field}.EXDATE`))),
   };
 }
 
@@ -183,23 +189,40 @@ function readRule(text: string, first: DayNumber, field: string): YearlyRule {
   };
 }
 
+/** Bounds the work on one calendar: a few thousand events may each span a hundred days in fifty years. */
+class Budget {
+  #left = MOST_STEPS;
+
+  spend(): void {
+    this.#left -= 1;
+    if (this.#left >= 0) return;
+    const fix =
+      "its events have too many days and years: leave out events that are over, or read fewer years";
+    throw refuse("invalid_calendar", "ics", MOST_STEPS, fix);
+  }
+}
+
 /** The days of an event within a span. */
-function daysOf(event: IcsEvent, from: DayNumber, to: DayNumber): DayNumber[] {
+function daysOf(event: IcsEvent, from: DayNumber, to: DayNumber, budget: Budget): DayNumber[] {
   const days: DayNumber[] = [];
-  for (const first of startsOf(event, to)) {
+  for (const first of startsOf(event, to, budget)) {
     if (event.without.has(first)) continue;
-    for (let day = Math.max(first, from); day < first + event.length && day <= to; day++) days.push(day);
+    for (let day = Math.max(first, from); day < first + event.length && day <= to; day++) {
+      budget.spend();
+      days.push(day);
+    }
   }
   return days;
 }
 
-function startsOf({ first, rule }: IcsEvent, to: DayNumber): DayNumber[] {
+function startsOf({ first, rule }: IcsEvent, to: DayNumber, budget: Budget): DayNumber[] {
   if (!rule) return first <= to ? [first] : [];
   const starts: DayNumber[] = [];
   const last = Math.min(to, rule.until);
   const firstYear = new Date(first * 86_400_000).getUTCFullYear();
   for (let year = firstYear; starts.length < rule.count; year += rule.interval) {
     if (Date.UTC(year, 0, 1) / 86_400_000 > last) return starts;
+    budget.spend();
     const day = dayOfRule(rule, year);
     if (day !== null && day >= first && day <= last) starts.push(day);
   }

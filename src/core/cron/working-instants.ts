@@ -60,12 +60,17 @@ export class WorkingInstants implements InstantSource {
     // Days that move forward to today or later begin after the working day before. Two days allow for clock changes.
     const first = step === 1 ? (nextOpen(this.#calendar, today - 2, -1) ?? today - 2) : today - 2;
     let local = this.#all.localAfter(first * DAY - 1);
+    let resolved: DayNumber | null = null;
     while (local !== null && local <= (today + LOOK_AHEAD) * DAY) {
       const named = Math.floor(local / DAY);
       const day = nextOpen(this.#calendar, named, step);
       if (day === null) return null;
-      const found = this.#at(day, (local - named * DAY) / 1_000).find((at) => at > instant);
-      if (found !== undefined) return found;
+      // To resolve a local time costs most. A day before yesterday is over, and the closed days before one share its instant.
+      if (day >= today - 1 && day !== resolved) {
+        const found = this.#at(day, (local - named * DAY) / 1_000).find((at) => at > instant);
+        if (found !== undefined) return found;
+        resolved = day;
+      }
       local = this.#all.localAfter(local);
     }
     return null;
@@ -76,8 +81,8 @@ export class WorkingInstants implements InstantSource {
     const { zone, gap, overlap } = this.#schedule;
     const local = localAt(day, seconds);
     const early = resolveBent({ local, zone, gap: "earlier", overlap: "earlier" });
-    const late = resolveBent({ local, zone, gap: "later", overlap: "later" });
     if (early.rule === "exact") return [early.at];
+    const late = resolveBent({ local, zone, gap: "later", overlap: "later" });
     if (early.rule === "overlap-earlier")
       return overlap === "both" ? [early.at, late.at] : [overlap === "later" ? late.at : early.at];
     return gap === "skip" ? [] : [gap === "earlier" ? early.at : late.at];

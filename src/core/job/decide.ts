@@ -108,9 +108,7 @@ const RULES: { readonly [Name in JobEventName]: Rule<Name> } = {
       ? { ok: false, because: "not_reached" }
       : drop(job, "queue_full", event.message, now),
   retry: (job, event, now, random) =>
-    job.options?.step
-      ? { ok: false, because: "in_workflow" }
-      : retryByHand(job, event.keepDeadline ?? false, now, random),
+    job.options?.step ? { ok: false, because: "in_workflow" } : retryByHand(job, event, now, random),
   prioritise: (job, event) => prioritise(job, event.priority),
   run: (job, _event, now) => runNow(job, now),
   reschedule,

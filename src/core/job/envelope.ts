@@ -3,7 +3,7 @@ import type { NewEvent } from "../event/new-event.ts";
 import { type FairKeySource, fairKeyFrom, fairSource } from "../fair/fair-options.ts";
 import { isInOneHome, placedId } from "../home/place-job.ts";
 import type { IdSource } from "../ids.ts";
-import { type KeyedLimit, type LimitOptions, limitKeyFrom, parseLimit } from "../limit/limit.ts";
+import { type KeyedLimit, type LimitOptions, limitFor, limitKeyFrom } from "../limit/limit.ts";
 import type { StoredQueue } from "../limit/queue-settings.ts";
 import { keysOf } from "../option-keys.ts";
 import type { Path } from "../redact.ts";
@@ -273,7 +273,7 @@ function newTemplate<Input>(
   const unique = said.unique === undefined ? definition.unique : uniqueOf(said.unique, definition.unique);
   if (unique?.pace) refusePaced(said, context, unique.pace.kind);
   const budgets = fixBudgets(said, settings, context, dueAt);
-  const keyed = limitOf(definition.limit, said);
+  const keyed = limitFor(said.limit, definition.limit, queue, context.queueSettings?.(queue)?.rate);
   const state = context.isPending ? "pending" : dueAt > now ? "scheduled" : keyed ? "pending" : "available";
   const rank = rankOf(priority, dueAt);
   const heartbeat = saysAnything(settings, "timeouts")
@@ -325,11 +325,6 @@ function contextOf(
   const wire = context.wire ?? versionWire(version);
   if (wire === undefined && result === undefined) return context;
   return { ...context, wire, isRequested: context.isRequested === true || result !== undefined };
-}
-
-function limitOf(defined: KeyedLimit | undefined, { limit }: EnqueueOptions): KeyedLimit | undefined {
-  if (limit === undefined) return defined;
-  return limit === "none" ? undefined : parseLimit(limit, "options.limit");
 }
 
 function withRest(

@@ -1,6 +1,7 @@
+import type { Json } from "../schema.ts";
 import type { Instant } from "../time.ts";
 import type { ErrorInput } from "./decision.ts";
-import type { JobId, JsonText, Policy } from "./job.ts";
+import type { JobId, JsonText, Policy, RetryPolicy } from "./job.ts";
 import type { JobEventName } from "./lifecycle.ts";
 import type { WorkerKind } from "./policy.ts";
 
@@ -9,6 +10,15 @@ export interface Extension {
   readonly attempt?: number | null;
   readonly total?: number | null;
   readonly heartbeat?: number | null;
+}
+
+/** What a manual retry changes beside the attempts. Fields that are not named stay. */
+export interface RetryChanges {
+  readonly retry?: Partial<RetryPolicy>;
+  readonly meta?: { readonly [key: string]: Json };
+  readonly priority?: number;
+  /** The retry policy as it was sent: a reply shows it so. */
+  readonly wireRetry?: { readonly [key: string]: Json };
 }
 
 export type JobEvent =
@@ -61,7 +71,7 @@ export type JobEvent =
   /** There is no room for a waiting job. */
   | { readonly type: "drop"; readonly message: string }
   | ({ readonly type: "extend" } & Extension)
-  | { readonly type: "retry"; readonly keepDeadline?: boolean }
+  | { readonly type: "retry"; readonly keepDeadline?: boolean; readonly changes?: RetryChanges }
   /**
    * All dependencies of a workflow step have ended. `results` is the list of their results, `limit` its maximum
    * length.

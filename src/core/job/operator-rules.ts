@@ -1,4 +1,5 @@
 import type { Random } from "../random.ts";
+import type { Json } from "../schema.ts";
 import { earlier, type Instant } from "../time.ts";
 import { activeWakeAt, anchorOf, attemptLimits, longestSilence } from "./deadlines.ts";
 import { type Decision, imageOf, type LifecycleEvent, rereadImage, waitingImage } from "./decision.ts";
@@ -12,7 +13,7 @@ import {
   type Policy,
   rankOf,
 } from "./job.ts";
-import type { EventOf, Extension } from "./job-events.ts";
+import type { EventOf, Extension, RetryChanges } from "./job-events.ts";
 
 /* Rules of `extend`, `prioritise` and `retry`. `run` and `reschedule` are in waiting-rules.ts, `cancel` is in decide.ts. */
 
@@ -165,9 +166,35 @@ function keptWait({ waitAt, options }: JobRow, expiresAt: Instant | null): Insta
   return expiresAt === null && waitAt === options?.expiresAt ? null : waitAt;
 }
 
+/** The options of a job after a manual retry has changed them. */
+function changedOptions(options: JobOptions, { retry, meta, wireRetry }: RetryChanges): JobOptions {
+  const { settings, wire } = options;
+  return {
+    ...options,
+    ...(retry && { settings: { ...settings, retry: { ...settings?.retry, ...retry } } }),
+    ...(retry?.onExhausted && { onExhausted: retry.onExhausted }),
+    ...(meta && { meta: { ...options.meta, ...meta } }),
+    ...(wireRetry && { wire: { ...wire, fields: shownFields(wire?.fields, wireRetry) } }),
+  };
+}
+
+type Fields = { readonly [key: string]: Json };
+
+/** What a client wrote, with the changed retry policy. */
+function shownFields(fields: Json | undefined, retry: Fields): Fields {
+  const before = (fields ?? {}) as Fields;
+  return { ...before, retry: { ...(before.retry as Fields | undefined), ...retry } };
+}
+
 /** Manual retry (SEMANTICS 4.6): attempts start again at 0, budgets count from now, policies are resolved again. */
-export function retryByHand(job: JobRow, keepDeadline: boolean, now: Instant, random: Random): Decision {
-  const { expiresAt: expiredAt, inheritedFrom, anchoredAt, ...rest } = job.options ?? {};
+export function retryByHand(job: JobRow, event: EventOf<"retry">, now: Instant, random: Random): Decision {
+  const { keepDeadline = false, changes = {} } = event;
+  const {
+    expiresAt: expiredAt,
+    inheritedFrom,
+    anchoredAt,
+    ...rest
+  } = changedOptions(job.options ?? {}, changes);
   const expiresAt = expiredAt !== undefined && expiredAt > now ? expiredAt : null;
   const options: JobOptions = {
     ...rest,
@@ -188,9 +215,10 @@ export function retryByHand(job: JobRow, keepDeadline: boolean, now: Instant, ra
     waitAt,
     totalAt,
   });
+  const { priority } = changes;
   return {
     ok: true,
-    image,
+    image: priority === undefined ? image : { ...image, rank: rankOf(priority, dueAtOf(image.rank)) },
     documents: {
       options: Object.keys(options).length === 0 ? null : options,
       policy: null,

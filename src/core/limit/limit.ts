@@ -113,7 +113,7 @@ export function parseOverride(
   };
 }
 
-function parseRate(rate: RateOptions, field: string): Rate {
+export function parseRate(rate: RateOptions, field: string): Rate {
   refuseUnknownKeys(rate, field, ["limit", "per"]);
   return {
     limit: checkCount(rate.limit, `${field}.limit`, MOST),
@@ -129,6 +129,22 @@ function parseOnLimit(onLimit: unknown, field: string): { onLimit?: OnLimit } {
   refuseUnknownKeys(onLimit, field, ["reschedule"]);
   const { reschedule } = onLimit as { readonly reschedule: unknown };
   return { onLimit: { after: parseDuration(reschedule, `${field}.reschedule`) } };
+}
+
+/** The limit key of jobs that are bounded by the rate of their queue. */
+export function queueLimitKey(queue: string): string {
+  return `queue:${queue}`;
+}
+
+/** The limit of a job: that of its enqueue, else of its definition, else the rate of its queue. */
+export function limitFor(
+  said: LimitOptions | "none" | undefined,
+  defined: KeyedLimit | undefined,
+  queue: string,
+  rate: Rate | undefined,
+): KeyedLimit | undefined {
+  if (said === undefined) return defined ?? (rate && { key: queueLimitKey(queue), limit: { rate } });
+  return said === "none" ? undefined : parseLimit(said, "options.limit");
 }
 
 export function checkLimitKey(key: unknown, field: string): string {

@@ -3,6 +3,7 @@ import { type FairOptions, parseFair, type QueueFairness } from "../fair/fair-op
 import type { PolicySettings } from "../job/job.ts";
 import { type PolicyOptions, parseSettings } from "../job/policy.ts";
 import { keysOf } from "../option-keys.ts";
+import { parseRate, type Rate, type RateOptions } from "./limit.ts";
 
 /** How many jobs may wait in a queue, and what to do when it is full. */
 export interface DepthOptions {
@@ -17,6 +18,11 @@ export interface DepthOptions {
 export interface QueueOptions extends PolicyOptions {
   /** How many jobs of the queue may run at once, over all workers. */
   readonly concurrency?: number;
+  /**
+   * How many jobs of the queue may start in any such time, over all workers. It bounds jobs that are enqueued while it is
+   * set and have no limit of their own.
+   */
+  readonly rate?: RateOptions;
   readonly depth?: DepthOptions;
   /** Claims take from each fair key in turn, so that many jobs of one key do not delay those of another. */
   readonly fair?: FairOptions;
@@ -36,6 +42,7 @@ export interface QueueDepth {
 /** The stored settings of a queue: its source of SEMANTICS 2, and its limits. */
 export interface StoredQueue extends PolicySettings {
   readonly concurrency?: number;
+  readonly rate?: Rate;
   readonly depth?: QueueDepth;
   readonly fair?: QueueFairness;
   readonly order?: "strict";
@@ -46,6 +53,7 @@ const QUEUE_KEYS = keysOf<QueueOptions>({
   retry: true,
   retention: true,
   concurrency: true,
+  rate: true,
   depth: true,
   fair: true,
   order: true,
@@ -55,12 +63,13 @@ const MOST = 1_000_000;
 
 export function parseQueue(options: QueueOptions, field: string): StoredQueue {
   refuseUnknownKeys(options, field, QUEUE_KEYS);
-  const { concurrency, depth, fair, order } = options;
+  const { concurrency, rate, depth, fair, order } = options;
   if (order !== undefined && order !== "strict")
     throw refuse("invalid_option", `${field}.order`, order, 'write "strict", or leave it out');
   return {
     ...parseSettings(options, field),
     ...(concurrency !== undefined && { concurrency: checkCount(concurrency, `${field}.concurrency`, MOST) }),
+    ...(rate !== undefined && { rate: parseRate(rate, `${field}.rate`) }),
     ...(depth !== undefined && { depth: parseDepth(depth, `${field}.depth`) }),
     ...(fair !== undefined && { fair: parseFair(fair, `${field}.fair`) }),
     ...(order !== undefined && { order }),

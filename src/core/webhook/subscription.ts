@@ -5,6 +5,7 @@ import { checkQueue, checkType } from "../job/job-definition.ts";
 import { keysOf } from "../option-keys.ts";
 import { type Json, toJsonText } from "../schema.ts";
 import { type Duration, type Instant, parseDuration } from "../time.ts";
+import { type CallHeaders, parseCallHeaders } from "./call-headers.ts";
 import { type AllowList, checkEndpoint } from "./endpoint.ts";
 
 /** What a subscription says. Fields that are left out keep their default, or in an update their value. */
@@ -29,6 +30,11 @@ export interface WebhookOptions {
   readonly active?: boolean;
   /** Yours: a description, an owner. At most 4 kB. */
   readonly metadata?: { readonly [key: string]: Json } | null;
+  /**
+   * Headers of each call, such as `Authorization`. Nobody can read their values. A URL of another origin drops them,
+   * unless the same call names them again.
+   */
+  readonly headers?: CallHeaders | null;
 }
 
 /** A subscription as it is stored. The secret is in a record of its own. */
@@ -43,6 +49,8 @@ export interface Subscription {
   readonly retry: { readonly attempts: number; readonly delays: readonly number[] };
   readonly active: boolean;
   readonly metadata: { readonly [key: string]: Json };
+  /** Left out in subscriptions that never had any. */
+  readonly headers?: CallHeaders;
   readonly createdAt: Instant;
   readonly updatedAt: Instant;
 }
@@ -58,6 +66,7 @@ export const WEBHOOK_KEYS = keysOf<WebhookOptions>({
   retry: true,
   active: true,
   metadata: true,
+  headers: true,
 });
 
 const MOST_EVENTS = 50;
@@ -106,8 +115,19 @@ export function parseSubscription(
     ...(retry !== undefined && { retry: retry === null ? DEFAULTS.retry : parseRetry(retry) }),
     ...(options.active !== undefined && { active: flag(options.active, "active") }),
     ...(metadata !== undefined && { metadata: checkMetadata(metadata ?? {}) }),
+    ...headersAfter(options, before),
     updatedAt: now,
   };
+}
+
+/** A URL of another origin must not get the headers of the one before: they may be the password of that one. */
+function headersAfter(
+  { url, headers }: WebhookOptions,
+  before: Subscription | null,
+): Pick<Subscription, "headers"> {
+  if (headers !== undefined) return { headers: headers === null ? {} : parseCallHeaders(headers, "headers") };
+  const isMoved = before && url !== undefined && new URL(url).origin !== new URL(before.url).origin;
+  return isMoved ? { headers: {} } : {};
 }
 
 function checkEvents(events: unknown): readonly string[] {

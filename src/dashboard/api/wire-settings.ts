@@ -13,6 +13,7 @@ export interface Webhook {
   readonly timeout: string;
   readonly retry: { readonly max_attempts: number; readonly delays: readonly string[] };
   readonly metadata: Readonly<Record<string, unknown>>;
+  readonly header_names: readonly string[];
   readonly created_at: string;
   readonly updated_at: string;
   readonly circuit: { readonly state: "closed" | "open" | "half-open"; readonly until: string | null };

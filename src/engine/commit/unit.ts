@@ -39,6 +39,12 @@ type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
 export const ADMITTED_AT_ONCE = 200;
 
 /**
+ * How many steps of revisions outsiders take, one per millisecond in turn. A holder steps by one, because it must know the
+ * revision that its own write gives.
+ */
+const STEPS = 65_536;
+
+/**
  * The unit that commits a decision, with the recorded events. A holder's plain success names no revision, because no
  * outsider's change to a running job makes it wrong. Every job passes here, so the code avoids object spreads: one costs
  * more than the rest of this function.
@@ -48,6 +54,7 @@ export function unitOf({ recorder }: Pick<EngineContext, "recorder">, job: Decid
   const { image, documents, fence, drop } = decision;
   const write: Mutable<JobWrite> = { id: row.id, fence: row.fence, image };
   if (job.by === "outsider" || image.state !== "completed" || drop !== undefined) write.rev = row.rev;
+  if (job.by === "outsider") write.step = 2 + (job.at % STEPS);
   if (job.documents) write.documents = documents ? { ...job.documents, ...documents } : job.documents;
   else if (documents) write.documents = documents;
   if (fence !== undefined) write.nextFence = fence;

@@ -18,7 +18,7 @@ import { auditEffects } from "../events/audit-log.ts";
 import { BoundedReader } from "./bounded-reader.ts";
 import { countJobs, countSome, type JobCount, loadNamed, ownJobs, type RowPage } from "./find-jobs.ts";
 import { type JobQuery, matches, type ParsedQuery, parseQuery } from "./job-query.ts";
-import type { RetryByHandOptions } from "./operate-job.ts";
+import { parseRetryByHand, RETRY_BY_HAND_KEYS, type RetryByHandOptions } from "./retry-by-hand.ts";
 
 export interface BulkOptions {
   /** Counts the jobs and changes nothing. */
@@ -122,11 +122,8 @@ export class Bulk {
 
   /** Runs discarded jobs again, including those that are not dead letters (SEMANTICS 4.6). */
   async retry(query: JobQuery, options: BulkOptions & RetryByHandOptions = {}): Promise<BulkResult> {
-    const { keepDeadline = false } = options;
-    if (typeof keepDeadline !== "boolean")
-      throw refuse("invalid_option", "options.keepDeadline", keepDeadline, "use true or false");
-    const decided = this.#byEvent({ type: "retry", keepDeadline });
-    const keys = [...OPTION_KEYS, "keepDeadline"];
+    const decided = this.#byEvent(parseRetryByHand(options, this.#context.tenant, "options"));
+    const keys = [...OPTION_KEYS, ...RETRY_BY_HAND_KEYS];
     return this.#act("retry", query, { state: "discarded" }, options, keys, decided);
   }
 

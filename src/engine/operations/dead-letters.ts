@@ -8,7 +8,8 @@ import type { Bulk, BulkOptions, BulkResult } from "./bulk.ts";
 import { countJobs, findJobs, type JobPage, type PageOptions, pageView, parsePage } from "./find-jobs.ts";
 import { type JobQuery, parseQuery } from "./job-query.ts";
 import { JobRows } from "./job-rows.ts";
-import { type RetryByHandOptions, removeJob } from "./operate-job.ts";
+import { removeJob } from "./operate-job.ts";
+import type { RetryByHandOptions } from "./retry-by-hand.ts";
 
 /** A query for dead letters. `finishedFrom` and `finishedBefore` are cheap: they have an index. */
 export type DeadLetterQuery = Omit<JobQuery, "state" | "deadLetter" | "isLive">;

@@ -21,8 +21,9 @@ import type { EngineContext } from "../context.ts";
 import { writeCheckpoint } from "./checkpoints.ts";
 import { JobFailedError } from "./job-failed-error.ts";
 import { JobRows } from "./job-rows.ts";
-import { type ExtendOptions, type RetryByHandOptions, unknownJob } from "./operate-job.ts";
+import { type ExtendOptions, unknownJob } from "./operate-job.ts";
 import type { RescheduleOptions } from "./reschedule-options.ts";
+import type { RetryByHandOptions } from "./retry-by-hand.ts";
 import { why } from "./why.ts";
 
 const POLL = 1_000;

@@ -9,14 +9,9 @@ import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
 import { findJobs, type PageOptions, parsePage, type RowPage } from "./find-jobs.ts";
 import { type JobQuery, parseQuery } from "./job-query.ts";
-import {
-  type ExtendOptions,
-  operate,
-  parseExtension,
-  type RetryByHandOptions,
-  unknownJob,
-} from "./operate-job.ts";
+import { type ExtendOptions, operate, parseExtension, unknownJob } from "./operate-job.ts";
 import { parseReschedule, type RescheduleOptions } from "./reschedule-options.ts";
+import { parseRetryByHand, RETRY_BY_HAND_KEYS, type RetryByHandOptions } from "./retry-by-hand.ts";
 import { workerWarningsOf } from "./worker-list.ts";
 
 /** Reads and operates jobs by id and returns rows: for the server, and for handles, which turn them into views. */
@@ -66,8 +61,8 @@ export class JobRows {
   }
 
   async retry(id: JobId, options: RetryByHandOptions = {}, by?: By): Promise<JobRow> {
-    refuseUnknownKeys(options, "retry", ["keepDeadline"]);
-    return operate(this.#context, id, { type: "retry", ...options }, by);
+    refuseUnknownKeys(options, "retry", RETRY_BY_HAND_KEYS);
+    return operate(this.#context, id, parseRetryByHand(options, this.#context.tenant, "retry"), by);
   }
 
   activate(id: JobId, by?: By): Promise<JobRow> {

@@ -17,11 +17,6 @@ import { auditEffects } from "../events/audit-log.ts";
 /** Limits that `extend` may change. */
 export type ExtendOptions = Pick<TimeoutOptions, "attempt" | "total" | "heartbeat">;
 
-export interface RetryByHandOptions {
-  /** Keeps the old `total` and `wait` deadlines; otherwise both count from now. */
-  readonly keepDeadline?: boolean;
-}
-
 export function parseExtension(options: ExtendOptions): Extension {
   refuseUnknownKeys(options, "extend", ["attempt", "total", "heartbeat"]);
   const { attempt, total, heartbeat } = parseTimeouts(options, "extend");

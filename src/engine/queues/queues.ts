@@ -11,6 +11,7 @@ import { isInternalQueue } from "../../core/job/internal-queue.ts";
 import { type JobRow, type JobState, noJobs, sumDepths } from "../../core/job/job.ts";
 import { checkQueue } from "../../core/job/job-definition.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
+import { queueLimitKey, type RateOptions } from "../../core/limit/limit.ts";
 import {
   parseQueue,
   type QueueDepth,
@@ -26,6 +27,7 @@ import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
 import { type UnattendedQueue, unattendedQueues } from "../operations/unattended.ts";
 import { type QueueShares, sharesOf } from "./fair-shares.ts";
+import { Limits } from "./key-limits.ts";
 import { type OldestWaits, oldestWaits } from "./oldest-waits.ts";
 import { QUEUES, QUEUES_REVISED } from "./queue-settings-cache.ts";
 
@@ -89,6 +91,7 @@ export class Queues {
   /** Replaces the settings of a queue. They hold at once in this process, and within five seconds in others. */
   async configure(queue: string, options: QueueOptions, by = this.#by): Promise<void> {
     const effect = QUEUES.put(checkQueue(queue, "queue"), parseQueue(options, "queue"), null);
+    await this.#changeRate(queue, options.rate, by);
     await this.#write(queue, "configure", [effect, QUEUES_REVISED], by, effect.body as AuditAbout["details"]);
     await this.#context.queues.refresh();
     this.#context.ready(queue);
@@ -96,9 +99,19 @@ export class Queues {
 
   /** Deletes the settings of a queue; its jobs stay. */
   async reset(queue: string, by = this.#by): Promise<void> {
+    await this.#changeRate(queue, undefined, by);
     await this.#write(queue, "reset", [QUEUES.remove(checkQueue(queue, "queue")), QUEUES_REVISED], by);
     await this.#context.queues.refresh();
     this.#context.ready(queue);
+  }
+
+  /** Jobs that wait keep the rate of their enqueue. While the queue has a rate, an override gives them that one. */
+  async #changeRate(queue: string, rate: RateOptions | undefined, by: By | undefined): Promise<void> {
+    const before = await QUEUES.load(this.#context.store, queue);
+    if (rate === undefined && before?.body.rate === undefined) return;
+    const limits = new Limits(this.#context, this.#assertOpen);
+    if (rate === undefined) await limits.delete(queueLimitKey(queue), by);
+    else await limits.put(queueLimitKey(queue), { rate }, by);
   }
 
   /** Stops claims from a queue, in all processes, from the moment this resolves. */

@@ -41,6 +41,8 @@ export interface Tally {
   readonly expired: number;
   /** Successes in time that used more than 80 % of a limit. */
   readonly nearMisses: number;
+  /** Jobs that were kept as dead letters. */
+  readonly deadLettered: number;
   /** From the moment a job was due to its start. */
   readonly wait: HistogramSnapshot;
   /** From the start of an attempt to its verdict. */
@@ -165,8 +167,9 @@ export class Series {
     for (const [outcome, histogram] of Object.entries(this.#run)) {
       run[outcome as RunOutcome] = histogram.snapshot();
     }
-    const { enqueued, completed, discarded, retrying, cancelled, expired, nearMisses } = this.counts;
-    const counts = { enqueued, completed, discarded, retrying, cancelled, expired, nearMisses };
+    const { enqueued, completed, discarded, retrying, cancelled, expired } = this.counts;
+    const { nearMisses, deadLettered } = this.counts;
+    const counts = { enqueued, completed, discarded, retrying, cancelled, expired, nearMisses, deadLettered };
     return { type: this.type, queue: this.queue, ...counts, wait: this.#wait.snapshot(), run };
   }
 }

@@ -107,6 +107,7 @@ export class Deliverer {
         isBatch: subscription.batch.size > 1 || payload.events.length > 1,
         secrets: signingSecrets(secrets, at),
         at,
+        headers: subscription.headers ?? {},
         signal,
       });
     } catch (error) {

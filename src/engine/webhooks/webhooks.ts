@@ -41,9 +41,10 @@ export interface NewWebhook extends WebhookOptions {
   readonly secret?: string;
 }
 
-/** A subscription without its secret, which nobody can read. */
-export interface WebhookView extends Omit<Subscription, "batch" | "timeout" | "retry"> {
+/** A subscription without its secret and the values of its headers, which nobody can read. */
+export interface WebhookView extends Omit<Subscription, "batch" | "timeout" | "retry" | "headers"> {
   readonly id: string;
+  readonly headerNames: readonly string[];
   readonly batch: { readonly size: number; readonly within: Duration };
   readonly timeout: Duration;
   readonly retry: { readonly attempts: number; readonly delays: readonly Duration[] };
@@ -257,6 +258,7 @@ export class Webhooks {
         isBatch: webhook.body.batch.size > 1,
         secrets: signingSecrets(secrets.body, at),
         at,
+        headers: webhook.body.headers ?? {},
         signal: stop.signal,
       });
       return { ok: status >= 200 && status < 300, status, elapsed, text, error: null };
@@ -325,12 +327,13 @@ export class Webhooks {
 }
 
 function viewOf(id: string, body: Subscription, state: WebhookState, now: Instant): WebhookView {
-  const { batch, timeout, retry, ...rest } = body;
+  const { batch, timeout, retry, headers = {}, ...rest } = body;
   const { circuit, ...counts } = state;
   const text = (length: number) => (length === 0 ? "0s" : formatDuration(length)) as Duration;
   return {
     id,
     ...rest,
+    headerNames: Object.keys(headers),
     batch: { size: batch.size, within: text(batch.within) },
     timeout: text(timeout),
     retry: { attempts: retry.attempts, delays: retry.delays.map(text) },

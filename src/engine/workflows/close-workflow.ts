@@ -101,7 +101,7 @@ export async function countSteps(store: Store, ids: readonly JobId[]): Promise<S
   return countsOf(states);
 }
 
-function countsOf(rows: Iterable<Pick<JobRow, "state">>): StepCounts {
+export function countsOf(rows: Iterable<Pick<JobRow, "state">>): StepCounts {
   const counts = { completed: 0, discarded: 0, cancelled: 0 };
   for (const { state } of rows)
     if (state === "completed" || state === "discarded" || state === "cancelled") counts[state] += 1;

@@ -1,24 +1,29 @@
 import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { CurfewError, checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
-import type { JobRow } from "../../core/job/job.ts";
+import { isStepReady } from "../../core/job/decision.ts";
+import type { JobId, JobRow } from "../../core/job/job.ts";
 import { type Job, jobView } from "../../core/job/job-view.ts";
 import { openedDeep, openedRow } from "../../core/job/sealed.ts";
 import type { Json } from "../../core/schema.ts";
 import { type Duration, formatDuration, type Instant, parseDuration } from "../../core/time.ts";
 import { stepsOf } from "../../core/workflow/plan.ts";
-import type { WorkflowRecord } from "../../core/workflow/workflow-record.ts";
+import type { StepCounts, WorkflowRecord } from "../../core/workflow/workflow-record.ts";
 import { BATCH_LIMIT, type Store } from "../../ports/store.ts";
 import { changeRecord, type RecordChange } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
 import { announceWorkflow, workflowEvents } from "./announce-workflow.ts";
-import { countSteps } from "./close-workflow.ts";
+import { countsOf } from "./close-workflow.ts";
+import { StepScheduler } from "./step-scheduler.ts";
 import type { WorkflowCleanup } from "./workflow-cleanup.ts";
 import { WorkflowFailedError } from "./workflow-failed-error.ts";
-import { loadPlan, RESULTS, WORKFLOWS, type WorkflowResult } from "./workflow-records.ts";
+import { briefRowsOf, loadPlan, RESULTS, WORKFLOWS, type WorkflowResult } from "./workflow-records.ts";
 import { summaryOf, type WorkflowSummary, type WorkflowView } from "./workflow-view.ts";
 
 const POLL = 1_000;
+/** A reader decides on the steps of workflows up to this size, and on as many that follow each other. */
+const MOST_DECIDED = 100;
+const MOST_ROUNDS = 4;
 
 /** A workflow that was started, or named by its id. */
 export class WorkflowHandle<Result = unknown> {
@@ -35,19 +40,47 @@ export class WorkflowHandle<Result = unknown> {
     this.duplicate = duplicate;
   }
 
-  /** The workflow with the counts of its ended steps; null if it is not in the store. */
+  /**
+   * The workflow with the counts of its ended steps; null if it is not in the store. Steps that became ready wait for the
+   * sweep. This call decides on them, so that its answer has what follows from the steps that have ended.
+   */
   async view(): Promise<WorkflowView | null> {
-    const stored = await WORKFLOWS.load(this.#context.store, this.id);
-    const summary = stored && summaryOf(stored);
-    if (!stored || !summary) return null;
-    const counts = stored.body.counts ?? (await this.#count());
-    return { ...summary, progress: { total: summary.total, ...counts } };
+    for (let round = 0; ; round++) {
+      const stored = await WORKFLOWS.load(this.#context.store, this.id);
+      const summary = stored && summaryOf(stored);
+      if (!stored || !summary) return null;
+      const { counts, ready } = stored.body.counts
+        ? { counts: stored.body.counts, ready: [] }
+        : await this.#look(stored.body.end);
+      const isSettled = ready.length === 0 || round >= MOST_ROUNDS || summary.total > MOST_DECIDED;
+      if (isSettled || !(await this.#decide(ready)))
+        return { ...summary, progress: { total: summary.total, ...counts } };
+    }
   }
 
-  async #count() {
+  /** The ended steps by state, and the steps that wait for a decision; `end` is the job that ends the workflow. */
+  async #look(end: JobId): Promise<{ counts: StepCounts; ready: readonly JobId[] }> {
     const { store } = this.#context;
     const plan = await loadPlan(store, this.id);
-    return countSteps(store, plan ? stepsOf(plan.root) : []);
+    const steps = plan ? stepsOf(plan.root) : [];
+    const ready: JobId[] = [];
+    const rows: Pick<JobRow, "state">[] = [];
+    for await (const { id, state, needs, limitKey } of briefRowsOf(store, [...steps, end])) {
+      if (state === "pending" && needs === (limitKey === null ? 0 : 1)) ready.push(id);
+      if (id !== end) rows.push({ state });
+    }
+    return { counts: countsOf(rows), ready };
+  }
+
+  /** False if nothing was decided: these jobs wait for something else, or the store failed. */
+  async #decide(ids: readonly JobId[]): Promise<boolean> {
+    const rows = await this.#context.store.jobs.load(ids);
+    const ready = rows.filter((row): row is JobRow => row !== null && isStepReady(row));
+    if (ready.length === 0) return false;
+    return new StepScheduler(this.#context).decide(ready).then(
+      () => true,
+      () => false,
+    );
   }
 
   /** The jobs of its steps in the order in which they were written; null for a job that is not in the store. */

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { BulkOptions, BulkResult } from "../../engine/operations/bulk.ts";
 import type { DeadLetterQuery } from "../../engine/operations/dead-letters.ts";
 import type { JobQuery } from "../../engine/operations/job-query.ts";
-import type { RetryByHandOptions } from "../../engine/operations/operate-job.ts";
+import type { RetryByHandOptions } from "../../engine/operations/retry-by-hand.ts";
 import type { BulkStep } from "../../ojs/calls.ts";
 import { bounds, type CallHost, call, jobQuery, options } from "./call.ts";
 

@@ -11,12 +11,9 @@ import type { ExportPageOptions } from "../../engine/operations/export-jobs.ts";
 import type { PageOptions, RowPage } from "../../engine/operations/find-jobs.ts";
 import type { ImportOptions } from "../../engine/operations/import-jobs.ts";
 import type { JobQuery } from "../../engine/operations/job-query.ts";
-import {
-  type ExtendOptions,
-  type RetryByHandOptions,
-  unknownJob,
-} from "../../engine/operations/operate-job.ts";
+import { type ExtendOptions, unknownJob } from "../../engine/operations/operate-job.ts";
 import type { RescheduleOptions } from "../../engine/operations/reschedule-options.ts";
+import type { RetryByHandOptions } from "../../engine/operations/retry-by-hand.ts";
 import { isInternal } from "../wire/internal-jobs.ts";
 import { limited, readTexts } from "../wire/job-page.ts";
 import {

@@ -12,6 +12,7 @@ import {
 import { bulkReply, readBulk, readFilter } from "../wire/filter.ts";
 import { countOwn } from "../wire/internal-jobs.ts";
 import { jobsPage } from "../wire/pages.ts";
+import { readRetryByHand } from "../wire/retry-override.ts";
 import { ADMIN, letterRoutesBy } from "./job-actions.ts";
 
 const TAG = "admin";
@@ -94,7 +95,8 @@ const retryBy = (path: string, tag: string) =>
       const filter = readFilter(body.filter ?? {}, engine.now());
       // A confirmed empty filter means every dead letter.
       const query = body.filter && Object.keys(filter).length === 0 ? { all: true as const } : filter;
-      return bulkReply("retry", options, await engine.deadLetters.retryAll(query, options));
+      const retried = { ...options, ...readRetryByHand(body) };
+      return bulkReply("retry", options, await engine.deadLetters.retryAll(query, retried));
     },
   });
 

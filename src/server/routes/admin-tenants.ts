@@ -1,4 +1,5 @@
 import { sumDepths } from "../../core/job/job.ts";
+import { noisySignals } from "../../core/tenant/noisy.ts";
 import { checkTenantName } from "../../core/tenant/tenant-name.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { notFound } from "../failures.ts";
@@ -34,7 +35,7 @@ const list = route({
   method: "GET",
   path: PATH,
   right: "operate",
-  summary: "List the tenants, with what they use and may use",
+  summary: "List the tenants, with what they use and may use, and which of the page are noisy neighbours",
   reply: tenantsReply,
   query: adminPageQuery,
   replies: { 200: "A page of tenants, by name" },
@@ -44,7 +45,12 @@ const list = route({
       cursorOf: ({ name }) => name,
     });
     const uses = await Promise.all(page.items.map(({ name }) => engine.tenants.use(name)));
-    const items = page.items.map((view, index) => ({ ...tenantFields(view), jobs: uses[index] }));
+    const signals = noisySignals(uses);
+    const items = page.items.map((view, index) => ({
+      ...tenantFields(view),
+      jobs: uses[index],
+      noisy: signals[index],
+    }));
     return json(200, { items, tenants: items, pagination: page.pagination });
   },
 });

@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import { UUID } from "../../core/ids.ts";
-import type { JobRow } from "../../core/job/job.ts";
+import { dueAtOf, type JobRow } from "../../core/job/job.ts";
+import { instantText } from "../../ojs/wire-fields.ts";
 import { detailText, jobText } from "../../ojs/write-job.ts";
 import { conflict, notFound } from "../failures.ts";
 import type { Right } from "../roles.ts";
@@ -8,13 +9,16 @@ import { byKey, type Reply, type Route, type RouteContext, reply, route } from "
 import { adminJobReply } from "../wire/admin-replies.ts";
 import { isInternal } from "../wire/internal-jobs.ts";
 import { jobReplySchema } from "../wire/replies.ts";
-import { emptySchema, retryJobSchema } from "../wire/schemas.ts";
+import { readRetryByHand, retryJobSchema } from "../wire/retry-override.ts";
+import { emptySchema } from "../wire/schemas.ts";
 
 /** How the routes of a path show jobs. Several paths have the same routes. */
 export interface RouteSet {
   readonly tag: string;
   readonly reply: z.ZodType;
   show(row: JobRow): Reply;
+  /** The reply to a retry of a dead letter. Left out: as `show`. */
+  retried?(row: JobRow): Reply;
 }
 
 /** A job by the id in a path. A text that is no id is a 404. */
@@ -47,6 +51,10 @@ export const plainRoutes = (tag: string): RouteSet => ({
   tag,
   reply: jobReplySchema,
   show: (row) => jobReply(200, row),
+  retried: (row) => {
+    const at = JSON.stringify(instantText(dueAtOf(row.rank)));
+    return reply(200, `{"job":${jobText(row)},"re_enqueued_at":${at}}`);
+  },
 });
 
 /** For operators. */
@@ -83,9 +91,8 @@ export const retryBy = (path: string, set: RouteSet): Route =>
     body: retryJobSchema,
     replies: { 200: "The job", 404: "There is no such job", 409: "The job is not discarded" },
     async run({ params, body, identity }, context) {
-      const options = body?.keep_deadline ? { keepDeadline: true } : {};
       const id = await ownJob(params, context);
-      return set.show(await context.service.rows.retry(id, options, byKey(identity)));
+      return set.show(await context.service.rows.retry(id, readRetryByHand(body), byKey(identity)));
     },
   });
 
@@ -124,13 +131,14 @@ export const letterRoutesBy = (path: string, set: RouteSet, removal: Removal): r
     right: "operate",
     scope: "tenant",
     tag: set.tag,
-    summary: "Run a dead letter again: attempts start anew",
+    summary: "Run a dead letter again, changed if asked: attempts start anew",
     reply: set.reply,
-    body: emptySchema,
-    replies: { 200: "The job is available", ...MISSING },
-    async run({ params, identity }, context) {
+    body: retryJobSchema,
+    replies: { 200: "The job is available", ...MISSING, 422: "What cannot be changed was to be changed" },
+    async run({ params, body, identity }, context) {
       const { id } = await loadLetter(params.id, context);
-      return set.show(await context.service.rows.retry(id, {}, byKey(identity)));
+      const row = await context.service.rows.retry(id, readRetryByHand(body), byKey(identity));
+      return (set.retried ?? set.show)(row);
     },
   }),
   route({

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { JOB_STATES } from "../../core/job/job.ts";
 import { durationOf, isInstantText } from "../../ojs/wire-durations.ts";
 import { businessTimeSchema } from "./business-time.ts";
+import { overrideSchema } from "./retry-override.ts";
 import { instant, jobType, optional, queueName, workerId } from "./schemas.ts";
 
 /** Requests of operators, for validation and for the OpenAPI document. */
@@ -109,6 +110,9 @@ export const firedTimeoutsQuery = z.looseObject({
   limit: perPage.optional(),
   per_page: perPage.optional(),
   cursor: cursor.optional(),
+  before: cursor
+    .optional()
+    .meta({ description: "Looks further back: `before` of the last reply. Of no use with `cursor`." }),
 });
 
 export const timeoutsQuery = z.looseObject({
@@ -205,7 +209,7 @@ export const bulkSchema = z
 const letterFilter = filterSchema.omit({ state: true, dead_letter: true });
 
 export const deadLettersBulkSchema = z
-  .strictObject({ filter: optional(letterFilter), ...bulkFields })
+  .strictObject({ filter: optional(letterFilter), override: optional(overrideSchema), ...bulkFields })
   .meta({ id: "DeadLetterBulkRequest", description: "An empty filter fits every dead letter." });
 
 const letterFields = {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { show } from "../../core/errors.ts";
-import type { LimitOptions, RateOptions } from "../../core/limit/limit.ts";
+import { type LimitOptions, queueLimitKey, type RateOptions } from "../../core/limit/limit.ts";
 import type { LimitChange, LimitView } from "../../engine/queues/key-limits.ts";
 import { durationOf } from "../../ojs/wire-durations.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
@@ -69,7 +69,7 @@ function refused(field: string, why: string): HttpError {
 }
 
 /** The rate in any spelling. */
-function readRate(body: RateLimitBody, field: string): RateOptions | undefined {
+export function readRate(body: RateLimitBody, field: string): RateOptions | undefined {
   const { rate, throttle, max_per_second, limit } = body;
   const per = body.period ?? "second";
   const said: RateOptions[] = [];
@@ -97,7 +97,7 @@ export function readLimit(body: RateLimitBody, queue: string): LimitOptions {
     throw refused("rate_limit", "it bounds nothing: send concurrency, rate, throttle or max_per_second");
   const per = (rate?.per as { milliseconds: number } | undefined)?.milliseconds ?? LATER;
   return {
-    key: body.key ?? `queue:${queue}`,
+    key: body.key ?? queueLimitKey(queue),
     ...(concurrency != null && { concurrency }),
     ...(rate && { rate }),
     ...(on_limit === "drop" && { onLimit: "drop" }),

@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { FairOptions } from "../../core/fair/fair-options.ts";
 import type { Backoff } from "../../core/job/job.ts";
 import { type PolicyOptions, ruleOf } from "../../core/job/policy.ts";
+import type { RateOptions } from "../../core/limit/limit.ts";
 import type { DepthOptions, QueueOptions, StoredQueue } from "../../core/limit/queue-settings.ts";
 import { adaptiveOptions } from "../../core/stats/adaptive-limit.ts";
 import { durationOf, readIsoDuration } from "../../ojs/wire-durations.ts";
@@ -9,6 +10,7 @@ import { adaptiveFields } from "../../ojs/write-enqueue.ts";
 import { HttpError } from "../http-error.ts";
 import { someTime } from "./admin-schemas.ts";
 import { readPolicy } from "./enqueue.ts";
+import { rateLimitSchema, readRate } from "./limit.ts";
 import { iso, kept, optional, queueName, retrySchema, timeoutFields } from "./schemas.ts";
 
 /** Reads and writes the settings of a queue. */
@@ -77,7 +79,14 @@ export const queueConfigSchema = z
     timeouts: z.looseObject(timeoutFields).nullish(),
     retry: retrySchema.nullish(),
     retention: retentionSchema.nullish(),
-    rate_limit: z.any().optional(),
+    rate_limit: rateLimitSchema.nullish().meta({
+      description:
+        "Starts of the queue: limit and period. For jobs that are enqueued from then on and name no limit.",
+    }),
+    default_timeout: optional(z.int().min(1)).meta({ description: "Seconds, as timeouts.timeout." }),
+    default_retry: retrySchema.nullish().meta({ description: "As retry." }),
+    overflow_policy: optional(z.string().max(64)).meta({ description: "As backpressure.strategy." }),
+    dead_letter_ttl: optional(keptFor).meta({ description: "As retention.dead_letter." }),
     max_size: optional(z.int().min(0).max(1_000_000)).meta({ description: "As backpressure.max_depth." }),
   })
   .meta({
@@ -86,32 +95,63 @@ export const queueConfigSchema = z
   });
 
 export const newQueueSchema = queueConfigSchema
-  .extend({ name: queueName })
+  .extend({ name: queueName, config: queueConfigSchema.nullish() })
   .meta({ id: "NewQueue", description: "Settings for a queue." });
 
 type ConfigBody = z.output<typeof queueConfigSchema>;
 type Mutable<Options> = { -readonly [name in keyof Options]: Options[name] };
 
+/** What queue-config knows and this server does not. To take it and do nothing would let in what it should keep out. */
+const NOT_SERVED: Readonly<Record<string, string>> = {
+  allowed_job_types: "a queue takes jobs of every type; give producers keys of their own",
+  producers: "a queue takes jobs of every key that may enqueue; use tenants to keep producers apart",
+  dead_letter_queue: "dead letters keep their queue; list them with GET /ojs/v1/dead-letter?queue=…",
+  dead_letter_max_size: "dead letters are not counted; bound them by dead_letter_ttl",
+  max_size_bytes: "queues are bounded by how many jobs wait: send max_size",
+  visibility_timeout: "it is of a fetch or a job; send visibility_timeout_ms there",
+};
+
+/** The other spellings of queue-config: `config` around them, and names with `default_`. */
+function plainConfig({ config, ...flat }: ConfigBody & { readonly config?: ConfigBody | null }): ConfigBody {
+  const body: ConfigBody = { ...flat, ...config };
+  for (const [name, why] of Object.entries(NOT_SERVED)) if (!none(body[name])) throw refused(name, why);
+  const { default_timeout, default_retry, overflow_policy, dead_letter_ttl, max_size } = body;
+  const { backpressure, retention } = body;
+  const isBounded = max_size != null || overflow_policy != null;
+  return {
+    ...body,
+    ...(default_timeout != null && { timeouts: { timeout: default_timeout, ...body.timeouts } }),
+    ...(default_retry !== undefined && body.retry === undefined && { retry: default_retry }),
+    ...(backpressure === undefined &&
+      isBounded && {
+        backpressure: {
+          ...(max_size != null && { max_depth: max_size }),
+          ...(overflow_policy != null && { strategy: overflow_policy }),
+        },
+      }),
+    ...(dead_letter_ttl != null && {
+      retention: { ...(typeof retention === "object" && retention), dead_letter: dead_letter_ttl },
+    }),
+  };
+}
+
 /** The settings after a change. */
-export function changedConfig(stored: StoredQueue, body: ConfigBody): QueueOptions {
-  if (body.rate_limit != null)
-    throw refused(
-      "rate_limit",
-      "a queue has no rate of its own; give its jobs one with a key, in rate_limit",
-    );
+export function changedConfig(stored: StoredQueue, sent: ConfigBody): QueueOptions {
+  const body = plainConfig(sent);
   const options: Mutable<QueueOptions> = optionsOf(stored);
   const said: Mutable<QueueOptions> = {};
-  const { concurrency, timeouts, retry, retention, max_size } = body;
-  const backpressure = body.backpressure ?? (max_size == null ? body.backpressure : { max_depth: max_size });
+  const { concurrency, timeouts, retry, retention, backpressure } = body;
   const fairness = fairnessOf(body);
   if (fairness) said.fair = fairness;
   if (concurrency != null) said.concurrency = concurrency;
+  if (body.rate_limit != null) said.rate = readQueueRate(body.rate_limit);
   const depth = backpressure && readDepth(backpressure);
   if (depth) said.depth = depth;
   Object.assign(said, readPolicy({ ...timeouts, ...(retry && { retry }) }));
   if (retention != null) said.retention = readRetention(retention);
   const named: [keyof QueueOptions, unknown][] = [
     ["concurrency", concurrency],
+    ["rate", body.rate_limit],
     ["depth", backpressure],
     ["fair", fairness],
     ["timeouts", timeouts],
@@ -120,6 +160,15 @@ export function changedConfig(stored: StoredQueue, body: ConfigBody): QueueOptio
   ];
   for (const [name, value] of named) if (value !== undefined) delete options[name];
   return { ...options, ...said };
+}
+
+function readQueueRate(body: NonNullable<ConfigBody["rate_limit"]>): RateOptions {
+  for (const name of ["key", "concurrency", "on_limit"] as const)
+    if (body[name] != null)
+      throw refused(`rate_limit.${name}`, "a queue has a rate only; give jobs a limit of their own for this");
+  const rate = readRate(body, "rate_limit");
+  if (!rate) throw refused("rate_limit", "it bounds nothing: send limit and period");
+  return rate;
 }
 
 function refused(field: string, why: string): HttpError {
@@ -189,7 +238,7 @@ function readRetention(said: NonNullable<ConfigBody["retention"]>): NonNullable<
 const LIMITS = ["wait", "attempt", "total", "heartbeat"] as const;
 
 /** Stored settings as options. */
-function optionsOf({ timeouts, retention, ...rest }: StoredQueue): QueueOptions {
+function optionsOf({ timeouts, retention, rate, ...rest }: StoredQueue): QueueOptions {
   const limits: Record<string, unknown> = {};
   for (const name of LIMITS) {
     const limit = timeouts?.[name];
@@ -210,6 +259,7 @@ function optionsOf({ timeouts, retention, ...rest }: StoredQueue): QueueOptions 
     );
   return {
     ...rest,
+    ...(rate && { rate: { limit: rate.limit, per: { milliseconds: rate.per } } }),
     ...(timeouts && { timeouts: limits as PolicyOptions["timeouts"] }),
     ...(keptBy && { retention: keptBy as PolicyOptions["retention"] }),
   } as QueueOptions;
@@ -220,9 +270,10 @@ const limitOf = (limit: number | null, without = "none") => limit ?? without;
 
 /** Stored settings on the wire, with the fields of the admin UI. `waiting` counts against the bound. */
 export function configFields(settings: unknown, waiting: number) {
-  const { concurrency, depth, fair, timeouts, retry, retention } = (settings ?? {}) as StoredQueue;
+  const { concurrency, rate, depth, fair, timeouts, retry, retention } = (settings ?? {}) as StoredQueue;
   return {
     ...(concurrency !== undefined && { concurrency }),
+    ...(rate && { rate_limit: { limit: rate.limit, period: `PT${rate.per / 1_000}S` } }),
     ...(depth && { backpressure: backpressureFields(depth, waiting) }),
     ...(fair && { fair: fairFields(fair) }),
     ...(timeouts && {

@@ -395,7 +395,6 @@ export const extendSchema = z
   })
   .meta({ id: "ExtendRequest", description: "New limits for a waiting or running job." });
 
-export const retryJobSchema = z.looseObject({ keep_deadline: optional(z.boolean()) }).nullish();
 export const emptySchema = z
   .looseObject({ reason: optional(z.string().max(500)).meta({ description: "Why, for the audit." }) })
   .nullish();

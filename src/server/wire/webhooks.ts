@@ -45,6 +45,10 @@ const fields = {
     .nullish()
     .meta({ description: "Calls of one delivery, and the delays between them. Null: 8 within 41 hours." }),
   metadata: z.record(z.string(), z.any()).nullish(),
+  headers: z
+    .record(z.string(), z.string())
+    .nullish()
+    .meta({ description: "Headers of each call. Their values are never sent back. Null: none." }),
 };
 
 export const webhookSchema = z
@@ -79,7 +83,7 @@ const milliseconds = (text: string): Duration => ({ milliseconds: readIsoDuratio
 
 /** The options that were sent. `filter`, `batch` and `retry` are replaced as a whole; null is their default. */
 export function readWebhook(body: Change): WebhookOptions {
-  const { filter, batch, retry, timeout, active, ordered, metadata } = body;
+  const { filter, batch, retry, timeout, active, ordered, metadata, headers } = body;
   return {
     ...(body.url != null && { url: body.url }),
     ...(body.events != null && { events: body.events }),
@@ -88,6 +92,7 @@ export function readWebhook(body: Change): WebhookOptions {
     ...(ordered != null && { ordered }),
     ...(timeout != null && { timeout: { seconds: timeout } }),
     ...(metadata !== undefined && { metadata }),
+    ...(headers !== undefined && { headers }),
     ...(batch !== undefined && {
       batch: batch && {
         size: batch.max_events,
@@ -138,6 +143,7 @@ export function webhookFields(view: WebhookView) {
     timeout: view.timeout,
     retry: { max_attempts: retry.attempts, delays: retry.delays },
     metadata: view.metadata,
+    header_names: view.headerNames,
     created_at: instantText(view.createdAt),
     updated_at: instantText(view.updatedAt),
     circuit: { state: circuit.state, until: atOrNull(circuit.until) },

@@ -27,6 +27,7 @@ function jobWrite(
 export const WRITE_COLUMNS = {
   fence: "bigint",
   rev: "int",
+  step: "int",
   next_fence: "bigint",
   state: "smallint",
   wake: "smallint",
@@ -111,9 +112,12 @@ function imageWrite(
 const MATCH =
   "j.id = any($1::uuid[]) and j.id = s.id and j.fence = s.fence and (s.rev is null or j.rev = s.rev)";
 
+/** A masked revision never overflows: writes that step by one have as much room above it. */
+const NEXT_REV = "((j.rev::bigint + s.step) & 1073741823)::int";
+
 /** A row after a write, in the order of JOB. A null document stays; the empty text clears it. */
 const WRITTEN = `
-  j.id, j.queue, j.type, j.priority, coalesce(s.next_fence, j.fence), j.rev + 1, j.created_at, j.claimed_at, j.worker,
+  j.id, j.queue, j.type, j.priority, coalesce(s.next_fence, j.fence), ${NEXT_REV}, j.created_at, j.claimed_at, j.worker,
   j.needs, j.workflow, j.limit_key, j.payload,
   nullif(coalesce(s.options, j.options), ''), nullif(coalesce(s.policy, j.policy), ''),
   nullif(coalesce(s.errors, j.errors), ''), nullif(coalesce(s.progress, j.progress), ''),
@@ -129,7 +133,7 @@ const SET_DOCUMENTS = `
   result = nullif(coalesce(s.result, j.result), '')`;
 
 const SET_IMAGE = `
-  rev = j.rev + 1, state = s.state, wake = s.wake, wake_at = s.wake_at, rank = s.rank, attempt = s.attempt,
+  rev = ${NEXT_REV}, state = s.state, wake = s.wake, wake_at = s.wake_at, rank = s.rank, attempt = s.attempt,
   returns = s.returns, expired_claims = s.expired_claims, wait_at = s.wait_at, total_at = s.total_at, started_at = s.started_at,
   soft_at = s.soft_at, hard_at = s.hard_at, stall_at = s.stall_at, heartbeat = s.heartbeat, ${SET_DOCUMENTS}`;
 

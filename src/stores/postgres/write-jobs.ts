@@ -222,6 +222,7 @@ const COLUMN_READERS: {
 } = {
   fence: ({ fence }) => fence,
   rev: ({ rev }) => rev,
+  step: ({ step = 1 }) => step,
   next_fence: ({ nextFence }) => nextFence,
   state: ({ image }) => STATE_CODES[image.state],
   wake: ({ image }) => WAKE_CODES[image.wake],

@@ -23,7 +23,16 @@ const enqueue = (name: string, fields: object) => post(name, "/jobs", job(fields
 
 /** Requests of up to 1 MB, each against one way to cost more than its size. */
 export function attacks(): Attack[] {
-  return [...payloads(), ...fields(), ...lists(), ...reports(), ...documents(), ...imports(), ...queries()];
+  return [
+    ...payloads(),
+    ...fields(),
+    ...lists(),
+    ...reports(),
+    ...documents(),
+    ...calendars(),
+    ...imports(),
+    ...queries(),
+  ];
 }
 
 const id = "01890000-0000-7000-8000-000000000000";
@@ -242,6 +251,51 @@ function documents(): Attack[] {
       "/admin/jobs/bulk/cancel",
       JSON.stringify({ job_ids: many(10_000, () => id), confirm: true }),
     ),
+  ];
+}
+
+const event = (lines: string) => `BEGIN:VEVENT\r\n${lines}\r\nEND:VEVENT\r\n`;
+const week = { mon: "09:00-17:00", tue: "09:00-17:00" };
+
+function calendars(): Attack[] {
+  const put = (name: string, fields: object): Attack => ({
+    name,
+    method: "PUT",
+    path: "/admin/calendars/attacked",
+    body: JSON.stringify({ zone: "Europe/Berlin", week, ...fields }),
+  });
+  const ics = (count: number, lines: string) => ({
+    ics: `BEGIN:VCALENDAR\r\n${event(lines).repeat(count)}END:VCALENDAR\r\n`,
+    years: 50,
+  });
+  const cron = (name: string, fields: object) =>
+    post(name, "/cron", JSON.stringify({ name: "k", type: "a.b", calendar: "attacked", ...fields }));
+  const when = (name: string, fields: object) =>
+    post(name, "/admin/when", JSON.stringify({ when: { calendar: "attacked", ...fields } }));
+  const holidays = many(2_000, (index) => ({
+    date: new Date(Date.UTC(2027, 0, 1 + index)).toISOString().slice(0, 10),
+  }));
+  return [
+    put("a calendar of 2,000 closed days", { days: holidays }),
+    put("4,900 holidays since the year 1", ics(4_900, "DTSTART:00010101\r\nRRULE:FREQ=YEARLY")),
+    put("4,900 holidays of 100 days", ics(4_900, "DTSTART:20200101\r\nDURATION:P100D\r\nRRULE:FREQ=YEARLY")),
+    put(
+      "a holiday without 90,000 days",
+      ics(1, `DTSTART:20200101\r\nEXDATE:${"20200101,".repeat(90_000)}20200101`),
+    ),
+    put("a calendar of folded lines", { ics: `BEGIN:VCALENDAR${"\r\n ".repeat(160_000)}` }),
+    put("a calendar of two days a week", {}),
+    cron("1,000 missed days of a calendar", { cron: "0 0 * * *", missed_policy: "P1000D" }),
+    cron("1,000 missed days that move", { cron: "0 0 * * *", missed_policy: "P1000D", closed_days: "next" }),
+    cron("1,000 missed days that move back", {
+      cron: "30 2 * * *",
+      missed_policy: "P1000D",
+      closed_days: "previous",
+    }),
+    cron("every second of a calendar", { cron: "* * * * * *", missed_policy: "P300D" }),
+    when("1,000 working days", { working_days: 1_000 }),
+    when("1,000 working days back", { working_days: -1_000 }),
+    when("1,000 working days before the last day", { working_days: -1_000, date: "9999-12-31" }),
   ];
 }
 

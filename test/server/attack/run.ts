@@ -11,10 +11,14 @@ export interface Result {
 }
 
 /** Sends each request several times and keeps the shortest measurement: a garbage collection may fall into any of them. */
-export async function sendEach(store: string, tries: number): Promise<Result[]> {
+export async function sendEach(
+  store: string,
+  tries: number,
+  requests: readonly Attack[] = attacks(),
+): Promise<Result[]> {
   await using target = await Target.start(store);
   const results: Result[] = [];
-  for (const attack of [WARM_UP, ...attacks()]) {
+  for (const attack of [WARM_UP, ...requests]) {
     let longest = Number.POSITIVE_INFINITY;
     let status = 0;
     for (let count = 0; count < tries; count++) {

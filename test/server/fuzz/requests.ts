@@ -173,7 +173,13 @@ const SOUNDS: readonly (readonly [RegExp, Sound])[] = [
 function callBody(path: string, id: string): object | undefined {
   const [, name] = /\/calls\/(.+)$/.exec(path) ?? [];
   const make = CALL_ARGS[name as CallName] as (typeof CALL_ARGS)[CallName] | undefined;
-  return make && { args: make({ waiting: id, running: id, dead: id, workflow: id }) };
+  if (!make) return undefined;
+  const kinds = ["waiting", "running", "dead", "workflow", "webhook", "delivery", "timeout", "saga"] as const;
+  const things = Object.fromEntries(kinds.map((kind) => [kind, id])) as Record<
+    (typeof kinds)[number],
+    string
+  >;
+  return { args: make(things) };
 }
 
 function bodyOf(random: Random, path: string, id: string, fence: number): string | Uint8Array {

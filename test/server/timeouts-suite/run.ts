@@ -2,16 +2,17 @@ import { randomBytes } from "node:crypto";
 import { parseArgs } from "node:util";
 import { loadSuite, runSuite } from "./runner.ts";
 
-/** Runs the suite against a server: `node run.ts --url http://127.0.0.1:8080 [--only text] [--concurrency 8]`. */
+/** Runs a suite against a server: `node run.ts --url http://127.0.0.1:8080 [--folder ../suites/ext-fences] [--only text] [--concurrency 8]`. */
 const { values } = parseArgs({
   options: {
     url: { type: "string", default: "http://127.0.0.1:8080" },
     only: { type: "string", default: "" },
+    folder: { type: "string", default: import.meta.dirname },
     concurrency: { type: "string", default: "8" },
   },
 });
 
-const all = await loadSuite(import.meta.dirname);
+const all = await loadSuite(values.folder);
 const cases = all.filter(({ name, test_id }) => `${test_id} ${name}`.includes(values.only));
 const suffix = randomBytes(4).toString("hex");
 const results = await runSuite(cases, { url: values.url, suffix, concurrency: Number(values.concurrency) });

@@ -91,6 +91,9 @@ function parsed(text: string): unknown {
   }
 }
 
+/** Names of queues in paths. */
+const IN_PATHS = /(?<=[?&]queues?=)[^&]+|(?<=\/queues\/)[^/?]+/g;
+
 /** One case on its way: it knows the replies so far, and by which names its queues go in this run. */
 class Run {
   readonly #url: string;
@@ -128,7 +131,7 @@ class Run {
       await new Promise((resolve) => setTimeout(resolve, step.delay_ms));
     }
     const body = step.body === undefined ? undefined : JSON.stringify(this.#filled(step.body));
-    const path = this.#text(step.path).replaceAll(/(?<=[?&]queues=)[^&]+/g, (name) => this.#renamed(name));
+    const path = this.#text(step.path).replaceAll(IN_PATHS, (name) => this.#renamed(name));
     const reply = await exchange(new URL(path, this.#url), step, step.raw_body ?? body);
     this.#replies.set(step.id, reply);
     return this.#check(step, reply);

@@ -150,7 +150,7 @@ function Counts({ webhook }: { readonly webhook: Webhook }) {
 }
 
 function About({ webhook }: { readonly webhook: Webhook }) {
-  const { url, events, filter, ordered, batch, timeout, retry, metadata, created_at } = webhook;
+  const { url, events, filter, ordered, batch, timeout, retry, metadata, header_names, created_at } = webhook;
   const has = Object.keys(metadata).length > 0;
   return (
     <Card title="What it gets">
@@ -167,6 +167,7 @@ function About({ webhook }: { readonly webhook: Webhook }) {
               batch &&
                 `up to ${batch.max_events} events with one call, after ${batch.max_wait} at the latest`,
             ],
+            ["Own headers", header_names.length > 0 && header_names.join(", ")],
             ["A call may take", timeout],
             ["Tries", `${plural(retry.max_attempts, "call")}, with ${retry.delays.join(", ")} between them`],
             ["Subscribed", <Time key="t" at={created_at} as="when" />],
