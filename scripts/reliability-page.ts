@@ -18,6 +18,8 @@ const SEEDS = [
   ["distant", DISTANT_REGRESSION_SEEDS],
   ["workflows", WORKFLOW_REGRESSION_SEEDS],
   ["sagas", SAGA_REGRESSION_SEEDS],
+  ["homes", HOME_REGRESSION_SEEDS],
+  ["outbox", OUTBOX_REGRESSION_SEEDS],
 ] as const;
 
 interface LaneText {
