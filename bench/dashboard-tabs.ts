@@ -6,19 +6,23 @@
 const [url = "", count = "0", reads = "reads"] = process.argv.slice(2);
 const API = `${url}/ojs/v1`;
 
-/** What the overview reads, and how often at most, in milliseconds. */
+/** What the overview and its frame read, and how often at most, in milliseconds. */
 const READS: readonly (readonly [path: string, every: number])[] = [
   ["/admin/stats", 5_000],
   ["/admin/queues?per_page=200", 5_000],
   ["/admin/workers?per_page=200", 5_000],
   ["/admin/jobs?per_page=200&state=active", 5_000],
   ["/admin/jobs?per_page=200&state=available&order=asc", 5_000],
-  ["/admin/stats/history?period=1m", 5_000],
+  ["/admin/stats/history?period=1m&since=", 5_000],
   ["/admin/dead-letter/stats", 15_000],
   ["/events?types=job.stuck&limit=100", 15_000],
-  ["/events?types=job.expired,job.timeout,job.total_timeout,job.stalled&limit=500", 5_000],
   ["/admin/system/maintenance", 15_000],
+  ["/admin/doctor", 60_000],
 ];
+const MINUTE = 60_000;
+
+/** In whole minutes, as the page asks, so that all tabs ask for the same. */
+const hourAgo = () => new Date(Math.floor(Date.now() / MINUTE - 60) * MINUTE).toISOString();
 
 let pulses = 0;
 let replies = 0;
@@ -46,7 +50,7 @@ async function followTab(): Promise<void> {
       // Pulses are not exactly as far apart as reads are.
       if (now - (readAt.get(path) ?? Number.NEGATIVE_INFINITY) < every - 200) continue;
       readAt.set(path, now);
-      void read(path);
+      void read(path.endsWith("since=") ? path + encodeURIComponent(hourAgo()) : path);
     }
   }
 }

@@ -1,7 +1,8 @@
 /**
  * `npm run bench:dashboard`: what the dashboard costs. First the time of the routes behind its lists, filters and search,
- * beside 1,000,000 jobs. Then the CPU of the server at 2,000 jobs/s, with no tab, with one and with ten open. Arguments:
- * stores to measure (sqlite, postgres), `--jobs N`, `--seconds N`. PostgreSQL is the one of the tests, with fsync on.
+ * beside 1,000,000 jobs. Then the CPU of the server at 2,000 jobs/s, with no tab, with one and with ten open, in `--rounds N`. Arguments:
+ * stores to measure (sqlite, postgres, or the address of an empty PostgreSQL database), `--jobs N`, `--seconds N`. `postgres` is the
+ * server of the tests, with fsync on.
  * `--at <folder>` keeps the SQLite store there and uses it again, and `--fill` does nothing else: filling takes minutes, in
  * which the machine need not be quiet. `--no-index` leaves out the search index, which takes minutes to build.
  */
@@ -19,6 +20,7 @@ const { values, positionals } = parseArgs({
   options: {
     jobs: { type: "string", default: "1000000" },
     seconds: { type: "string", default: "20" },
+    rounds: { type: "string", default: "3" },
     repeats: { type: "string", default: "40" },
     at: { type: "string" },
     fill: { type: "boolean", default: false },
@@ -27,6 +29,7 @@ const { values, positionals } = parseArgs({
 });
 const JOBS = Number(values.jobs);
 const SECONDS = Number(values.seconds);
+const ROUNDS = Number(values.rounds);
 const REPEATS = Number(values.repeats);
 const STORES = positionals.length > 0 ? positionals : ["sqlite", "postgres"];
 const RATE = 2_000;
@@ -170,13 +173,11 @@ interface Tabs {
   readonly reads: boolean;
 }
 
-/** With no tab twice, before and after: the difference is what the machine itself makes uncertain. */
 const LOADS: readonly Tabs[] = [
   { tabs: 0, reads: false },
   { tabs: 1, reads: true },
   { tabs: 10, reads: true },
   { tabs: 10, reads: false },
-  { tabs: 0, reads: false },
 ];
 
 /** Per cent of a core that the server uses, and what it did meanwhile. */
@@ -194,10 +195,25 @@ async function loadWith(server: ChildProcess, url: string, { tabs, reads }: Tabs
   readers?.disconnect();
   return {
     what: `${tabs} tabs${tabs > 0 && !reads ? " that only listen" : ""}`,
-    "CPU, % of a core": (cpu / 10 / span).toFixed(1),
+    [CPU]: (cpu / 10 / span).toFixed(1),
     "jobs/s": (ended / (span / 1_000)).toFixed(0),
     replies: String(heard?.replies ?? 0),
   };
+}
+
+const CPU = "CPU, % of a core";
+
+/** What each load costs beyond no tab, in the median of the rounds. */
+function costsOf(rounds: readonly (readonly Row[])[]): Row[] {
+  return LOADS.slice(1).map((_, index) => {
+    const costs = rounds.map((rows) => Number(rows[index + 1]?.[CPU]) - Number(rows[0]?.[CPU]));
+    const sorted = costs.toSorted((a, b) => a - b);
+    return {
+      what: rounds[0]?.[index + 1]?.what ?? "",
+      "costs, % of a core": (sorted[Math.floor(sorted.length / 2)] ?? 0).toFixed(1),
+      "of each round": costs.map((cost) => cost.toFixed(1)).join(", "),
+    };
+  });
 }
 
 /** What an enqueue costs without the index and with it, how long it takes to build, and what a search takes then. */
@@ -241,7 +257,7 @@ async function measure(name: string, store: string): Promise<void> {
   if (values.fill) return;
   const server = fork(join(import.meta.dirname, "dashboard-server.ts"), [store]);
   const [{ url }] = (await once(server, "message")) as [{ url: string }];
-  console.table(await timeRoutes(url));
+  if (REPEATS > 0) console.table(await timeRoutes(url));
   if (!values["no-index"]) await timeIndex(store, url);
   if (SECONDS === 0) {
     server.send("close");
@@ -249,9 +265,15 @@ async function measure(name: string, store: string): Promise<void> {
     return;
   }
   server.send({ rate: RATE });
-  const rows: Row[] = [];
-  for (const load of LOADS) rows.push(await loadWith(server, url, load));
-  console.table(rows);
+  // In turns, so that a slower minute of the machine falls on all loads.
+  const rounds: Row[][] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    const rows: Row[] = [];
+    for (const load of LOADS) rows.push(await loadWith(server, url, load));
+    console.table(rows);
+    rounds.push(rows);
+  }
+  console.table(costsOf(rounds));
   server.send({ rate: 0 });
   server.send("close");
   await once(server, "exit");
@@ -266,6 +288,8 @@ try {
     await using database = await createDatabase(server.url);
     await measure("postgres", database.url);
   }
+  // A server of yours keeps what was filled, as `--at` does.
+  for (const url of STORES.filter((store) => store.startsWith("postgres://"))) await measure("postgres", url);
 } finally {
   if (values.at === undefined) rmSync(folder, { recursive: true });
 }

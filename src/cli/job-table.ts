@@ -26,7 +26,7 @@ const columns = (now: number): Column<Fields>[] => [
   { title: "QUEUE", show: ({ queue }) => printable(String(queue)), shrinkTo: 8, drop: 3 },
   {
     title: "ATTEMPT",
-    show: ({ attempt, max_attempts }) => `${attempt}/${max_attempts}`,
+    show: (job) => attemptText(job),
     align: "right",
     drop: 4,
   },
@@ -34,6 +34,11 @@ const columns = (now: number): Column<Fields>[] => [
   { title: "", show: (job) => whenText(job, now), shrinkTo: 16, drop: 1 },
   { title: "ERROR", show: ({ error }) => printable(errorText(error)), shrinkTo: 10, drop: 2 },
 ];
+
+/** "1/3"; only "1" where nothing that is stored with the job says how many it has. */
+export function attemptText({ attempt, max_attempts, max_attempts_assumed }: Fields, between = "/"): string {
+  return max_attempts_assumed === true ? String(attempt) : `${attempt}${between}${max_attempts}`;
+}
 
 export function errorText(error: unknown): string {
   if (typeof error !== "object" || error === null) return "";

@@ -128,8 +128,12 @@ function heldText(row: JobRow): string {
 
 const DEFAULT_ATTEMPTS = 3;
 
-function maxAttempts(row: JobRow): number {
-  return row.policy?.retry.attempts ?? row.options?.settings?.retry?.attempts ?? DEFAULT_ATTEMPTS;
+function maxAttempts(row: JobRow): string {
+  const known = row.policy?.retry.attempts ?? row.options?.settings?.retry?.attempts;
+  // A definition may say something else: it is stored with the first start that does not end at once.
+  return known === undefined
+    ? `,"max_attempts":${DEFAULT_ATTEMPTS},"max_attempts_assumed":true`
+    : `,"max_attempts":${known}`;
 }
 
 type WireFields = { readonly [name: string]: Json };
@@ -148,7 +152,7 @@ function envelopeText(row: JobRow, more = ""): string {
   const fields = wire?.fields;
   return (
     `{"specversion":"1.0","id":"${row.id}","type":"${row.type}","queue":"${row.queue}","state":"${stateOf(row)}"` +
-    `,"priority":${row.priority},"attempt":${row.attempt},"max_attempts":${maxAttempts(row)}` +
+    `,"priority":${row.priority},"attempt":${row.attempt}${maxAttempts(row)}` +
     heldText(row) +
     (row.fairKey ? `,"fair_key":${JSON.stringify(row.fairKey)}` : "") +
     timesText(row, fields) +
@@ -210,7 +214,7 @@ function settledHead(row: JobRow): string {
   const { nextAttemptAt, completedAt, cancelledAt, discardedAt } = timesOf(row);
   return (
     `{"acknowledged":true,"id":"${row.id}","job_id":"${row.id}","state":"${stateOf(row)}"` +
-    `,"attempt":${row.attempt},"max_attempts":${maxAttempts(row)}` +
+    `,"attempt":${row.attempt}${maxAttempts(row)}` +
     instant("next_attempt_at", nextAttemptAt) +
     instant("completed_at", completedAt) +
     instant("cancelled_at", cancelledAt) +

@@ -13,6 +13,7 @@ export interface Reader {
 export interface Feed {
   /** Feeds of one name write the same text for an event. */
   readonly name: string;
+  /** An empty list of `types` wants no event: such a feed has only its snapshots. */
   readonly filter: EventFilter;
   frame(event: JournalEvent): string;
   /** Whether this event is the last one: the stream ends after it. */
@@ -111,7 +112,7 @@ export class EventHub {
     const subscription: Subscription = { channel, reader, meanwhile, isReading: false };
     channel.readers.add(subscription);
     this.#everybody.add(subscription);
-    this.#following ??= this.#follow();
+    if (wantsEvents(feed)) this.#following ??= this.#follow();
     this.#beating ??= this.#system.after(BEAT_EVERY, () => this.#beat());
     if (channel.pulsed) this.#send(subscription, channel.pulsed);
     if (after !== undefined) void this.#catchUp(subscription, after);
@@ -169,9 +170,12 @@ export class EventHub {
       channel.pulsing?.cancel();
       for (const [key, each] of this.#channels) if (each === channel) this.#channels.delete(key);
     }
+    // Reading every event for nobody costs more than all else that an open dashboard does.
+    if (![...this.#channels.values()].some(({ feed }) => wantsEvents(feed))) {
+      this.#following?.abort();
+      this.#following = undefined;
+    }
     if (this.#everybody.size > 0) return;
-    this.#following?.abort();
-    this.#following = undefined;
     this.#beating?.cancel();
     this.#beating = undefined;
   }
@@ -337,6 +341,8 @@ export class EventHub {
     for (const subscription of [...this.#everybody]) this.#dismiss(subscription);
   }
 }
+
+const wantsEvents = ({ filter }: Feed): boolean => filter.types?.length !== 0;
 
 /** Stands where events were dropped. A reader that needs them reads by cursor from its last id. */
 function gapOf(missed: number): string {

@@ -98,6 +98,40 @@ describe("the share of jobs on time", () => {
   });
 });
 
+describe("a job whose first events are no longer found", () => {
+  it("has its earlier attempts as it remembers them itself", () => {
+    const error = (attempt: number, ago: number) => ({
+      attempt,
+      occurred_at: instant(ago),
+      code: "handler_error",
+      message: "no route",
+    });
+    const job = {
+      id: "1",
+      state: "active",
+      attempt: 3,
+      started_at: instant(10_000),
+      errors: [error(1, 90_000), error(2, 40_000)],
+    } as unknown as Job;
+    const started = (attempt: number, ago: number): WireEvent => ({
+      id: String(attempt),
+      type: "job.started",
+      time: instant(ago),
+      subject: "1",
+      data: { attempt },
+    });
+    const attemptsOf = (runs: readonly Run[]) => runs.map(({ attempt, end }) => [attempt, end]);
+    const all = [
+      [1, "failed"],
+      [2, "failed"],
+      [3, "running"],
+    ];
+    expect(attemptsOf(runsOf(job, []))).toEqual(all);
+    expect(attemptsOf(runsOf(job, [started(3, 10_000)]))).toEqual(all);
+    expect(attemptsOf(runsOf(job, [started(2, 41_000), started(3, 10_000)]))).toEqual(all);
+  });
+});
+
 describe("a handler that runs on past its verdict", () => {
   const event = (type: string, ago: number): WireEvent => ({
     id: `${type} ${ago}`,

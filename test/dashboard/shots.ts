@@ -1,13 +1,14 @@
 /**
  * `npm run dashboard:shots [folder] [name…]`: screenshots of every page of the demo, light, dark and on a phone. It
  * starts the demo on a store of its own and waits until there is something on every page, some minutes. Look at them
- * when you have changed how something looks. With `--docs` as the folder, it makes the pictures of the guide.
+ * when you have changed how something looks. `--docs` makes the pictures of the guide. `--url <url>` takes a demo that runs already.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { parseArgs } from "node:util";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { hasChromium, launchOptions } from "./chromium.ts";
 import { openPage, type PageOptions, settled } from "./stage.ts";
@@ -21,8 +22,6 @@ interface Shot {
   readonly which?: (item: Item) => boolean;
   /** How much of it the guide shows, in pixels from the top. */
   readonly docs?: number;
-  /** Dark and on a phone too. */
-  readonly looks?: "all";
 }
 
 interface Item {
@@ -47,10 +46,9 @@ const SHOTS: readonly Shot[] = [
     from: ofType("report.render"),
     which: ({ state, error }) => state === "discarded" && error?.forced === true,
     docs: 1_140,
-    looks: "all",
   },
-  { name: "overview", path: "/", docs: 800, looks: "all" },
-  { name: "jobs", path: "/jobs", docs: 640, looks: "all" },
+  { name: "overview", path: "/", docs: 800 },
+  { name: "jobs", path: "/jobs", docs: 640 },
   { name: "jobs-filtered", path: "/jobs?state=discarded&queue=reports" },
   { name: "jobs-timeouts", path: "/jobs?tab=timeouts" },
   { name: "jobs-near-misses", path: "/jobs?tab=near-misses", docs: 560 },
@@ -60,7 +58,6 @@ const SHOTS: readonly Shot[] = [
     from: ofType("search.index", "&state=active"),
     which: hasJustBegunAgain,
     docs: 600,
-    looks: "all",
   },
   {
     name: "job-extend",
@@ -73,10 +70,10 @@ const SHOTS: readonly Shot[] = [
   { name: "job-completed", path: "/jobs/*", from: ofType("mail.send", "&state=completed") },
   { name: "job-scheduled", path: "/jobs/*", from: ofType("newsletter.send", "&state=scheduled") },
   { name: "job-expired", path: "/jobs/*", from: ofType("offer.send", "&state=discarded") },
-  { name: "queues", path: "/queues", looks: "all" },
+  { name: "queues", path: "/queues" },
   { name: "queue", path: "/queues/reports" },
-  { name: "workers", path: "/workers", looks: "all" },
-  { name: "crons", path: "/crons", looks: "all" },
+  { name: "workers", path: "/workers" },
+  { name: "crons", path: "/crons" },
   { name: "cron", path: "/crons/demo%3A%20send%20the%20daily%20digest" },
   { name: "workflows", path: "/workflows" },
   {
@@ -84,11 +81,10 @@ const SHOTS: readonly Shot[] = [
     path: "/workflows/*",
     from: "/workflows",
     which: ({ state }) => state === "running",
-    looks: "all",
   },
   { name: "sagas", path: "/sagas" },
-  { name: "saga", path: "/sagas/order/*", from: "/admin/sagas", looks: "all" },
-  { name: "timeouts", path: "/timeouts", docs: 760, looks: "all" },
+  { name: "saga", path: "/sagas/order/*", from: "/admin/sagas" },
+  { name: "timeouts", path: "/timeouts", docs: 760 },
   { name: "timeouts-dead", path: "/timeouts?tab=dead" },
   { name: "dead-letters", path: "/dead-letters" },
   { name: "events", path: "/events" },
@@ -97,13 +93,13 @@ const SHOTS: readonly Shot[] = [
   { name: "limits", path: "/limits" },
   { name: "unique-keys", path: "/unique-keys" },
   { name: "system", path: "/system" },
-  { name: "webhooks", path: "/webhooks", looks: "all" },
-  { name: "webhook", path: "/webhooks/*", from: "/webhooks/subscriptions", looks: "all" },
+  { name: "webhooks", path: "/webhooks" },
+  { name: "webhook", path: "/webhooks/*", from: "/webhooks/subscriptions" },
   { name: "schemas", path: "/schemas" },
-  { name: "schema", path: "/schemas/card.charge", looks: "all" },
+  { name: "schema", path: "/schemas/card.charge" },
   { name: "calendars", path: "/calendars" },
-  { name: "calendar", path: "/calendars/demo%3A%20shop%20hours", looks: "all" },
-  { name: "tenants", path: "/tenants", looks: "all" },
+  { name: "calendar", path: "/calendars/demo%3A%20shop%20hours" },
+  { name: "tenants", path: "/tenants" },
   { name: "queue-fair", path: "/queues/offers" },
 ];
 
@@ -195,27 +191,35 @@ if (!hasChromium) {
   process.exit(1);
 }
 const ROOT = join(import.meta.dirname, "..", "..");
-const [given = join(ROOT, ".cache", "shots"), ...names] = process.argv.slice(2);
-const isForDocs = given === "--docs";
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { url: { type: "string" }, docs: { type: "boolean", default: false } },
+});
+const isForDocs = values.docs;
+const [given = join(ROOT, ".cache", "shots"), ...others] = positionals;
 const folder = isForDocs ? join(ROOT, "docs", "guides", "images") : given;
+const names = isForDocs ? positionals : others;
 mkdirSync(folder, { recursive: true });
 const scratch = mkdtempSync(join(tmpdir(), "curfew-shots-"));
 const missing: string[] = [];
-const { url, child } = await startDemo(scratch);
+const demo = values.url === undefined ? await startDemo(scratch) : { url: values.url, child: undefined };
+const { url } = demo;
 try {
   await using browser = await chromium.launch(launchOptions);
-  await rest(WARM_UP);
+  if (demo.child) await rest(WARM_UP);
   for (const shot of SHOTS) {
     if (isForDocs && shot.docs === undefined) continue;
-    for (const [suffix, options] of shot.looks === "all" && !isForDocs ? LOOKS : [LIGHT]) {
+    for (const [suffix, options] of isForDocs ? [LIGHT] : LOOKS) {
       const name = `${shot.name}${suffix}`;
       if (names.length > 0 && !names.includes(shot.name) && !names.includes(name)) continue;
       if (!(await take(browser, shot, name, options))) missing.push(name);
     }
   }
 } finally {
-  child.kill("SIGTERM");
-  await once(child, "close");
+  if (demo.child) {
+    demo.child.kill("SIGTERM");
+    await once(demo.child, "close");
+  }
   rmSync(scratch, { recursive: true, force: true });
 }
 if (missing.length > 0) {

@@ -189,6 +189,37 @@ describe("fired timeouts", () => {
     expect(forward.body.items).toMatchObject([{ job_id: late.id }]);
     expect((await stage.get("/admin/timeouts-fired?kind=odd")).status).toBe(400);
   });
+
+  it("are looked for further back, where 5,000 newer events hide them", async () => {
+    await using stage = await openStage();
+    const fired = [];
+    for (let nth = 0; nth < 3; nth++) {
+      fired.unshift(await stage.enqueue({ enqueue_ttl: 5, queue: "nobody" }));
+      await stage.advance("10s");
+      const others = Array.from({ length: 1_000 }, () => ({ type: "test.other", args: [] }));
+      for (let batch = 0; batch < 6; batch++) await stage.post("/jobs/batch", { jobs: others });
+    }
+    const newest = await stage.get("/admin/timeouts-fired");
+    fits("GET", "/admin/timeouts-fired", newest);
+    expect(newest.body).toMatchObject({ items: [], scanned: 5_000, is_complete: false });
+    const all = await stage.get(`/admin/timeouts-fired?before=${newest.body.before}`);
+    fits("GET", "/admin/timeouts-fired", all);
+    expect(all.body).toMatchObject({
+      items: fired.map(({ id }) => ({ job_id: id, kind: "enqueue_ttl" })),
+      is_complete: true,
+      before: null,
+    });
+    // Page by page, none is left out and none comes twice.
+    const seen: string[] = [];
+    let before: string | null = newest.body.before;
+    while (before !== null) {
+      const { body } = await stage.get(`/admin/timeouts-fired?per_page=1&before=${before}`);
+      for (const { job_id } of body.items) seen.push(job_id);
+      before = body.before;
+    }
+    expect(seen).toEqual(fired.map(({ id }) => id));
+    expect((await stage.get("/admin/timeouts-fired?before=x")).status).toBe(400);
+  });
 });
 
 describe("figures for the dashboard", () => {

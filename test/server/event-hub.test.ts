@@ -12,8 +12,13 @@ const feed: Feed = { name: "test", filter: {}, frame: ({ cursor }) => `${cursor}
 function openHub(stored: readonly number[]) {
   const system = createSimSystem({ seed: 1, startAt: 0 });
   let tell: (event: JournalEvent) => void = () => {};
+  let followers = 0;
   const journal = {
-    async *follow() {
+    async *follow({ signal }: { readonly signal: AbortSignal }) {
+      followers += 1;
+      signal.addEventListener("abort", () => {
+        followers -= 1;
+      });
       const waiting: JournalEvent[] = [];
       let wake = () => {};
       tell = (event) => {
@@ -37,6 +42,7 @@ function openHub(stored: readonly number[]) {
       await system.advance(100);
     },
     settle: () => system.advance(100),
+    followers: () => followers,
   };
 }
 
@@ -65,5 +71,28 @@ it("a lagging follower does not resend events that a reader caught up on", async
   await tell(4, 5);
   expect(late.read()).toEqual(["c1", "c2", "c3", "c4", "c5"]);
   expect(early.read()).toEqual(["c1", "c2", "c3", "c4", "c5"]);
+  hub.close();
+});
+
+it("reads the journal only while somebody wants events", async () => {
+  const { hub, tell, settle, followers } = openHub([]);
+  const [dashboard, tail] = [readerOf(), readerOf()];
+  const closeDashboard = hub.subscribe(
+    { name: "figures", filter: { types: [] }, frame: () => "event ", snapshot: async () => "figures " },
+    undefined,
+    dashboard,
+  );
+  await settle();
+  expect(dashboard.read()).toEqual(["figures"]);
+  expect(followers()).toBe(0);
+  const closeTail = hub.subscribe(feed, undefined, tail);
+  await settle();
+  expect(followers()).toBe(1);
+  await tell(1);
+  expect(tail.read()).toEqual(["c1"]);
+  expect(dashboard.read()).toEqual(["figures"]);
+  closeTail();
+  expect(followers()).toBe(0);
+  closeDashboard();
   hub.close();
 });

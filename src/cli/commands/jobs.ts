@@ -4,7 +4,7 @@ import { BULK_JSON, type BulkOptions, type BulkVerb, bulk, withBulkOptions } fro
 import { countNumber, withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
 import { actionFilter, type FilterOptions, filterFields, withErrorFilters, withFilters } from "../filters.ts";
-import { errorText, jobTable, shownState } from "../job-table.ts";
+import { attemptText, errorText, jobTable, shownState } from "../job-table.ts";
 import { lookUpQueue } from "../known-queues.ts";
 import { onJob, onMeantJob } from "../not-found.ts";
 import { dim, paint, paintState, printable } from "../output/paint.ts";
@@ -160,7 +160,7 @@ function jobText(job: Fields, now: number): string {
     ["type", printable(String(job.type))],
     ["queue", printable(String(job.queue))],
     ["priority", String(job.priority)],
-    ["attempt", `${job.attempt} of ${job.max_attempts}`],
+    ["attempt", attemptText(job, " of ")],
   ];
   for (const [name, field] of INSTANTS)
     if (job[field] !== undefined)

@@ -14,6 +14,7 @@ const BRIEF = [
   "priority",
   "attempt",
   "max_attempts",
+  "max_attempts_assumed",
   "created_at",
   "scheduled_at",
   "started_at",

@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from "node:util";
-import { errorText } from "../job-table.ts";
+import { attemptText, errorText } from "../job-table.ts";
 import { dim, paint, paintState, printable } from "../output/paint.ts";
 import { type Column, tableText } from "../output/table.ts";
 import { terminalWidth } from "../output/terminal-width.ts";
@@ -72,7 +72,7 @@ const COLUMNS: Readonly<Record<Pane, (now: number) => readonly Column<Fields>[]>
     { title: "QUEUE", show: ({ queue }) => printable(String(queue)), shrinkTo: 8, drop: 1 },
     {
       title: "TRY",
-      show: ({ attempt, max_attempts }) => `${attempt}/${max_attempts}`,
+      show: (job) => attemptText(job),
       align: "right",
       drop: 3,
     },
@@ -85,7 +85,7 @@ const COLUMNS: Readonly<Record<Pane, (now: number) => readonly Column<Fields>[]>
     { title: "QUEUE", show: ({ queue }) => printable(String(queue)), shrinkTo: 8, drop: 1 },
     {
       title: "TRY",
-      show: ({ attempt, max_attempts }) => `${attempt}/${max_attempts}`,
+      show: (job) => attemptText(job),
       align: "right",
       drop: 3,
     },

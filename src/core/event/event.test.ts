@@ -59,8 +59,9 @@ describe("an event that is read", () => {
   });
 
   it("has a cursor that stores can be asked with", () => {
-    for (const cursor of ["0", "12", "7.12", "7.12-3", "12-3"]) expect(isEventCursor(cursor)).toBe(true);
-    for (const cursor of ["", "a", "1.2.3", "1-", "-1", "1-2-3", "1 ", "9".repeat(19), 7, null])
+    for (const cursor of ["0", "12", "7.12", "7.12-3", "12-3", "1.7.12", "1.7.12-3"])
+      expect(isEventCursor(cursor)).toBe(true);
+    for (const cursor of ["", "a", "1.2.3.4", "1-", "-1", "1-2-3", "1 ", "9".repeat(19), 7, null])
       expect(isEventCursor(cursor), String(cursor)).toBe(false);
   });
 });

@@ -43,8 +43,8 @@ export function isOfType(name: string, type: string): boolean {
   return type.endsWith(".*") ? name.startsWith(type.slice(0, -1)) : name === type;
 }
 
-/** The most digits that every store can hold. */
-const CURSOR = /^\d{1,18}(\.\d{1,18})?(-\d{1,6})?$/;
+/** The most digits that every store can hold. PostgreSQL has three numbers once its journal was restored into another server. */
+const CURSOR = /^\d{1,18}(\.\d{1,18}){0,2}(-\d{1,6})?$/;
 
 /** Whether a text has the form of a cursor. No other text is passed to a store. */
 export function isEventCursor(text: unknown): text is string {

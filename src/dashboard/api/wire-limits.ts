@@ -19,6 +19,9 @@ export interface FiredTimeout {
 
 export interface FiredTimeouts extends Scanned<FiredTimeout> {
   readonly is_recording: boolean;
+  /** How far back was searched, and where to go on. */
+  readonly searched_from?: string | null;
+  readonly before?: string | null;
 }
 
 /** A job that completed, and how much of a limit it used. */

@@ -65,6 +65,8 @@ export interface Job {
   readonly priority: number;
   readonly attempt: number;
   readonly max_attempts: number;
+  /** Nothing that is stored with the job says `max_attempts`. */
+  readonly max_attempts_assumed?: true;
   readonly created_at: string;
   readonly scheduled_at?: string;
   readonly expires_at?: string;

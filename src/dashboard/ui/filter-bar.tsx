@@ -26,7 +26,7 @@ interface FilterBarProps {
 }
 
 /** The filters in force as chips, and a way to add one. All of it is in the URL. */
-export function FilterBar({ filters, drops = ["cursor", "page"], children }: FilterBarProps) {
+export function FilterBar({ filters, drops = ["cursor", "page", "before"], children }: FilterBarProps) {
   const [edited, setEdited] = useState<string | null>(null);
   const dropped = Object.fromEntries(drops.map((name) => [name, null]));
   const inForce = filters.filter(({ name }) => query.value.has(name));

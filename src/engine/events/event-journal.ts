@@ -6,10 +6,12 @@ import {
   type JournalEvent,
   journalEvent,
 } from "../../core/event/journal-event.ts";
+import type { JobRow } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
 import type { EventPage, Inspector, RecordKey } from "../../ports/store.ts";
 import { commitUnits } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
+import { eventsAround, MARGIN } from "./job-events.ts";
 
 export interface ReadOptions extends EventFilter {
   /** The cursor of an event: reads the events after it. Default: from the oldest stored event. */
@@ -195,6 +197,25 @@ export class EventJournal {
     const events = all.slice(-limit);
     const scanned = page.scanned + newer.scanned;
     return { ...page, ...newer, ...(events.length < all.length && reachOf(events)), scanned, events };
+  }
+
+  /**
+   * The events of a job: those among the newest 5,000, and older ones around the instants that the job remembers. Between these
+   * instants, events before `from` are not looked for: `before` is null if everything since its creation was.
+   */
+  async ofJob(row: JobRow): Promise<LatestPage> {
+    const newest = await this.latest({ job: row.id, limit: LIMIT });
+    const { before, from } = newest;
+    if (before === null || (from !== null && from < row.createdAt - MARGIN))
+      return { ...newest, before: null };
+    const begins = { cursor: before, at: from ?? this.#context.clock.now() };
+    const older = await eventsAround(this.#inspect, row, begins);
+    const known = new Set(newest.events.map(({ cursor }) => cursor));
+    return {
+      ...newest,
+      events: [...older.events.filter(({ cursor }) => !known.has(cursor)), ...newest.events],
+      scanned: newest.scanned + older.scanned,
+    };
   }
 
   /** The newest events that can be read now. */

@@ -62,7 +62,11 @@ async function newestEvents(
   wanted: Wanted,
   { before, limit, show }: { readonly before: string | null; readonly limit: number; readonly show: Show },
 ): Promise<Events> {
-  const page = await journal.latest({ ...wanted, before, limit });
+  return fitted(await journal.latest({ ...wanted, before, limit }), show);
+}
+
+/** As many of the newest events as a reply holds. */
+function fitted(page: LatestPage, show: Show): Events {
   const texts: string[] = [];
   let size = 0;
   let reach: Events["reach"] = page;
@@ -117,16 +121,18 @@ const list = route({
       after === null
         ? await newestEvents(journal, wanted, { before, limit, show })
         : await eventsAfter(journal, wanted, { after, limit, show });
-    const { cursor, hasMore, reach } = page;
+    const { cursor, hasMore } = page;
     const pagination = { has_more: hasMore, next_cursor: cursor };
-    const searched = reach && {
-      scanned: reach.scanned,
-      searched_from: reach.from === null ? null : instantText(reach.from),
-      before: reach.before,
-    };
-    return eventsReply(page, { cursor, has_more: hasMore, ...searched, pagination });
+    return eventsReply(page, { cursor, has_more: hasMore, ...searchedFields(page), pagination });
   },
 });
+
+/** How far back the newest events were looked for. */
+function searchedFields({ reach }: Events) {
+  if (!reach) return undefined;
+  const { scanned, from, before } = reach;
+  return { scanned, searched_from: from === null ? null : instantText(from), before };
+}
 
 function cursorIn(text: string | undefined, field: string): string | null {
   if (text === undefined || isEventCursor(text)) return text ?? null;
@@ -153,31 +159,33 @@ function eventsReply({ texts }: Events, fields: object): Reply {
   return reply(200, `{"events":${events},"items":${events},${JSON.stringify(fields).slice(1)}`);
 }
 
-const MOST_OF_ONE = 1_000;
-
 const history = route({
   method: "GET",
   path: "/ojs/v1/events/:id/history",
   right: "read",
   scope: "tenant",
   tag: "events",
-  summary: "The events of one job, among the newest 5,000 events",
+  summary: "The events of one job",
   reply: eventsReplySchema,
-  replies: { 200: "Its events in their order", 404: "There is no such job" },
+  replies: {
+    200: "Its events in their order. `before` is null if its whole life was searched; else all events since `searched_from`, and older ones around the instants that the job remembers",
+    404: "There is no such job",
+  },
   async run({ params }, context) {
-    const { id } = await loadJob(params.id ?? "", context);
+    const row = await loadJob(params.id ?? "", context);
     const show: Show = (event) => {
       const state = stateAfter(event.name);
       return wireEvents(event).map((fields) =>
         JSON.stringify({ ...fields, ...(state !== undefined && { state }) }),
       );
     };
-    const page = await newestEvents(
-      context.engine.journal,
-      { job: id },
-      { before: null, limit: MOST_OF_ONE, show },
-    );
-    return eventsReply(page, { job_id: id, cursor: page.cursor, has_more: page.hasMore });
+    const page = fitted(await context.engine.journal.ofJob(row), show);
+    return eventsReply(page, {
+      job_id: row.id,
+      cursor: page.cursor,
+      has_more: page.hasMore,
+      ...searchedFields(page),
+    });
   },
 });
 
@@ -187,15 +195,12 @@ const trace = route({
   right: "read",
   scope: "tenant",
   tag: "admin",
-  summary: "The spans of one job: its enqueue and its attempts, from its newest 1,000 events and its errors",
+  summary: "The spans of one job: its enqueue and its attempts, from its events and its errors",
   reply: traceReply,
   replies: { 200: "Its spans and events in their order", 404: "There is no such job" },
   async run({ params }, context) {
     const row = await loadJob(params.id ?? "", context);
-    return json(
-      200,
-      traceFields(row, await context.engine.journal.latest({ job: row.id, limit: MOST_OF_ONE })),
-    );
+    return json(200, traceFields(row, await context.engine.journal.ofJob(row)));
   },
 });
 

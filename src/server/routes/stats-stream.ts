@@ -87,7 +87,7 @@ const stream = route({
     eventLine(context.hub, {
       name: "stats",
       filter: {
-        types: listOf(types) ?? ["job.*", "queue.*", "worker.*"],
+        types: types === "none" ? [] : (listOf(types) ?? ["job.*", "queue.*", "worker.*"]),
         ...(queue !== undefined && { queues: [queue] }),
       },
       frame,

@@ -90,6 +90,10 @@ export const firedTimeoutsReply = z
     ),
     is_recording: z.boolean().meta({ description: "False: this server records no events now." }),
     ...scanFields,
+    searched_from: instant.nullable().optional().meta({ description: "How far back was searched." }),
+    before: z.string().nullable().optional().meta({
+      description: "Looks further back; null if nothing older is recorded, or a next page comes first.",
+    }),
     pagination,
   })
   .meta({ id: "FiredTimeouts", description: "scanned counts events here." });

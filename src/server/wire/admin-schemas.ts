@@ -110,6 +110,9 @@ export const firedTimeoutsQuery = z.looseObject({
   limit: perPage.optional(),
   per_page: perPage.optional(),
   cursor: cursor.optional(),
+  before: cursor
+    .optional()
+    .meta({ description: "Looks further back: `before` of the last reply. Of no use with `cursor`." }),
 });
 
 export const timeoutsQuery = z.looseObject({

@@ -53,6 +53,10 @@ const jobFields = {
   meta: z.record(z.string(), any),
   attempt: z.int(),
   max_attempts: z.int(),
+  max_attempts_assumed: z.literal(true).optional().meta({
+    description:
+      "Nothing that is stored with the job says max_attempts, so it is the built-in 3. The definition of its worker may say something else: it is stored with the first start, but not for an attempt that succeeds quickly.",
+  }),
   created_at: instant,
   enqueued_at: instant,
   scheduled_at: z.string().optional(),

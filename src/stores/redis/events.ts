@@ -8,8 +8,11 @@ import { type Home, ITEMS_PER_CALL } from "./home.ts";
  */
 
 const positionOf = (id: string): string => id.replace("-", ".");
-const idOf = (position: string): string =>
-  position.includes(".") ? position.replace(".", "-") : `${position}-0`;
+/** A third number is one of another store: no server would take it. */
+const idOf = (position: string): string => {
+  const [time, number = "0"] = position.split(".");
+  return `${time}-${number}`;
+};
 
 async function readRows(
   home: Home,

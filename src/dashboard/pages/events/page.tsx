@@ -9,8 +9,8 @@ import { PageHead } from "../../ui/card.tsx";
 import { FilterBar } from "../../ui/filter-bar.tsx";
 import { clockText, countText, durationText, exactText, plural, shortId } from "../../ui/format.ts";
 import { JsonTree } from "../../ui/json-tree.tsx";
-import type { Tone } from "../../ui/look.ts";
 import { Commands } from "../../ui/shown.tsx";
+import { toneOf } from "./event-tone.ts";
 import { type Line, MOST_LINES, type Tail, useTail } from "./tail.ts";
 
 /** What happens, as it happens. */
@@ -97,16 +97,6 @@ function OneLine({ line }: { readonly line: Line }) {
     );
   return <OneEvent event={line.event} />;
 }
-
-const TONES: readonly (readonly [RegExp, Tone])[] = [
-  [/timeout|stalled|(?<!claim_)expired|discarded|stuck$|killed|lost|dead$|\.failed|blocked|full$/, "force"],
-  [/retrying|released|snoozed|claim_expired|pressure|paused|quiet|skipped|unready|ignored|not_found/, "soft"],
-  [/completed|resumed|relieved|\.ready|unstuck/, "done"],
-  [/started|progress|heartbeat|handled|triggered|sent/, "run"],
-  [/cancelled|stopped/, "off"],
-];
-
-export const toneOf = (type: string): Tone => TONES.find(([names]) => names.test(type))?.[1] ?? "wait";
 
 /** The one sentence beside the type, out of what the event says. */
 export function wordOf({ data }: WireEvent): string {

@@ -2,6 +2,7 @@ import { readProgress } from "../../api/jobs.ts";
 import { useResource } from "../../api/resource.ts";
 import type { Job, JobError, WireEvent } from "../../api/wire.ts";
 import { now } from "../../state/clock.ts";
+import { attemptText } from "../../ui/attempts.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Card } from "../../ui/card.tsx";
 import type { MarkName } from "../../ui/drawings.ts";
@@ -18,7 +19,7 @@ export function Attempts({ job, events }: { readonly job: Job; readonly events: 
   const runs = runsOf(job, events).reverse();
   if (runs.length === 0) return null;
   return (
-    <Card title="Attempts" note={`${job.attempt} of ${job.max_attempts}`}>
+    <Card title="Attempts" note={attemptText(job)}>
       {runs.map((run, index) => (
         <Attempt
           key={`${run.attempt} ${run.from}`}

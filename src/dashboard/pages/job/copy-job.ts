@@ -3,31 +3,7 @@ import type { Job } from "../../api/wire.ts";
 import { serverNow } from "../../state/clock.ts";
 import { go, href } from "../../state/router.ts";
 import { type Toast, toast } from "../../state/toasts.ts";
-
-const LIMITS = [
-  "timeout_ms",
-  "total_timeout_ms",
-  "enqueue_ttl_ms",
-  "grace_period_ms",
-  "heartbeat_timeout_ms",
-  "timeout_mode",
-] as const;
-
-/** What a new job like this one is made of, as the interface takes it: its limits and attempts too. */
-export function copyOf(job: Job): Readonly<Record<string, unknown>> {
-  const limits = LIMITS.filter((name) => job[name] !== undefined).map((name) => [name, job[name]] as const);
-  return {
-    type: job.type,
-    args: job.args,
-    ...(Object.keys(job.meta).length > 0 && { meta: job.meta }),
-    options: {
-      queue: job.queue,
-      ...(job.priority !== 0 && { priority: job.priority }),
-      ...Object.fromEntries(limits),
-      retry: { max_attempts: job.max_attempts },
-    },
-  };
-}
+import { copyOf } from "./copy-body.ts";
 
 /** The same at the same time, if that is still to come. */
 export function anewOf(job: Job): Readonly<Record<string, unknown>> {

@@ -6,6 +6,7 @@ import { useKeys } from "../../state/keys.ts";
 import { query, setQuery } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";
 import { toast } from "../../state/toasts.ts";
+import { isLastAttempt } from "../../ui/attempts.ts";
 import { Button } from "../../ui/button.tsx";
 import { Callout } from "../../ui/callout.tsx";
 import { TextField } from "../../ui/fields.tsx";
@@ -110,6 +111,6 @@ function costOf({ limits, isPreview, prediction, running, job }: TimelineModel, 
     if (running && limits.softAt === limits.totalAt) texts.push("Total cuts the attempt.");
   }
   if (prediction && !prediction.fits) texts.push("If this attempt fails, no further one fits.");
-  else if (job.attempt >= job.max_attempts) texts.push("It is the last attempt.");
+  else if (isLastAttempt(job)) texts.push("It is the last attempt.");
   return texts.join(" ");
 }

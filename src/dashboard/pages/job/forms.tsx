@@ -4,11 +4,13 @@ import type { Job } from "../../api/wire.ts";
 import { go, href } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";
 import { toast } from "../../state/toasts.ts";
+import { mostAttempts } from "../../ui/attempts.ts";
 import { ActionDialog } from "../../ui/dialog.tsx";
 import { ReasonField, TextArea, TextField } from "../../ui/fields.tsx";
 import { limitText } from "../../ui/format.ts";
 import { Time } from "../../ui/time.tsx";
-import { copyOf, undoOf } from "./copy-job.ts";
+import { copyOf } from "./copy-body.ts";
+import { undoOf } from "./copy-job.ts";
 import { useAction } from "./use-action.ts";
 
 export interface FormProps {
@@ -62,6 +64,7 @@ export function RetryForm({ job, onClose, onDone }: FormProps) {
         onDone();
       },
     );
+  const most = mostAttempts(job);
   const blocked =
     whyNot("operate") ?? (job.state === "discarded" ? undefined : "Only a discarded job is retried.");
   return (
@@ -75,7 +78,7 @@ export function RetryForm({ job, onClose, onDone }: FormProps) {
       onClose={onClose}
     >
       <p>
-        Attempts start anew: {job.max_attempts} of them.{" "}
+        Attempts start anew{most === undefined ? "." : `: ${most} of them.`}{" "}
         {keeps ? "Its deadline stays." : "wait and total count from now."}
       </p>
       <label class="check">

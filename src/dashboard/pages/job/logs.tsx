@@ -1,14 +1,17 @@
 import { readLogs } from "../../api/jobs.ts";
-import { useResource } from "../../api/resource.ts";
+import { type Resource, useResource } from "../../api/resource.ts";
+import type { Logs } from "../../api/wire.ts";
 import { Failure } from "../../ui/callout.tsx";
 import { Card } from "../../ui/card.tsx";
 import { Time } from "../../ui/time.tsx";
 
 const MOST = 500;
 
+export const useLogs = (id: string): Resource<Logs> =>
+  useResource(`logs ${id}`, (signal) => readLogs(id, signal), { live: 2_000 });
+
 /** What the handler wrote, by attempt. */
-export function JobLogs({ id }: { readonly id: string }) {
-  const logs = useResource(`logs ${id}`, (signal) => readLogs(id, signal), { live: 2_000 });
+export function JobLogs({ logs }: { readonly logs: Resource<Logs> }) {
   const lines = (logs.data?.lines ?? []).slice(-MOST);
   return (
     <Card title="Log" note={lines.length === 0 ? undefined : lines.length}>

@@ -1,26 +1,28 @@
 import { useMemo } from "preact/hooks";
 import { readExplanation, readHistory, readJob } from "../../api/jobs.ts";
-import { type Resource, useResource } from "../../api/resource.ts";
-import type { Explanation, Job, WireEvent } from "../../api/wire.ts";
+import { areRead, type Resource, useResource } from "../../api/resource.ts";
+import type { Events, Explanation, Job, WireEvent } from "../../api/wire.ts";
 import type { PageProps } from "../../page-props.ts";
 import { now } from "../../state/clock.ts";
 import { href, query } from "../../state/router.ts";
+import { withAttempts } from "../../ui/attempts.ts";
 import { Badge, lookOf } from "../../ui/badge.tsx";
 import { CopyButton } from "../../ui/button.tsx";
 import { Callout, Empty, Failure, Skeleton, StaleNote } from "../../ui/callout.tsx";
 import { PageHead } from "../../ui/card.tsx";
-import { readLimit, shortId } from "../../ui/format.ts";
+import { countText, readLimit, shortId } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
+import { Time } from "../../ui/time.tsx";
 import { JobActions } from "./actions.tsx";
 import { Attempts } from "./attempts.tsx";
 import { ExtendForm } from "./extend-form.tsx";
 import { JobFacts, Payload } from "./facts.tsx";
 import { useJobEvents } from "./live-job.ts";
-import { JobLogs } from "./logs.tsx";
+import { JobLogs, useLogs } from "./logs.tsx";
 import { extended, limitsOf } from "./timeline/limits.ts";
 import { timelineOf } from "./timeline/model.ts";
 import { Timeline } from "./timeline/timeline.tsx";
-import { Why } from "./why.tsx";
+import { useWhy, Why } from "./why.tsx";
 
 /** One job: its life and its limits, why it does what it does, and what can be done about it. */
 export function Page({ params }: PageProps) {
@@ -28,16 +30,20 @@ export function Page({ params }: PageProps) {
   const job = useResource(`job ${id}`, (signal) => readJob(id, signal), { live: 2_000 });
   const explanation = useResource(`explain ${id}`, (signal) => readExplanation(id, signal), { live: 2_000 });
   const history = useResource(`history ${id}`, (signal) => readHistory(id, signal), { live: 2_000 });
+  const why = useWhy(id);
+  const logs = useLogs(id);
   const reload = () => reloadAll(job, explanation, history);
   useJobEvents(id, reload);
-  if (!job.data) return <Missing id={id} of={job} />;
+  // All at once: a card that comes later pushes away what the viewer is about to press.
+  if (!job.data || !areRead(explanation, history, why, logs)) return <Missing id={id} of={job} />;
+  const shown = withAttempts(job.data, explanation.data);
   return (
     <>
-      <Heading job={job.data} onChange={reload} />
+      <Heading job={shown} onChange={reload} />
       <StaleNote of={job} what="The job" />
       {explanation.data ? (
         <LiveTimeline
-          job={job.data}
+          job={shown}
           explanation={explanation.data}
           events={history.data?.events ?? []}
           onChange={reload}
@@ -51,17 +57,31 @@ export function Page({ params }: PageProps) {
       )}
       <div class="cols">
         <div>
-          <Why id={id} job={job.data} />
+          <Why reply={why} job={shown} />
           <Warnings of={explanation.data} />
-          <Attempts job={job.data} events={history.data?.events ?? []} />
-          <JobLogs id={id} />
+          <Attempts job={shown} events={history.data?.events ?? []} />
+          <SearchedNote job={shown} history={history.data} />
+          <JobLogs logs={logs} />
         </div>
         <div>
-          <JobFacts job={job.data} events={history.data?.events ?? []} explanation={explanation.data} />
-          <Payload job={job.data} />
+          <JobFacts job={shown} events={history.data?.events ?? []} explanation={explanation.data} />
+          <Payload job={shown} />
         </div>
       </div>
     </>
+  );
+}
+
+/** The journal has no index by job. Where not all events of its life were searched, the page says so. */
+function SearchedNote({ job, history }: { readonly job: Job; readonly history: Events | undefined }) {
+  const from = history?.searched_from;
+  if (!from || history.before == null || from <= job.created_at) return null;
+  return (
+    <p class="t3 searched">
+      {countText(history.scanned ?? 0)} events of all jobs were searched: those since{" "}
+      <Time at={Date.parse(from)} />, and older ones around the instants that this job remembers. What lies
+      between them is not shown.
+    </p>
   );
 }
 

@@ -1,6 +1,6 @@
 import { useEffect, useRef } from "preact/hooks";
 import { api, part } from "../../api/client.ts";
-import { useResource } from "../../api/resource.ts";
+import { type Resource, useResource } from "../../api/resource.ts";
 import type { Job } from "../../api/wire.ts";
 import { href, hrefWith } from "../../state/router.ts";
 import { LinkButton } from "../../ui/button.tsx";
@@ -37,11 +37,13 @@ const LOOKS: Readonly<Partial<Record<Job["state"], { readonly mark: MarkName; re
 /** Where nothing needs to be done, there is nothing to warn of. */
 const CALM = { mark: "info", tone: "wait" } as const;
 
-/** The engine's own answer in sentences: the first reason is the one to act on, so its action stands below. */
-export function Why({ id, job }: { readonly id: string; readonly job: Job }) {
-  const reply = useResource(`why ${id}`, (signal) => api.get<WhyReply>(`/jobs/${part(id)}/why`, {}, signal), {
+export const useWhy = (id: string): Resource<WhyReply> =>
+  useResource(`why ${id}`, (signal) => api.get<WhyReply>(`/jobs/${part(id)}/why`, {}, signal), {
     live: 5_000,
   });
+
+/** The engine's own answer in sentences: the first reason is the one to act on, so its action stands below. */
+export function Why({ reply, job }: { readonly reply: Resource<WhyReply>; readonly job: Job }) {
   // What it says is about this state and this attempt; after another one it would be wrong until the next pulse.
   const stage = `${job.state} ${job.attempt}`;
   const asked = useRef(stage);
@@ -61,7 +63,7 @@ export function Why({ id, job }: { readonly id: string; readonly job: Job }) {
           <li key={`${index} ${code}`} class={index === 0 ? `is-${tone}` : "is-wait"}>
             <Mark name={index === 0 ? mark : "info"} />
             <span class="anywhere">
-              {sentence} {who && <Who kind={who.kind} id={who.id} job={id} />}
+              {sentence} {who && <Who kind={who.kind} id={who.id} job={job.id} />}
             </span>
           </li>
         ))}

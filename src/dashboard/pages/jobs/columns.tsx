@@ -1,6 +1,7 @@
 import type { Job } from "../../api/wire.ts";
 import { now } from "../../state/clock.ts";
 import { href, hrefWith, query } from "../../state/router.ts";
+import { attemptText } from "../../ui/attempts.ts";
 import { Badge, lookOf } from "../../ui/badge.tsx";
 import { DeadlineBar } from "../../ui/deadline-bar.tsx";
 import { durationText, shortId } from "../../ui/format.ts";
@@ -98,7 +99,7 @@ export function jobColumns(): readonly Column<Job>[] {
       isNumber: true,
       hide: "narrow",
       phone: "hide",
-      render: (job) => `${job.attempt} / ${job.max_attempts}`,
+      render: (job) => attemptText(job, " / "),
     },
     {
       id: "limit",

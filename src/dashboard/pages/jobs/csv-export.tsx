@@ -4,6 +4,7 @@ import type { Job } from "../../api/wire.ts";
 import { serverNow } from "../../state/clock.ts";
 import { query } from "../../state/router.ts";
 import { toast } from "../../state/toasts.ts";
+import { mostAttempts } from "../../ui/attempts.ts";
 import { Button } from "../../ui/button.tsx";
 import { countText } from "../../ui/format.ts";
 import { listQuery } from "./filters.ts";
@@ -19,7 +20,7 @@ const COLUMNS: readonly (readonly [name: string, value: (job: Job) => string | n
   ["state", ({ state }) => state],
   ["priority", ({ priority }) => priority],
   ["attempt", ({ attempt }) => attempt],
-  ["max_attempts", ({ max_attempts }) => max_attempts],
+  ["max_attempts", mostAttempts],
   ["created_at", ({ created_at }) => created_at],
   ["started_at", ({ started_at }) => started_at],
   ["ended_at", (job) => job.discarded_at ?? job.cancelled_at ?? job.completed_at],

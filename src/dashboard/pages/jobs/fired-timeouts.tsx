@@ -1,10 +1,10 @@
 import { findFiredTimeouts } from "../../api/jobs.ts";
 import { useResource } from "../../api/resource.ts";
-import type { FiredTimeout } from "../../api/wire-limits.ts";
+import type { FiredTimeout, FiredTimeouts } from "../../api/wire-limits.ts";
 import { href, hrefWith, query } from "../../state/router.ts";
 import { LimitLetter } from "../../ui/badge.tsx";
 import { Callout, Empty } from "../../ui/callout.tsx";
-import { countText, durationText, limitText, shortId } from "../../ui/format.ts";
+import { countText, durationText, limitText, plural, shortId } from "../../ui/format.ts";
 import { Icon, Mark } from "../../ui/icon.tsx";
 import type { LimitName } from "../../ui/look.ts";
 import { Shown } from "../../ui/shown.tsx";
@@ -104,65 +104,102 @@ const COLUMNS: readonly Column<FiredTimeout>[] = [
   { id: "at", title: "Fired", isNumber: true, class: "t2 nowrap", render: ({ at }) => <Time at={at} /> },
 ];
 
-/** Every firing of a limit, the newest first. */
+/** Every firing of a limit, the newest first. Beyond the newest events it is searched step by step, as far as the viewer asks. */
 export function FiredList() {
-  const names = ["queue", "type", "kind", "mode"] as const;
+  const names = ["queue", "type", "kind", "mode", "before"] as const;
   const asked = Object.fromEntries(names.map((name) => [name, query.value.get(name)]));
   const page = Math.max(1, Number(query.value.get("page")) || 1);
+  const isNewest = page === 1 && asked.before === null;
   const fired = useResource(
     `fired ${page} ${JSON.stringify(asked)}`,
     (signal) => findFiredTimeouts({ ...asked, page, per_page: PER_PAGE }, signal),
-    { live: page === 1 ? 3_000 : false },
+    { live: isNewest ? 3_000 : false },
   );
   return (
     <Shown of={fired} what="The fired timeouts" offers="fired timeouts">
-      {({ items, is_recording, scanned = 0, pagination }) => (
+      {(found) => (
         <>
-          {!is_recording && (
+          {!found.is_recording && (
             <Callout tone="soft">
               <p>This server records no events now, so timeouts that fire are not listed.</p>
             </Callout>
           )}
-          {items.length === 0 && page === 1 ? (
+          {found.items.length === 0 ? (
             <div class="tablewrap">
-              <Empty icon="timeouts" title="No timeout has fired">
-                <p>Every limit was kept, as far as the last {countText(scanned)} events say.</p>
+              <Empty
+                icon="timeouts"
+                title={found.before == null ? "No timeout has fired" : "No timeout fired in this time"}
+              >
+                <p>Every limit was kept, as far as {countText(found.scanned ?? 0)} recorded events say.</p>
               </Empty>
             </div>
           ) : (
             <Table
               label="Fired timeouts"
               class="jt"
-              rows={items}
+              rows={found.items}
               columns={COLUMNS}
               idOf={({ id }) => id}
               hrefOf={({ job_id }) => href(`jobs/${job_id}`)}
             />
           )}
-          <div class="foot bare">
-            <span>
-              {items.length === 0
-                ? "No more on this page"
-                : `${countText((page - 1) * PER_PAGE + 1)} to ${countText((page - 1) * PER_PAGE + items.length)} of ${countText(pagination.total ?? items.length)}`}
-              {pagination.total_is_exact === false &&
-                `, out of the last ${countText(scanned)} recorded events; there may be older ones`}
-            </span>
-            <span class="push rowf">
-              {page > 1 && (
-                <a class="btn small" href={hrefWith({ page: page === 2 ? null : String(page - 1) })}>
-                  Newer
-                </a>
-              )}
-              {pagination.has_more && (
-                <a class="btn small" href={hrefWith({ page: String(page + 1) })}>
-                  Older
-                  <Icon name="right" small />
-                </a>
-              )}
-            </span>
-          </div>
+          <FiredFoot found={found} page={page} isNewest={isNewest} />
         </>
       )}
     </Shown>
+  );
+}
+
+interface FootProps {
+  readonly found: FiredTimeouts;
+  readonly page: number;
+  readonly isNewest: boolean;
+}
+
+function FiredFoot({ found, page, isNewest }: FootProps) {
+  const { items, scanned = 0, pagination, searched_from, before } = found;
+  const first = (page - 1) * PER_PAGE + 1;
+  const last = first + items.length - 1;
+  const isPart = before != null || pagination.total_is_exact === false;
+  return (
+    <div class="foot bare">
+      <span>
+        {pagination.total === undefined
+          ? plural(items.length, "timeout")
+          : items.length > 0 && `${countText(first)} to ${countText(last)} of ${countText(pagination.total)}`}
+        {items.length > 0 || pagination.total === undefined ? ", " : ""}
+        {isPart ? (
+          <>
+            out of {plural(scanned, "event")}
+            {searched_from && (
+              <>
+                , back to <Time at={searched_from} />
+              </>
+            )}
+          </>
+        ) : (
+          "nothing older is recorded"
+        )}
+      </span>
+      <span class="push rowf">
+        {!isNewest && (
+          <a class="btn small" href={hrefWith({ before: null, page: page > 2 ? String(page - 1) : null })}>
+            {page > 1 ? "Newer" : "Newest"}
+          </a>
+        )}
+        {pagination.has_more && (
+          <a class="btn small" href={hrefWith({ page: String(page + 1) })}>
+            Older
+            <Icon name="right" small />
+          </a>
+        )}
+        {before != null && (
+          <a class="btn small" href={hrefWith({ before, page: null })}>
+            Look further back
+            <Icon name="right" small />
+          </a>
+        )}
+      </span>
+    </div>
   );
 }

@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { api } from "../../api/client.ts";
 import { type BulkAction, findJobs } from "../../api/jobs.ts";
-import { type Resource, useResource } from "../../api/resource.ts";
+import { areRead, type Resource, useOnce, useResource } from "../../api/resource.ts";
 import type { BulkTarget, Job, JobState, Page as PageOf, Scanned, Stats } from "../../api/wire.ts";
 import { serverNow } from "../../state/clock.ts";
 import { figures } from "../../state/live.ts";
@@ -46,6 +46,8 @@ export function Page() {
     (signal) => api.get<Stats>("/admin/stats", { queue: query.value.get("queue") }, signal),
     { live: 3_000 },
   );
+  // Numbers that come later would move the tabs under the pointer.
+  const isCounted = useOnce(areRead(stats));
   const [types, setTypes] = useState<readonly string[]>([]);
   const [listed, setListed] = useState<Listed>({ state: null, total: undefined });
   const queues = (figures.value?.queues ?? []).map(({ queue }) => queue);
@@ -60,7 +62,9 @@ export function Page() {
         </Button>
         {list === "jobs" && <ExportButton />}
       </PageHead>
-      <Tabs label="Lists" current={current} tabs={tabsOf(stats.data, listed)} />
+      <div class={isCounted ? undefined : "unseen"}>
+        <Tabs label="Lists" current={current} tabs={tabsOf(stats.data, listed)} />
+      </div>
       {list === "timeouts" && (
         <>
           <FilterBar filters={firedFilters(filters)} />
@@ -128,7 +132,7 @@ function Jobs({ filters, onTypes, onListed }: JobsProps) {
 function tabsOf(stats: Stats | undefined, listed: Listed): Tab[] {
   // Counts are those of the queue alone: other filters would have to be counted one by one.
   const isCounted = !["type", "last", "since", "until", "search"].some((name) => query.value.has(name));
-  const none = { state: null, tab: null, cursor: null, page: null, kind: null, mode: null };
+  const none = { state: null, tab: null, cursor: null, page: null, before: null, kind: null, mode: null };
   const to = (state: string | null) => hrefWith({ ...none, state });
   return [
     { id: "all", title: "All", href: to(null) },

@@ -181,7 +181,7 @@ function deadLetters({ deadLetters: letters, now }: Seen): Concern[] {
       tone: "force",
       title: age < HOUR ? `Dead letters grow: ${waits}` : `Dead letters: ${waits}`,
       text: `Most are ${type} with ${error}. Retried, their attempts start anew.`,
-      since: `last ${ageText(age)} ago`,
+      since: `newest ${ageText(age)} ago`,
       action: "Show them",
       to: "dead-letters",
       retry: { target: { filter: { dead_letter: true } }, count: letters.total },

@@ -195,7 +195,9 @@ function DeadNote({ dead, onAsk }: { readonly dead: Read; readonly onAsk: (asked
               {plural(dead.items.length, "timeout is", "timeouts are")} dead after{" "}
               {plural(first?.tries ?? 0, "try", "tries")}.
             </b>{" "}
-            Nobody handles them until they are requeued.
+            {dead.items.length === 1
+              ? "Nobody handles it until it is requeued."
+              : "Nobody handles them until they are requeued."}
           </p>
           <p class="clip">
             <code>{first?.destination}</code>: {first?.error ?? "no error was kept"}

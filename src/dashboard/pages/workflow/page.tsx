@@ -19,6 +19,7 @@ import { Deadline } from "../workflows/page.tsx";
 import { KINDS, nameOf, WORKFLOW_LOOKS } from "../workflows/workflow-look.ts";
 import { Graph } from "./graph.tsx";
 import { layoutOf } from "./layers.ts";
+import { countsOf } from "./step-counts.ts";
 
 export function Page({ params }: { readonly params: Readonly<Record<string, string>> }) {
   const id = params.id ?? "";
@@ -143,7 +144,8 @@ function CancelForm({ workflow, onClose, onDone }: CancelProps) {
 }
 
 function Head({ workflow, onCancel }: { readonly workflow: Workflow; readonly onCancel: () => void }) {
-  const { state, created_at, completed_at, steps_completed, steps_total } = workflow;
+  const { state, created_at, completed_at, steps_total } = workflow;
+  const { completed } = countsOf(workflow);
   const took = (completed_at === null ? now.value : Date.parse(completed_at)) - Date.parse(created_at);
   return (
     <PageHead
@@ -155,7 +157,7 @@ function Head({ workflow, onCancel }: { readonly workflow: Workflow; readonly on
         </nav>
       }
       beside={<Badge look={WORKFLOW_LOOKS[state]} pill />}
-      below={`${steps_completed} of ${plural(steps_total, "step")} completed, ${state === "running" ? "for" : "in"} ${durationText(took)}.`}
+      below={`${completed} of ${plural(steps_total, "step")} completed, ${state === "running" ? "for" : "in"} ${durationText(took)}.`}
     >
       <Button
         kind="danger"
@@ -168,18 +170,15 @@ function Head({ workflow, onCancel }: { readonly workflow: Workflow; readonly on
   );
 }
 
-function Legend({
-  workflow: { steps_completed, jobs_failed, jobs_cancelled, steps_total },
-}: {
-  readonly workflow: Workflow;
-}) {
-  const left = steps_total - steps_completed - jobs_failed - jobs_cancelled;
+function Legend({ workflow }: { readonly workflow: Workflow }) {
+  const { completed, failed, cancelled } = countsOf(workflow);
+  const left = workflow.steps_total - completed - failed - cancelled;
   return (
     <span class="t2 small">
       {[
-        `${steps_completed} completed`,
-        jobs_failed > 0 && `${jobs_failed} failed`,
-        jobs_cancelled > 0 && `${jobs_cancelled} cancelled`,
+        `${completed} completed`,
+        failed > 0 && `${failed} failed`,
+        cancelled > 0 && `${cancelled} cancelled`,
         left > 0 && `${left} to go`,
       ]
         .filter(Boolean)

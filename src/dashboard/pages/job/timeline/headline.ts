@@ -1,3 +1,4 @@
+import { isLastAttempt } from "../../../ui/attempts.ts";
 import { clockText, countdownText, durationText, limitText, shortId, whenText } from "../../../ui/format.ts";
 import type { LimitName } from "../../../ui/look.ts";
 import type { TimelineModel } from "./model.ts";
@@ -36,7 +37,8 @@ function running(model: TimelineModel): Headline {
     },
   ];
   if (softAt !== null) {
-    const then = grace === null ? "and nothing follows" : `then ${limitText(grace)} of grace`;
+    const rest = grace === null ? "and nothing follows" : `then ${limitText(grace)} of grace`;
+    const then = softAt === totalAt ? `total ends, ${rest}` : rest;
     chain.push({ title: `Signal ${clockText(softAt)}`, text: softAt <= now ? "given" : then, tone: "soft" });
   }
   if (hardAt !== null)
@@ -47,7 +49,8 @@ function running(model: TimelineModel): Headline {
       text: totalAt === null ? "if it fails" : "fits into total",
       isMaybe: true,
     });
-  if (totalAt !== null)
+  // A total that cuts the attempt is its signal: grace and kill come after it.
+  if (totalAt !== null && totalAt !== softAt)
     chain.push({ title: `Over ${whenText(totalAt, now)}`, text: "whatever happens", tone: "force" });
   if (softAt === null) return { label: "Runs for", value: ran, chain };
   const target = softAt > now ? softAt : hardAt;
@@ -68,7 +71,7 @@ function afterKill({ prediction, job }: TimelineModel): string {
   if (prediction?.fits)
     return `then ${prediction.isExact ? "" : "about "}${durationText(prediction.backoff)} of backoff`;
   if (prediction) return "no further attempt fits";
-  return job.attempt >= job.max_attempts ? "it was the last attempt" : "then a retry";
+  return isLastAttempt(job) ? "it was the last attempt" : "then a retry";
 }
 
 function waiting({ job, limits, now, next, createdAt }: TimelineModel): Headline {

@@ -1,4 +1,5 @@
 import type { Explanation, Job, WireEvent } from "../../../api/wire.ts";
+import { isLastAttempt } from "../../../ui/attempts.ts";
 import { durationText } from "../../../ui/format.ts";
 import type { LimitName } from "../../../ui/look.ts";
 import type { Segment, TimelineMark } from "./drawn.ts";
@@ -147,7 +148,7 @@ function predict(
 ): Prediction | null {
   if (!running || limits.hardAt === null || job.timeout_mode === "discard") return null;
   const backoff = nextBackoff(job, explanation);
-  if (job.attempt >= job.max_attempts || !backoff) return null;
+  if (isLastAttempt(job) || !backoff) return null;
   const at = limits.hardAt + backoff.span;
   const until = limits.attempt === null ? at : at + limits.attempt;
   const isWhole = explanation.fields.find(({ field }) => field === "retryFit")?.value !== "any";

@@ -49,7 +49,12 @@ export function runsOf(job: Job, events: readonly WireEvent[]): Run[] {
     .sort((a, b) => a.at - b.at || Number(b.type === "job.started") - Number(a.type === "job.started"));
   const starts = ordered.filter(({ type }) => type === "job.started");
   if (starts.length === 0) return rememberedRuns(job);
-  return starts.map((start, index) => {
+  // Events that are too old were not found: the job itself remembers how these attempts ended.
+  const first = starts[0]?.at ?? 0;
+  const earlier = rememberedRuns(job).filter(
+    ({ attempt, to }) => to !== null && to <= first && !wasSeen(starts, attempt),
+  );
+  const seen = starts.map((start, index) => {
     const until = starts[index + 1]?.at ?? Number.POSITIVE_INFINITY;
     const own = ordered.filter(
       (event) => event.at >= start.at && event.at < until && event.attempt === start.attempt,
@@ -75,7 +80,11 @@ export function runsOf(job: Job, events: readonly WireEvent[]): Run[] {
       beats: own.filter(({ type }) => BEATS.has(type)).map((event) => event.at),
     });
   });
+  return [...earlier, ...seen];
 }
+
+const wasSeen = (starts: readonly { readonly attempt: number }[], attempt: number): boolean =>
+  starts.some((start) => start.attempt === attempt);
 
 type Seen = Omit<Run, "softAt" | "isForced" | "isLate">;
 

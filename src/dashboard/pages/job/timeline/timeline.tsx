@@ -1,4 +1,5 @@
 import type { ComponentChildren } from "preact";
+import { attemptText } from "../../../ui/attempts.ts";
 import { LimitLetter } from "../../../ui/badge.tsx";
 import { clockText, dayText, durationText, shortClockText } from "../../../ui/format.ts";
 import { apart, LETTER, PHONE } from "./axis-labels.ts";
@@ -30,9 +31,7 @@ export function Timeline({
       <div class="tl-row tl-lane">
         <div class="g">
           <b>The job</b>
-          <span class="by">
-            attempt {model.job.attempt} of {model.job.max_attempts}
-          </span>
+          <span class="by">attempt {attemptText(model.job)}</span>
         </div>
         <Lane model={model} />
         <div class="l" />
@@ -71,6 +70,9 @@ function Head({ model }: { readonly model: TimelineModel }) {
 
 /** Half as wide as the pill that says what time it is, in per cent. */
 const PILL = 5;
+/** Near an edge of the plot the pill stands beside its line, not over the edge: by as many pixels of 800. */
+const ASIDE = 26;
+const asideOf = (x: number) => (x < 2 * PILL ? ASIDE : x > 100 - 2 * PILL ? -ASIDE : 0);
 
 function Axis({ model: { scale, now, endedAt } }: { readonly model: TimelineModel }) {
   const nowAt = scale.x(now);
@@ -92,12 +94,16 @@ function Axis({ model: { scale, now, endedAt } }: { readonly model: TimelineMode
   }));
   const ticks = scale.ticks.map((at) => ({ at, x: scale.x(at), text: text(at) }));
   const inside = ticks.filter(({ x }) => x > 1 && x < 97);
-  const pill = (half: number) => (endedAt === null ? [[nowAt - half, nowAt + half] as const] : []);
-  const labelled = new Set(apart([...cuts, ...inside], pill(PILL)));
+  const aside = asideOf(nowAt);
+  const pill = (by: number) => {
+    const middle = nowAt + (aside / 8) * by;
+    return endedAt === null ? [[middle - PILL * by, middle + PILL * by] as const] : [];
+  };
+  const labelled = new Set(apart([...cuts, ...inside], pill(1)));
   const onPhone = new Set(
     apart(
       [...cuts, ...inside].filter(({ x }) => x > 6 && x < 94),
-      pill(PILL * PHONE),
+      pill(PHONE),
       LETTER * PHONE,
     ),
   );
@@ -123,8 +129,8 @@ function Axis({ model: { scale, now, endedAt } }: { readonly model: TimelineMode
         ))}
       {endedAt === null && (
         <svg aria-hidden="true" x={pc(nowAt)} y="5" overflow="visible">
-          <rect class="nowpill" x="-34" width="68" height="20" rx="10" />
-          <text class="now" x="0" y="14" text-anchor="middle">
+          <rect class="nowpill" x={aside - 34} width="68" height="20" rx="10" />
+          <text class="now" x={aside} y="14" text-anchor="middle">
             {clockText(now)}
           </text>
         </svg>
