@@ -118,9 +118,9 @@ const PREPARE: Readonly<Record<Kind, (random: Random, world: World) => Request>>
       from: randomInt(random, 5) === 0 ? rankOf(0, 0) : 0,
       ...(randomInt(random, 2) === 0 && {
         turns: {
-          weights: { x: 2 },
+          weights: new Map([["x", 2]]),
           defaultWeight: 1,
-          last: { key: pick(random, FAIR_KEYS), taken: 1 },
+          last: new Map([[rankOf(0, 0), { key: pick(random, FAIR_KEYS), taken: 1 }]]),
         },
       }),
       ...(random() < 0.2 && { most: 1 + randomInt(random, 4) }),

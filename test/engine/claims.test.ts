@@ -61,3 +61,30 @@ describe("where a claim begins", () => {
     expect(order.slice(0, 900)).toContain("urgent");
   });
 });
+
+describe("when a claim is sent", () => {
+  it("the next claim is under way while the jobs of the last one run, even if their handlers end at once", async () => {
+    const story: string[] = [];
+    const stage = await openOver((store) => ({
+      ...store,
+      jobs: {
+        ...store.jobs,
+        async claim(request: ClaimRequest) {
+          story.push("claim");
+          const rows = await store.jobs.claim(request);
+          if (rows.length > 0) story.push("answer");
+          return rows;
+        },
+      },
+    }));
+    await stage.engine.enqueueMany(
+      definition,
+      Array.from({ length: 1_000 }, () => null),
+    );
+    stage.work([processor(definition, () => void (story.at(-1) === "run" || story.push("run")))]);
+    await stage.advance("5s");
+    // Nothing is claimed ahead in the first round, because nobody knows yet how long handlers take.
+    expect(story.slice(0, 6)).toEqual(["claim", "answer", "run", "claim", "answer", "claim"]);
+    expect(story.filter((each) => each === "run").length).toBeGreaterThan(2);
+  });
+});

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { defineJob, type FairOptions, processor, unchecked } from "../../src/index.ts";
+import { constant, defineJob, type FairOptions, processor, unchecked } from "../../src/index.ts";
 import { errorOf, openStage, type Stage } from "./stage.ts";
 
 const byLetter = defineJob({ type: "test.letter", payload: unchecked<string>(), fair: (payload) => payload });
@@ -67,6 +67,91 @@ describe("fair queues", () => {
     await runAll(stage, work);
     expect(started.slice(0, 2).join("")).toBe("cc");
     expect(started.length).toBe(6);
+  });
+
+  it("keys of a priority keep their turns while jobs of a better one come in between", async () => {
+    const { stage, started, work } = await openFair();
+    await stage.engine.enqueueMany(byLetter, [..."a".repeat(20), ..."b".repeat(20)]);
+    work();
+    for (let nth = 0; nth < 10; nth++) {
+      // One urgent job for each two starts, of a key after those that wait.
+      await stage.engine.enqueue(byLetter, "c", { priority: 5 });
+      await stage.advance("2s");
+    }
+    const count = (key: string) => started.filter((name) => name === key).length;
+    expect(count("c")).toBe(10);
+    expect(Math.abs(count("a") - count("b"))).toBeLessThanOrEqual(1);
+  });
+
+  it("a key with less than its weight leaves its place to keys that follow, however many there are", async () => {
+    const { stage, started, work } = await openFair({ defaultWeight: 50 }, 100);
+    await stage.engine.enqueueMany(byLetter, Array(1_000).fill("a"));
+    const few = Array.from({ length: 90 }, (_, nth) => `b-${nth}`);
+    await stage.engine.enqueueMany(byLetter, few);
+    work();
+    await stage.advance("10ms");
+    // "a" has one turn of 50 in the first hundred starts; which key is first is drawn.
+    await stage.advance("1s");
+    const ofA = started.slice(0, 140).filter((name) => name === "a").length;
+    expect(ofA).toBeLessThanOrEqual(100);
+    expect(new Set(started.slice(0, 200)).size).toBe(91);
+  });
+
+  it("jobs that return, that were delayed and that are limited have their turns like all others", async () => {
+    const { stage, started } = await openFair();
+    const flaky = defineJob({
+      type: "test.flaky",
+      payload: unchecked<string>(),
+      fair: (payload) => payload,
+      retry: { attempts: 2, backoff: constant({ first: "1s", jitter: false }) },
+    });
+    const fails = async ({ payload, attempt }: { payload: string; attempt: number }) => {
+      started.push(payload);
+      await stage.sleep(1_000);
+      if (attempt === 1) throw new Error("again");
+    };
+    await stage.engine.enqueueMany(flaky, Array(20).fill("a"));
+    await stage.engine.enqueueMany(flaky, Array(5).fill("b"), { delay: "5s" });
+    await stage.engine.enqueueMany(flaky, Array(5).fill("c"), { limit: { key: "c", concurrency: 1 } });
+    stage.work([processor(flaky, fails)], { queues: { default: { concurrency: 1 } } });
+    await stage.advance("5s");
+    const before = started.length;
+    await stage.advance("30s");
+    const then = started.slice(before, before + 30);
+    const count = (key: string) => then.filter((name) => name === key).length;
+    expect(started.length).toBeGreaterThanOrEqual(30);
+    // Ten starts of "b", two of each job; "c" gives up its slot between its tries.
+    expect(count("b")).toBeGreaterThanOrEqual(9);
+    expect(count("c")).toBeGreaterThanOrEqual(4);
+  });
+
+  it("new weights hold for the jobs that wait already", async () => {
+    const { stage, started, work } = await openFair();
+    await stage.engine.enqueueMany(byLetter, [..."a".repeat(60), ..."b".repeat(60)]);
+    work();
+    await stage.advance("10s");
+    await stage.engine.queues.configure("default", { fair: { weights: { b: 4 } } });
+    const before = started.length;
+    await stage.advance("20s");
+    const ofB = started.slice(before).filter((name) => name === "b").length;
+    expect(ofB).toBeGreaterThanOrEqual(15);
+    expect(ofB).toBeLessThanOrEqual(17);
+  });
+
+  it("keys that come and go leave nothing behind, and take no turns from one that stays", async () => {
+    const { stage, started, work } = await openFair();
+    await stage.engine.enqueueMany(byLetter, Array(40).fill("m"));
+    work();
+    for (let nth = 0; nth < 30; nth++) {
+      await stage.engine.enqueue(byLetter, `${nth % 2 === 0 ? "a" : "z"}-${nth}`);
+      await stage.advance("2s");
+    }
+    const ofM = started.filter((name) => name === "m").length;
+    expect(ofM).toBeGreaterThanOrEqual(started.length - 31);
+    // Each new key had its turn at once.
+    expect(new Set(started.slice(0, 58)).size).toBeGreaterThanOrEqual(28);
+    await stage.advance("60s");
+    expect(await stage.engine.queues.shares("default")).toMatchObject({ keys: [], hasMore: false });
   });
 
   it("take the key from the enqueue, then the definition, then the queue", async () => {
@@ -158,6 +243,19 @@ describe("the options of fair queues", () => {
       );
     expect((await errorOf(stage.engine.enqueue(bad, null))).message).toContain("fair(payload)");
     expect(() => defineJob({ type: "test.bad", fair: "" })).toThrow("fair");
+  });
+
+  it("a key that no database can store is refused, and one of the meta is made storable", async () => {
+    const stage = await openStage();
+    for (const fairKey of ["a\0b", "\ud83d"])
+      expect((await errorOf(stage.engine.enqueue(plain, "x", { fairKey }))).message).toContain(
+        "options.fairKey",
+      );
+    await stage.engine.queues.configure("default", { fair: { by: "meta.of" } });
+    const keyOf = async (of: string) =>
+      (await stage.load(await stage.engine.enqueue(plain, "x", { meta: { of } }))).fairKey;
+    expect(await keyOf("a\0b")).toBe("a\ufffdb");
+    expect(await keyOf(`${"x".repeat(254)}\u{1f600}`)).toBe(`${"x".repeat(254)}\ufffd`);
   });
 
   it("a key may be named like a member of every object", async () => {

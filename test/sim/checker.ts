@@ -4,6 +4,7 @@ import type { HomeBeat } from "../../src/stores/homes/home-store.ts";
 import type { StoreCall } from "../../src/testing/faulty-store.ts";
 import { CHANGE_RULES, isReturn, judgedAttempt, type Seen, settles } from "./change-rules.ts";
 import { EventRules } from "./event-rules.ts";
+import { FairRules } from "./fair-rules.ts";
 import { entryProblem, lateSignal, signalProblem, untoldVerdict } from "./handler-rules.ts";
 import { type Claim, hasEnded, type JobLedger, newJobLedger, type Run } from "./ledger.ts";
 import { LimitRules } from "./limit-rules.ts";
@@ -25,6 +26,8 @@ interface CheckerOptions {
   /** True time: what an observer outside of the world would read. */
   readonly now: () => number;
   readonly plan: Plan;
+  /** The number of homes of the store. */
+  readonly homes: number;
   readonly trace: Trace;
   /** When a call of this process to the store last had trouble. */
   readonly troubledAt: (machine: Machine) => number;
@@ -41,6 +44,7 @@ export class Checker implements StoreObserver, ReplyObserver {
   /** What was expected of each enqueue, by the number in its payload. */
   readonly expected = new Map<number, Expected>();
   readonly events = new EventRules();
+  readonly fair: FairRules;
   /** How often a job came to each end. */
   readonly endCounts = new Map<string, number>();
   readonly #options: CheckerOptions;
@@ -54,6 +58,7 @@ export class Checker implements StoreObserver, ReplyObserver {
   constructor(options: CheckerOptions) {
     this.#options = options;
     this.#limits = new LimitRules(options.plan, this.jobs);
+    this.fair = new FairRules(options.plan, options.homes, this.jobs);
   }
 
   get now(): number {
@@ -102,6 +107,7 @@ export class Checker implements StoreObserver, ReplyObserver {
       const problem = this.#limits.changed(change);
       if (problem) this.report("limits are kept", problem);
     }
+    this.fair.looked();
   }
 
   #jobOf({ before, after }: Change): JobLedger | undefined {
@@ -177,6 +183,8 @@ export class Checker implements StoreObserver, ReplyObserver {
 
   claimed(by: Machine, _worker: string, rows: readonly JobRow[]): void {
     const now = this.#options.now();
+    const unfair = this.fair.claimed(by, rows);
+    if (unfair) this.report("fair keys take turns", unfair);
     for (const row of rows) {
       const job = this.jobs.get(row.id);
       if (!job) continue;
@@ -234,6 +242,7 @@ export class Checker implements StoreObserver, ReplyObserver {
   heard(by: Machine, call: StoreCall, request: unknown, answer: unknown, times: Times): void {
     if (call === "clock") by.heardClock(times.heardAt, times.heardAt - times.sentAt);
     else if (call === "jobs.claim") {
+      this.fair.heard(by, answer as JobRow[]);
       for (const row of answer as JobRow[]) {
         const claim = this.jobs.get(row.id)?.claims.get(row.fence);
         if (!claim) continue;

@@ -47,6 +47,15 @@ const WORLDS: { readonly [name: string]: (options: Options) => Promise<Outcome> 
     (options) => simulate({ ...options, isDistant: true }),
     ({ jobs }) => jobs,
   ),
+  /** Most queues are fair. */
+  fair: world(
+    (options) => simulate({ ...options, isFair: true }),
+    ({ jobs }) => jobs,
+  ),
+  "fair-homes": world(
+    (options) => simulate({ ...options, isFair: true, homes: 4 }),
+    ({ jobs }) => jobs,
+  ),
   /** The store has four homes, which are away at times and may forget their last second. */
   homes: world(
     (options) => simulate({ ...options, homes: 4 }),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { MUTANTS } from "./mutants.ts";
+import { FAIR_MUTANTS, MUTANTS } from "./mutants.ts";
 import { simulate } from "./simulate.ts";
 import { rulesBroken } from "./world.ts";
 
@@ -8,6 +8,13 @@ const MOST_SEEDS = 100;
 describe("the checker can fail", () => {
   it.each(MUTANTS)("it catches $name", async ({ mutation, caughtBy }) => {
     const rules = await rulesBroken(MOST_SEEDS, caughtBy, (seed) => simulate({ seed, mutation }));
+    expect(rules).toMatch(caughtBy);
+  });
+
+  it.each(FAIR_MUTANTS)("it catches $name", async ({ mutation, caughtBy }) => {
+    const rules = await rulesBroken(MOST_SEEDS, caughtBy, (seed) =>
+      simulate({ seed, mutation, isFair: true }),
+    );
     expect(rules).toMatch(caughtBy);
   });
 });

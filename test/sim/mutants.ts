@@ -1,3 +1,4 @@
+import type { LastTurns, Turns } from "../../src/core/fair/turns.ts";
 import type { NewJob } from "../../src/core/job/envelope.ts";
 import type { JobRow, JobState } from "../../src/core/job/job.ts";
 import type { Effect, Store, Unit } from "../../src/ports/store.ts";
@@ -188,6 +189,27 @@ function tellingTwice(store: Store): Store {
   });
 }
 
+/** Claims with other turns. */
+function withTurns(store: Store, change: (turns: Turns) => Turns | undefined): Store {
+  return withJobs(store, {
+    claim: ({ turns, ...request }) => {
+      const changed = turns && change(turns);
+      return store.jobs.claim({ ...request, ...(changed && { turns: changed }) });
+    },
+  });
+}
+
+/** Every turn was that of the key before the first one. */
+function beforeAll({ last }: Turns): LastTurns {
+  return new Map([...last.keys()].map((rank) => [rank, { key: "", taken: Number.MAX_SAFE_INTEGER }]));
+}
+
+/** All priorities have the turns of the one that gave last. */
+function sharedByAll({ last }: Turns): LastTurns {
+  const turn = [...last.values()].at(-1);
+  return new Map(Array.from({ length: 201 }, (_, level) => [level * 2 ** 45, turn ?? { key: "", taken: 1 }]));
+}
+
 /** Forgets the policy of a job that is claimed again, so that each attempt resolves its own, with another limit. */
 function thawingLimits(store: Store, dice: Dice): Store {
   return withUnits(store, (unit) => {
@@ -201,6 +223,30 @@ function thawingLimits(store: Store, dice: Dice): Store {
     return { ...unit, job: { ...unit.job, documents } };
   });
 }
+
+/** Defects of fair queues, for worlds that have some. */
+export const FAIR_MUTANTS: readonly Mutant[] = [
+  {
+    name: "a store that claims in the order of arrival",
+    caughtBy: /fair keys take turns/,
+    mutation: { store: (store) => withTurns(store, () => undefined) },
+  },
+  {
+    name: "a store that begins each claim with the first key",
+    caughtBy: /fair keys take turns/,
+    mutation: { store: (store) => withTurns(store, (turns) => ({ ...turns, last: beforeAll(turns) })) },
+  },
+  {
+    name: "a store that gives each key three times its weight",
+    caughtBy: /fair keys take turns/,
+    mutation: { store: (store) => withTurns(store, (turns) => ({ ...turns, times: 3 })) },
+  },
+  {
+    name: "a store whose priorities share their turns",
+    caughtBy: /fair keys take turns/,
+    mutation: { store: (store) => withTurns(store, (turns) => ({ ...turns, last: sharedByAll(turns) })) },
+  },
+];
 
 export const MUTANTS: readonly Mutant[] = [
   {

@@ -1,3 +1,4 @@
+import type { FairOptions } from "../../src/core/fair/fair-options.ts";
 import type { Backoff } from "../../src/core/job/job.ts";
 import { type AnyDefinition, defineJob, type JobDefinition } from "../../src/core/job/job-definition.ts";
 import type { PolicyOptions, RetentionOptions, TimeoutOptions } from "../../src/core/job/policy.ts";
@@ -54,6 +55,10 @@ export interface Plan {
   readonly suspends: number;
   readonly wallSteps: number;
   readonly deploys: number;
+  /** The fair keys that enqueues name. */
+  readonly fairKeys: readonly string[];
+  /** How often somebody enqueues many jobs of one fair key. */
+  readonly bursts: number;
   /** Whether events are recorded. */
   readonly records: boolean;
 }
@@ -99,6 +104,8 @@ export function planOf(seed: number): Plan {
     suspends: sleeps ? times(2) : 0,
     wallSteps: sleeps ? 0 : times(3),
     deploys: dice.chance(0.4) ? 1 + dice.int(2) : 0,
+    fairKeys: [],
+    bursts: 0,
     // Not thrown for: what a seed means otherwise stays what it was.
     records: seed % 4 !== 0,
   };
@@ -130,6 +137,23 @@ function limitsOf(dice: Dice, queues: readonly string[]): Pick<Plan, "limits" | 
     };
   }
   return { limits, settings };
+}
+
+/** The same world with fair queues, and with customers that enqueue many jobs at once. */
+export function withFairness(plan: Plan): Plan {
+  const dice = new Dice(subSeed(plan.seed, "fair"));
+  const fairKeys = ["a", "b", "c", "d", "e"].slice(0, 2 + dice.int(4));
+  const settings: Record<string, QueueOptions> = { ...plan.settings };
+  for (const queue of plan.queues)
+    if (dice.chance(0.8)) settings[queue] = { ...settings[queue], fair: fairness(dice, fairKeys) };
+  return { ...plan, settings, fairKeys, bursts: 2 + dice.int(6) };
+}
+
+export function fairness(dice: Dice, keys: readonly string[]): FairOptions {
+  if (dice.chance(0.3)) return { strategy: "round-robin" };
+  const weighted = keys.filter(() => dice.chance(0.5));
+  const weights = Object.fromEntries(weighted.map((key) => [key, 1 + dice.int(4)]));
+  return { weights, defaultWeight: 1 + dice.int(2) };
 }
 
 function processPlan(

@@ -13,7 +13,7 @@ import { type HomeMutation, SimHomes } from "./homes/sim-homes.ts";
 import type { JobLedger } from "./ledger.ts";
 import type { Machine } from "./machine.ts";
 import { Network } from "./network.ts";
-import { NO_FAULTS, type Plan, planOf } from "./plan.ts";
+import { NO_FAULTS, type Plan, planOf, withFairness } from "./plan.ts";
 import { Process, type Surroundings } from "./process.ts";
 import { EPOCH, Scheduler } from "./scheduler.ts";
 import { short, Trace } from "./trace.ts";
@@ -32,6 +32,8 @@ export interface SimOptions {
   readonly mutation?: Mutation;
   /** Some processes are 50 to 500 ms away from the store. It draws from dice of its own: without it, a seed stays what it is. */
   readonly isDistant?: boolean;
+  /** Most queues are fair, and jobs have fair keys. It draws from dice of its own, too. */
+  readonly isFair?: boolean;
   /** The number of homes of the store. With more than one, each process has a router, and homes have faults of their own. */
   readonly homes?: number;
   /** Keeps the timeline. */
@@ -46,6 +48,8 @@ export interface SimReport {
   readonly runs: number;
   readonly events: number;
   /** Jobs that ended, and how many of them the statistics know of: a killed process takes its last seconds with it. */
+  /** How often a waiting key of a fair queue had to let another one go first. */
+  readonly passedOver: number;
   readonly figures: { readonly ended: number; readonly counted: number };
   /** Virtual milliseconds from the start to the last close. */
   readonly duration: number;
@@ -86,6 +90,11 @@ function withAllTypes(plan: Plan): Plan {
   return { ...plan, processes: plan.processes.map((process) => ({ ...process, types: plan.types })) };
 }
 
+function planFor({ seed, isDistant, isFair }: SimOptions): Plan {
+  const plan = isFair ? withFairness(planOf(seed)) : planOf(seed);
+  return isDistant ? withAllTypes(plan) : plan;
+}
+
 /** How far the machine of each process is away; one that is started again may stand elsewhere. */
 function distances(seed: number): (machine: Machine) => number {
   const known = new Map<Machine, number>();
@@ -110,10 +119,11 @@ class World {
   readonly #homes: SimHomes | undefined;
   #figures = { ended: 0, counted: 0 };
 
-  constructor({ seed, mutation = {}, isDistant = false, isTraced = false, homes = 1 }: SimOptions) {
+  constructor(options: SimOptions) {
+    const { seed, mutation = {}, isDistant = false, isTraced = false, homes = 1 } = options;
     const scheduler = this.#scheduler;
     const now = () => scheduler.now;
-    this.#plan = isDistant ? withAllTypes(planOf(seed)) : planOf(seed);
+    this.#plan = planFor(options);
     this.#dice = new Dice(subSeed(seed, "chaos"));
     this.#trace = new Trace({
       isKept: isTraced,
@@ -122,6 +132,7 @@ class World {
     this.checker = new Checker({
       now,
       plan: this.#plan,
+      homes,
       trace: this.#trace,
       troubledAt: (machine) => this.#network.troubledAt.get(machine) ?? 0,
     });
@@ -232,7 +243,7 @@ class World {
   }
 
   #scheduleChaos(): void {
-    const { operations, crashes, pauses, suspends, wallSteps, deploys, rates, calmAt } = this.#plan;
+    const { operations, crashes, pauses, suspends, wallSteps, deploys, bursts, rates, calmAt } = this.#plan;
     if (rates.drop > 0) this.#homes?.scheduleFaults(calmAt);
     const repeat = (times: number, run: (process: Process) => void) => {
       for (let nth = 0; nth < times; nth++) this.#sometime(run);
@@ -248,6 +259,10 @@ class World {
     repeat(deploys, (process) => {
       const drain = this.#dice.int(4) * 500;
       this.#scheduler.after(0, process.machine, () => void process.redeploy(drain));
+    });
+    repeat(bursts, ({ engine, machine }) => {
+      if (engine && !machine.isDead)
+        this.#scheduler.after(0, machine, () => void this.#workload.burst(engine, machine));
     });
   }
 
@@ -325,6 +340,7 @@ class World {
       runs: this.checker.runs.length,
       events: this.#scheduler.happened,
       figures: this.#figures,
+      passedOver: this.checker.fair.passedOver,
       duration: this.#scheduler.now - EPOCH,
     };
   }

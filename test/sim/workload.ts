@@ -1,5 +1,6 @@
 import { CurfewError } from "../../src/core/errors.ts";
 import type { EnqueueOptions } from "../../src/core/job/envelope.ts";
+import type { QueueOptions } from "../../src/core/limit/queue-settings.ts";
 import type { Duration } from "../../src/core/time.ts";
 import type { AttemptContext } from "../../src/engine/attempt/processor.ts";
 import type { Engine } from "../../src/engine/engine.ts";
@@ -9,7 +10,7 @@ import type { Checker } from "./checker.ts";
 import { Dice, subSeed } from "./dice.ts";
 import type { Machine } from "./machine.ts";
 import { expectedOf } from "./oracle.ts";
-import { type Plan, retry, type SimJobType, type SimPayload, timeouts } from "./plan.ts";
+import { fairness, type Plan, retry, type SimJobType, type SimPayload, timeouts } from "./plan.ts";
 import { short, type Trace } from "./trace.ts";
 
 /** What an operation may be refused with; any other error is a fault of the engine. */
@@ -37,6 +38,7 @@ export class Workload {
   readonly #trace: Trace;
   readonly #dice: Dice;
   readonly #limitDice: Dice;
+  readonly #fairDice: Dice;
   readonly #ids: string[] = [];
   readonly #known: string[] = [];
   readonly #queues = { areConfigured: false };
@@ -48,6 +50,7 @@ export class Workload {
     this.#trace = trace;
     this.#dice = new Dice(subSeed(plan.seed, "workload"));
     this.#limitDice = new Dice(subSeed(plan.seed, "limited"));
+    this.#fairDice = new Dice(subSeed(plan.seed, "fair jobs"));
   }
 
   /** Does one random thing; never rejects. */
@@ -118,6 +121,21 @@ export class Workload {
       if (!machine.isDead) this.#acknowledge(machine, id);
   }
 
+  /** Many jobs of one customer, and then some of others; never rejects. */
+  async burst(engine: Engine, machine: Machine): Promise<void> {
+    const dice = this.#fairDice;
+    const type = dice.pick(this.#plan.types);
+    const priority = dice.chance(0.5) ? {} : { priority: dice.pick([0, 5]) };
+    await this.#guarded(machine, async () => {
+      for (const most of [40, 4, 4]) {
+        const options = { fairKey: dice.pick(this.#plan.fairKeys), ...priority };
+        const payloads = Array.from({ length: 1 + dice.int(most) }, () => this.#payload(type, options));
+        for (const { id } of await engine.enqueueMany(type.definition, payloads, options))
+          if (!machine.isDead) this.#acknowledge(machine, id);
+      }
+    });
+  }
+
   #acknowledge(machine: Machine, id: string): void {
     this.#trace.add(machine.name, `${short(id)} is acknowledged`);
     this.#checker.acknowledged(id);
@@ -143,6 +161,7 @@ export class Workload {
       ...(dice.chance(0.1) && { expiresAt: new Date(at + dice.between(10, 20_000)) }),
       ...(dice.chance(0.2) && { id: this.#givenId() }),
       ...this.#limit(),
+      ...this.#fairKey(),
       ...this.#start(at),
     };
   }
@@ -150,6 +169,13 @@ export class Workload {
   #limit(): Pick<EnqueueOptions, "limit"> {
     const { limits } = this.#plan;
     return limits.length > 0 && this.#limitDice.chance(0.5) ? { limit: this.#limitDice.pick(limits) } : {};
+  }
+
+  #fairKey(): Pick<EnqueueOptions, "fairKey"> {
+    const { fairKeys } = this.#plan;
+    return fairKeys.length > 0 && this.#fairDice.chance(0.9)
+      ? { fairKey: this.#fairDice.pick(fairKeys) }
+      : {};
   }
 
   #start(at: number): Pick<EnqueueOptions, "delay" | "at"> {
@@ -247,7 +273,15 @@ export class Workload {
     this.#trace.add(machine.name, `queue ${queue} is configured`);
     await engine.queues.configure(queue, {
       ...this.#plan.settings[queue],
+      ...this.#newWeights(queue),
       timeouts: { attempt: `${dice.between(100, 30_000)}ms`, grace: `${dice.between(1, 3_000)}ms` },
     });
+  }
+
+  #newWeights(queue: string): Pick<QueueOptions, "fair"> {
+    if (!this.#plan.settings[queue]?.fair) return {};
+    const fair = fairness(this.#fairDice, this.#plan.fairKeys);
+    this.#checker.fair.allow(queue, fair);
+    return { fair };
   }
 }

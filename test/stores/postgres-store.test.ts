@@ -12,6 +12,7 @@ import { LISTENER_SETTINGS } from "../../src/stores/postgres/connections.ts";
 import { FAIR_KEYS, TAKE_FAIR } from "../../src/stores/postgres/fair-statements.ts";
 import { MIGRATIONS } from "../../src/stores/postgres/migrations.ts";
 import { openPostgresStore, type PostgresStoreOptions } from "../../src/stores/postgres/postgres-store.ts";
+import { CLAIM } from "../../src/stores/postgres/statements.ts";
 import { compareStores } from "../../src/testing/compare-stores.ts";
 import { depthOf } from "../../src/testing/read-store.ts";
 import { createDatabase, type TestPostgres } from "../postgres.ts";
@@ -448,6 +449,26 @@ describe("claims from a fair queue", () => {
       expect(indexes).toContain("jobs_fair");
       expect(indexes.filter((name) => name === "jobs_ready")).toHaveLength(1);
     }
+  });
+
+  it("cost a queue that is not fair nothing: its jobs are not in the index of keys, and its claim is one statement", async () => {
+    const schema = freshSchema();
+    const store = await open({ schema });
+    const plain = Array.from({ length: 1_000 }, newJob);
+    const sizeOfIndex = async () =>
+      Number((await admin.query(`select pg_relation_size('${schema}.jobs_fair') as size`)).rows[0].size);
+    const empty = await sizeOfIndex();
+    await store.jobs.enqueue(plain, { now });
+    expect(await sizeOfIndex()).toBe(empty);
+    await store.jobs.enqueue(
+      plain.map(() => ({ ...newJob(), fairKey: "a" })),
+      { now },
+    );
+    expect(await sizeOfIndex()).toBeGreaterThan(empty);
+    const ofClaims = [CLAIM, FAIR_KEYS, TAKE_FAIR].map(({ text }) =>
+      text.split("returning")[0]?.includes("fair_key"),
+    );
+    expect(ofClaims).toEqual([false, true, true]);
   });
 });
 

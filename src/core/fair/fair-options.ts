@@ -87,6 +87,9 @@ export function fairKeyFrom(fair: FairKeySource, payload: unknown): string {
 export function checkFairKey(key: unknown, field: string): string {
   if (typeof key !== "string" || key === "" || key.length > KEY_LIMIT)
     throw refuse("invalid_name", field, key, `use a text of 1 to ${KEY_LIMIT} characters`);
+  // Databases cannot store them in a text.
+  if (key.includes("\0") || !key.isWellFormed())
+    throw refuse("invalid_name", field, key, "use a text without NUL and without halves of characters");
   return key;
 }
 
@@ -98,7 +101,8 @@ function keyByQueue(
   if (by === undefined) return NO_FAIR_KEY;
   const value = by === "type" ? type : metaValue(meta, by.slice("meta.".length));
   if (typeof value === "number") return String(value);
-  return typeof value === "string" ? value.slice(0, KEY_LIMIT) : NO_FAIR_KEY;
+  if (typeof value !== "string") return NO_FAIR_KEY;
+  return value.slice(0, KEY_LIMIT).toWellFormed().replaceAll("\0", "\ufffd");
 }
 
 /** The most specific source that names a key. A fair queue gives each job one. */
@@ -118,28 +122,23 @@ function metaValue(meta: { readonly [key: string]: Json } | undefined, name: str
 
 /** The weight of each key, as claims use it. */
 export interface FairWeights {
-  readonly weights: Readonly<Record<string, number>>;
+  readonly weights: ReadonlyMap<string, number>;
   readonly defaultWeight: number;
   /** The smallest of them. Default 1. */
   readonly least?: number;
+  /** How often each key gives its weight in one turn. Default 1. */
+  readonly times?: number;
 }
 
-const NO_WEIGHTS: FairWeights["weights"] = Object.create(null);
-
-/** `times`: how often each key gives its weight in one turn. */
-export function weightsOf(fair: QueueFairness, times = 1): FairWeights {
-  const isWeighted = fair.strategy !== "round-robin";
-  const said = isWeighted ? (fair.weights ?? NO_WEIGHTS) : NO_WEIGHTS;
-  const defaultWeight = (isWeighted ? (fair.defaultWeight ?? 1) : 1) * times;
+export function weightsOf({ strategy, weights: said, defaultWeight = 1 }: QueueFairness): FairWeights {
+  if (strategy === "round-robin") return { weights: new Map(), defaultWeight: 1, least: 1 };
+  const weights = new Map(Object.entries(said ?? {}));
   let least = defaultWeight;
-  const weights: Record<string, number> = Object.create(null);
-  for (const [key, weight] of Object.entries(said)) {
-    weights[key] = weight * times;
-    least = Math.min(least, weight * times);
-  }
+  for (const weight of weights.values()) least = Math.min(least, weight);
   return { weights, defaultWeight, least };
 }
 
-export function weightOf({ weights, defaultWeight }: FairWeights, key: string): number {
-  return Object.hasOwn(weights, key) ? (weights[key] as number) : defaultWeight;
+/** How many jobs a key gives in one turn. */
+export function weightOf({ weights, defaultWeight, times = 1 }: FairWeights, key: string): number {
+  return times * (weights.size === 0 ? defaultWeight : (weights.get(key) ?? defaultWeight));
 }

@@ -1,12 +1,13 @@
-import type { JobRow } from "../job/job.ts";
+import { type JobRow, priorityRank, type Rank } from "../job/job.ts";
+import { type FairWeights, weightOf } from "./fair-options.ts";
 import { fairKeyOf } from "./turns.ts";
 
 /** How long a round of all keys may take if keys give several jobs in a turn. */
-const ROUND = 25;
+const ROUND = 100;
 /** The rate is measured over this many jobs, and is unknown again after this long. */
 const MEASURED = 256;
 const MEASURED_WITHIN = 100;
-const MOST_AT_ONCE = 16;
+const MOST_AT_ONCE = 64;
 
 /**
  * How often keys of a fair queue give their weight in one turn. Jobs of one key lie together in a store, so a claim that
@@ -18,40 +19,48 @@ export class RoundPace {
   #taken = 0;
   #times = 1;
   #lastKey = "";
-  #keys = 0;
-  /** The keys of the last whole round. */
-  #keysInRound = Number.POSITIVE_INFINITY;
+  /** The priority whose rounds are counted. */
+  #rank: Rank = -1;
+  /** The weights of the keys of this round so far, and of the last whole round. */
+  #weights = 0;
+  #weightsInRound = Number.POSITIVE_INFINITY;
 
   times(now: number): number {
     return now - this.#since > MEASURED_WITHIN ? 1 : this.#times;
   }
 
   /** These jobs were claimed, in the order of their turns. */
-  note(rows: readonly JobRow[], now: number): void {
-    this.#count(rows);
+  note(rows: readonly JobRow[], now: number, weights: FairWeights): void {
+    this.#count(rows, weights);
     this.#taken += rows.length;
     const elapsed = now - this.#since;
     if (elapsed > MEASURED_WITHIN) this.#times = 1;
     else if (this.#taken < MEASURED) return;
     else {
       const inRound = (ROUND * this.#taken) / Math.max(elapsed, 1);
-      const keys = Math.max(this.#keysInRound, this.#keys);
-      this.#times = Math.min(MOST_AT_ONCE, Math.max(1, Math.floor(inRound / keys)));
+      const once = Math.max(this.#weightsInRound, this.#weights);
+      this.#times = Math.min(MOST_AT_ONCE, Math.max(1, Math.floor(inRound / once)));
     }
     this.#since = now;
     this.#taken = 0;
   }
 
   /** Keys have their turns in the order of their names, so a smaller one begins the next round. */
-  #count(rows: readonly JobRow[]): void {
+  #count(rows: readonly JobRow[], weights: FairWeights): void {
     for (const row of rows) {
       const key = fairKeyOf(row);
-      if (key === this.#lastKey && this.#keys > 0) continue;
-      if (key < this.#lastKey) {
-        this.#keysInRound = this.#keys;
-        this.#keys = 0;
+      const rank = priorityRank(row.rank);
+      if (rank !== this.#rank) {
+        this.#rank = rank;
+        this.#weightsInRound = Number.POSITIVE_INFINITY;
+        this.#weights = 0;
       }
-      this.#keys += 1;
+      if (key === this.#lastKey && this.#weights > 0) continue;
+      if (key < this.#lastKey) {
+        this.#weightsInRound = this.#weights;
+        this.#weights = 0;
+      }
+      this.#weights += weightOf(weights, key);
       this.#lastKey = key;
     }
   }

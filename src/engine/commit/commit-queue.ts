@@ -21,7 +21,7 @@ interface Batch {
   readonly units: readonly Unit[];
 }
 
-const BATCH = 256;
+const BATCH = 512;
 const BACKOFF = { first: 50, factor: 2, most: 2_000 };
 /** After this many refusals by a store that answers, split the batch: one bad unit must not block the others. */
 const HALVED_AFTER = 3;

@@ -1,7 +1,8 @@
 import { type FairWeights, type QueueFairness, weightsOf } from "../../core/fair/fair-options.ts";
 import type { Pool } from "../../core/fair/pool.ts";
 import { RoundPace } from "../../core/fair/round-pace.ts";
-import { type Turn, type Turns, turnAfter } from "../../core/fair/turns.ts";
+import { homeTurnsAfter, type LastTurns, NO_TURNS, type Turns, turnsAfter } from "../../core/fair/turns.ts";
+import type { Home } from "../../core/home/cell.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import type { QueueDepth, StoredQueue } from "../../core/limit/queue-settings.ts";
 import type { Instant } from "../../core/time.ts";
@@ -18,11 +19,12 @@ export const POOLS = recordKind<Pool>("pool");
 
 /** The turns that this process took in a fair queue. */
 interface TurnsTaken {
-  last: Turn | null;
+  last: LastTurns;
+  /** For a store with several homes. */
+  ofHomes: ReadonlyMap<Home, LastTurns>;
   readonly pace: RoundPace;
   readonly fair: QueueFairness;
-  times: number;
-  weights: FairWeights;
+  readonly weights: FairWeights;
 }
 
 /** Caches the queue settings, which are records in the store, so that all processes resolve the same (SEMANTICS 2). */
@@ -79,24 +81,25 @@ export class QueueSettings {
     if (!fair) return undefined;
     let taken = this.#taking.get(queue);
     if (taken?.fair !== fair) {
-      const { last = null, pace = new RoundPace() } = taken ?? {};
-      taken = { last, pace, fair, times: 1, weights: weightsOf(fair) };
+      const { last = NO_TURNS, ofHomes = new Map(), pace = new RoundPace() } = taken ?? {};
+      taken = { last, ofHomes, pace, fair, weights: weightsOf(fair) };
       this.#taking.set(queue, taken);
     }
-    const times = taken.pace.times(now);
-    if (times !== taken.times) {
-      taken.times = times;
-      taken.weights = weightsOf(fair, times);
-    }
-    return { ...taken.weights, last: taken.last };
+    const { weights, last, ofHomes, pace } = taken;
+    if (this.#store.capabilities.homes > 1) return { ...weights, last, ofHomes };
+    return { ...weights, last, times: pace.times(now) };
   }
 
   /** Remembers which fair key had the last turn. Each process takes turns for itself. `now` is monotonic. */
   noteTurns(queue: string, turns: Turns, rows: readonly JobRow[], now: number): void {
     const taken = this.#taking.get(queue);
     if (!taken) return;
-    taken.last = turnAfter(turns.last, rows, turns);
-    taken.pace.note(rows, now);
+    if (turns.ofHomes) {
+      taken.ofHomes = homeTurnsAfter(turns.ofHomes, rows, turns, this.#store.capabilities.homes);
+      return;
+    }
+    taken.last = turnsAfter(turns.last, rows, turns);
+    taken.pace.note(rows, now, taken.weights);
   }
 
   /** Pools of remote workers, by name. */

@@ -44,7 +44,7 @@ export interface ConsumerDeps {
   confirm(consumer: QueueConsumer, prefetched: readonly Prefetched[]): void;
 }
 
-const CLAIM_BATCH = 200;
+const CLAIM_BATCH = 400;
 /** Claim ahead only jobs that will start within this time. */
 const AHEAD = 100;
 const MOST_AHEAD = 2 * CLAIM_BATCH;
@@ -193,9 +193,12 @@ export class QueueConsumer {
       isShort || turns
         ? undefined
         : this.#claimFrom && { ...this.#claimFrom, rank: (rows.at(-1) as JobRow).rank };
-    this.pump();
+    // The next claim is sent first: handlers that end at once would keep it waiting until all of these have run.
+    const isNextDue = !this.#isDry && this.#wanted > 0;
+    if (isNextDue) this.#pause();
+    else this.pump();
     if (this.#isDry) return this.#dried();
-    return this.#wanted > 0 ? 0 : null;
+    return isNextDue || this.#wanted > 0 ? 0 : null;
   }
 
   /** If the answer is lost, the store may have handed out jobs all the same: the sweep takes them back after their leases. */
@@ -281,7 +284,7 @@ export class QueueConsumer {
     return now - prefetched.claimedAt <= LONGEST_PREFETCH && age <= CONFIRMED_WITHIN;
   }
 
-  /** Lets the event loop run before more payloads are parsed. Handlers that end at once would otherwise block it. */
+  /** Lets the event loop run before more jobs are entered. Handlers that end at once would otherwise block it. */
   #pause(): void {
     this.#entered = 0;
     this.#isPausing = true;

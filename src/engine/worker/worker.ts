@@ -22,7 +22,7 @@ import { WorkerBeat } from "./worker-beat.ts";
 import { WorkerReporter } from "./worker-report.ts";
 import { UNKNOWN_TYPE_DELAY, WorkerShell } from "./worker-shell.ts";
 
-const UNFLUSHED_ROOM = 600;
+const UNFLUSHED_ROOM = 1_200;
 const MARK_AFTER = 400;
 const SHORT_LEASE = 2_000;
 const REFUSED_DELAY = 500;

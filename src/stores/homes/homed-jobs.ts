@@ -1,3 +1,4 @@
+import { turnsIn } from "../../core/fair/turns.ts";
 import { cellOfId, cellOfName, type Home, homeOf } from "../../core/home/cell.ts";
 import { cellOfRecord } from "../../core/home/cell-of-row.ts";
 import type { NewJob } from "../../core/job/envelope.ts";
@@ -100,7 +101,7 @@ async function claim(
 ): Promise<JobRow[]> {
   checkLimit(request.limit, BATCH_LIMIT);
   checkClaimInstants(request);
-  const { queue, limit, most, homes: named, ...rest } = request;
+  const { queue, limit, most, homes: named, turns, ...rest } = request;
   const order = visits.order(queue, named);
   const queueHome = homeOf(cellOfName(queueMark(queue)), homes.length);
   const sentAt = visits.moment;
@@ -108,13 +109,14 @@ async function claim(
     const { moment } = visits;
     const bound = most !== undefined && home === queueHome ? { most } : {};
     const { jobs } = homes[home] as HomeStore;
-    const found = await jobs.claim({ ...rest, ...bound, queue, limit: share });
+    const own = turns ? { turns: turnsIn(home, turns) } : {};
+    const found = await jobs.claim({ ...rest, ...bound, ...own, queue, limit: share });
     visits.claimed(queue, home, found.length === share, moment);
     return found;
   };
   const rows = await fill(order, limit, ask, {
     // Turns go on within one call: a home is asked once, for all that is missing.
-    width: request.turns ? 1 : undefined,
+    width: turns ? 1 : undefined,
     // If only some homes are asked and none answers, the others may, when a hint or a look names them.
     failsWith: named?.length ?? homes.length,
     onFailed: (home, error) => {
@@ -122,7 +124,7 @@ async function claim(
       onFailed(home, error);
     },
   });
-  return request.turns ? rows : rows.sort((a, b) => a.rank - b.rank || compareText(a.id, b.id));
+  return turns ? rows : rows.sort((a, b) => a.rank - b.rank || compareText(a.id, b.id));
 }
 
 /** The record of the worker is written in its own home, also if the worker has no job there. */

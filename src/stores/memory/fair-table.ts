@@ -16,6 +16,7 @@ interface KeyedJobs<Item> {
 export class FairTable<Item extends Entry> {
   readonly #compare: (a: Item, b: Item) => number;
   readonly #priorities = new Map<Rank, SortedList<KeyedJobs<Item>>>();
+  readonly #byKey = new Map<Rank, Map<string, KeyedJobs<Item>>>();
 
   constructor(compare: (a: Item, b: Item) => number) {
     this.#compare = compare;
@@ -28,11 +29,13 @@ export class FairTable<Item extends Entry> {
     if (!keys) {
       keys = new SortedList((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
       this.#priorities.set(rank, keys);
+      this.#byKey.set(rank, new Map());
     }
     let keyed = this.#find(rank, row.fairKey as string);
     if (!keyed) {
       keyed = { key: row.fairKey as string, jobs: new SortedList(this.#compare), size: 0 };
       keys.add(keyed);
+      this.#byKey.get(rank)?.set(keyed.key, keyed);
     }
     keyed.jobs.add(entry);
     keyed.size += 1;
@@ -43,11 +46,27 @@ export class FairTable<Item extends Entry> {
     const keyed = this.#find(rank, entry.row.fairKey as string);
     if (!keyed) return;
     keyed.jobs.remove(entry);
-    keyed.size -= 1;
+    this.#gave(rank, keyed, 1);
+  }
+
+  /** Removes and returns the best jobs of a key in one priority. */
+  take(rank: Rank, key: string, count: number): readonly Item[] {
+    const keyed = this.#find(rank, key);
+    if (!keyed) return [];
+    const taken = keyed.jobs.take(count, () => false);
+    this.#gave(rank, keyed, taken.length);
+    return taken;
+  }
+
+  #gave(rank: Rank, keyed: KeyedJobs<Item>, count: number): void {
+    keyed.size -= count;
     if (keyed.size > 0) return;
     const keys = this.#priorities.get(rank) as SortedList<KeyedJobs<Item>>;
     keys.remove(keyed);
-    if (keys.isEmpty) this.#priorities.delete(rank);
+    this.#byKey.get(rank)?.delete(keyed.key);
+    if (!keys.isEmpty) return;
+    this.#priorities.delete(rank);
+    this.#byKey.delete(rank);
   }
 
   /** The keys of a priority from this one on, in order. */
@@ -66,8 +85,7 @@ export class FairTable<Item extends Entry> {
   }
 
   #find(rank: Rank, key: string): KeyedJobs<Item> | undefined {
-    for (const keyed of this.keys(rank, key)) return keyed.key === key ? keyed : undefined;
-    return undefined;
+    return this.#byKey.get(rank)?.get(key);
   }
 }
 
@@ -93,7 +111,7 @@ export function keysOfFair<Item extends Entry>(
   return { rank, keys, hasKeyless: row.fairKey === null };
 }
 
-/** The best jobs of each key. The caller removes them. */
+/** Removes and returns the best jobs of each key. */
 export function takeFair<Item extends Entry>(
   ready: SortedList<Item>,
   fair: FairTable<Item> | undefined,
@@ -101,26 +119,24 @@ export function takeFair<Item extends Entry>(
 ): Item[] {
   const found: Item[] = [];
   for (const { key, count } of take) {
-    const jobs =
-      key === NO_FAIR_KEY && withKeyless ? keylessJobs(ready, rank, count) : (fair?.jobs(rank, key) ?? []);
-    let left = count;
-    for (const entry of jobs) {
-      if (left === 0) break;
-      found.push(entry);
-      left -= 1;
-    }
+    if (key === NO_FAIR_KEY && withKeyless)
+      for (const entry of keylessJobs(ready, rank, count)) found.push(entry);
+    else for (const entry of fair?.take(rank, key, count) ?? []) found.push(entry);
   }
+  for (const entry of found) ready.remove(entry);
   return found;
 }
 
 /** How many of the best jobs of a queue are read for each job without a key that is wanted. */
 const READ_FOR_KEYLESS = 4;
 
-function* keylessJobs<Item extends Entry>(ready: SortedList<Item>, rank: Rank, count: number) {
+function keylessJobs<Item extends Entry>(ready: SortedList<Item>, rank: Rank, count: number): Item[] {
+  const found: Item[] = [];
   let left = READ_FOR_KEYLESS * count;
   for (const entry of ready.from(({ row }) => row.rank < rank)) {
-    if (left === 0 || entry.row.rank >= nextPriorityRank(rank)) return;
-    if (entry.row.fairKey === null) yield entry;
+    if (left === 0 || found.length === count || entry.row.rank >= nextPriorityRank(rank)) break;
+    if (entry.row.fairKey === null) found.push(entry);
     left -= 1;
   }
+  return found;
 }

@@ -160,9 +160,7 @@ export class JobTable {
     const rows: JobRow[] = [];
     answerNow(claimTurns(turns, request.salt, room, rows), (question) => {
       if (!("take" in question)) return keysOfFair(index.ready, index.fair, question);
-      const entries = takeFair(index.ready, index.fair, question);
-      for (const entry of entries) this.#leaveReady(entry);
-      return { rows: entries.map(taken), isCut: false };
+      return { rows: takeFair(index.ready, index.fair, question).map(taken), isCut: false };
     });
     return rows;
   }

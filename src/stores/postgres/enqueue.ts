@@ -8,7 +8,7 @@ import { eventRow, packEvents } from "../sql/event-pack.ts";
 import { alikeColumns, optionsText, STATE_CODES, WAKE_CODES } from "../sql/row-codec.ts";
 import { idArray, jsonTexts, numberArray, textArray } from "./array-literal.ts";
 import { type ConnectionGroup, STATEMENT, withRepeats } from "./connection.ts";
-import type { HintBatch } from "./hints.ts";
+import type { HintBatch, HintChannel } from "./hints.ts";
 import { type Bounded, enqueueBounded } from "./key-limits.ts";
 import { type Runner, sqlState } from "./session.ts";
 import {
@@ -16,6 +16,7 @@ import {
   HOLDERS,
   INSERT,
   INSERT_ALIKE,
+  INSERT_ALIKE_HINTED,
   INSERT_ALIKE_RECORDED,
   INSERT_RECORDED,
   LOCATE,
@@ -31,12 +32,38 @@ export async function enqueueOn(
   jobs: readonly NewJob[],
   now: Instant,
   hints: HintBatch,
+  channel: HintChannel,
 ): Promise<Enqueued[]> {
+  if (jobs.length === 1 && (await enqueueHinted(connections, jobs, hints, channel))) return ["created"];
   const answers: Enqueued[] = [];
   for (const batch of batchesOf(jobs, STATEMENT, textOfJob)) {
     for (const answer of await enqueueBatch(connections, batch, now, hints)) answers.push(answer);
   }
   return answers;
+}
+
+/** Adds a plain job that is available at once, and sends its hint with the same commit. Returns false if it did neither. */
+async function enqueueHinted(
+  connections: ConnectionGroup,
+  jobs: readonly NewJob[],
+  hints: HintBatch,
+  channel: HintChannel,
+): Promise<boolean> {
+  const { image, queue, records } = jobs[0] as NewJob;
+  if (records || image.state !== "available" || !areAlike(jobs)) return false;
+  const carried = channel.carry(queue, image.rank);
+  if (!carried) return false;
+  try {
+    await connections.run(INSERT_ALIKE_HINTED, [...alikeValues(jobs), ...carried.values]);
+  } catch (error) {
+    if (sqlState(error) !== UNIQUE_VIOLATION) throw error;
+    return false;
+  } finally {
+    carried.end();
+  }
+  hints.ready(queue, image.rank);
+  hints.isSent = true;
+  return true;
 }
 
 /** Jobs of one template use the cheapest statement, others the general one. */

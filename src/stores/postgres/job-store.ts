@@ -66,7 +66,7 @@ export function createJobStore(
       return transactions.run(
         tx,
         (session, hints) => enqueueRecorded(session, jobs, now, hints),
-        (hints) => enqueueOn(connections.enqueue, jobs, now, hints),
+        (hints) => enqueueOn(connections.enqueue, jobs, now, hints, channel),
       );
     },
     async claim(request) {

@@ -142,6 +142,14 @@ select s.id, $3::bigint, $4::text, $5::text, $6::smallint, $7::smallint, $8::big
   from unnest($1::uuid[], ${texts(2)}) as s(id, payload)`,
 };
 
+/** INSERT_ALIKE that also sends a hint with its commit: the same parameters, then $16 channel, $17 payload. */
+export const INSERT_ALIKE_HINTED: Statement = {
+  name: "insert_alike_hinted",
+  text: `
+with added as (${INSERT_ALIKE.text})
+select pg_notify($16::text, $17::text)::text`,
+};
+
 /** INSERT_ALIKE that also records events: the same parameters, then $16 at, $17 events from `eventRow`. */
 export const INSERT_ALIKE_RECORDED: Statement = {
   name: "insert_alike_recorded",

@@ -1,4 +1,4 @@
-import { turnAfter } from "../../core/fair/turns.ts";
+import { NO_TURNS, turnsAfter } from "../../core/fair/turns.ts";
 import { type JobRow, RANK_SPAN } from "../../core/job/job.ts";
 import { rowsWithin, sizeOfRow } from "../../core/job/row-size.ts";
 import type { Instant } from "../../core/time.ts";
@@ -125,7 +125,7 @@ async function claim(home: Home, request: ClaimRequest): Promise<JobRow[]> {
 async function claimInTurns(home: Home, request: ClaimRequest): Promise<JobRow[]> {
   const claimed: JobRow[] = [];
   const { turns, salt, limit } = request;
-  for (let last = turns?.last ?? null; turns && claimed.length < limit; ) {
+  for (let last = turns?.last ?? NO_TURNS; turns && claimed.length < limit; ) {
     const most = await roundSize(home, request, Math.min(limit - claimed.length, ITEMS_PER_CALL));
     if (most <= 0) break;
     const round: JobRow[] = [];
@@ -135,7 +135,7 @@ async function claimInTurns(home: Home, request: ClaimRequest): Promise<JobRow[]
     );
     for (const row of round) claimed.push(row);
     if (round.length === 0 || (round.length < most && !isCut)) break;
-    last = turnAfter(last, round, turns);
+    last = turnsAfter(last, round, turns);
   }
   return claimed;
 }

@@ -1,4 +1,4 @@
-import { turnAfter } from "../../core/fair/turns.ts";
+import { turnsAfter } from "../../core/fair/turns.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { sizeOfRow } from "../../core/job/row-size.ts";
 import type { Instant } from "../../core/time.ts";
@@ -151,7 +151,7 @@ async function claim(connection: Connection, request: ClaimRequest): Promise<Job
 function afterTurns(request: ClaimRequest, claimed: readonly JobRow[]): ClaimRequest {
   const { turns } = request;
   if (!turns || claimed.length === 0) return request;
-  return { ...request, turns: { ...turns, last: turnAfter(turns.last, claimed, turns) } };
+  return { ...request, turns: { ...turns, last: turnsAfter(turns.last, claimed, turns) } };
 }
 
 function byRank(a: JobRow, b: JobRow): number {

@@ -1,7 +1,16 @@
 import assert from "node:assert/strict";
 import { type FairWeights, NO_FAIR_KEY } from "../../core/fair/fair-options.ts";
-import { fairKeyOf, hasTurn, type Turn, type Turns, turnAfter } from "../../core/fair/turns.ts";
-import { type JobRow, priorityRank } from "../../core/job/job.ts";
+import {
+  fairKeyOf,
+  hasTurn,
+  type LastTurns,
+  NO_TURNS,
+  type Turn,
+  type Turns,
+  turnAfter,
+  turnsAfter,
+} from "../../core/fair/turns.ts";
+import { type JobRow, priorityRank, rankOf } from "../../core/job/job.ts";
 import { claimedRow } from "../../core/job/store-formulas.ts";
 import { seededRandom } from "../../core/random.ts";
 import { pauseKey } from "../../ports/store.ts";
@@ -9,11 +18,16 @@ import { type ConformanceCase, type ConformanceSection, inOneHome } from "./kit.
 import { claimRequest, found, idsOf, QUEUE_HOME, type TestBed, times } from "./test-bed.ts";
 
 const QUEUE = "default";
-const EQUAL: FairWeights = { weights: {}, defaultWeight: 1 };
+const EQUAL: FairWeights = { weights: new Map(), defaultWeight: 1 };
+
+/** This turn was the last one in every priority. */
+function lastTurn(turn: Turn): LastTurns {
+  return new Map(times(201, (nth) => [rankOf(100 - nth, 0), turn]));
+}
 
 /** A claim goes on after this key. */
 function after(key: string, weights: FairWeights = EQUAL): Turns {
-  return { ...weights, last: { key, taken: 1_000 } };
+  return { ...weights, last: lastTurn({ key, taken: 1_000 }) };
 }
 
 /** Adds jobs of fair keys, one for each character. */
@@ -39,16 +53,24 @@ const turns: ConformanceCase[] = [
     name: "a key gives as many jobs in its turn as its weight, also over several claims",
     async run(bed) {
       await add(bed, `${"a".repeat(20)}${"b".repeat(20)}`);
-      const weights = { weights: { a: 3 }, defaultWeight: 1 };
+      const weights = { weights: new Map([["a", 3]]), defaultWeight: 1 };
       assert.equal(keysOf(await bed.claim({ limit: 8, turns: after("b", weights) })), "aaabaaab");
-      let last: Turn | null = { key: "b", taken: 1 };
+      let last = lastTurn({ key: "b", taken: 1 });
       let claimed = "";
       for (let nth = 0; nth < 8; nth++) {
         const rows = await bed.claim({ limit: 1, turns: { ...weights, last } });
         claimed += keysOf(rows);
-        last = turnAfter(last, rows, weights);
+        last = turnsAfter(last, rows, weights);
       }
       assert.equal(claimed, "aaabaaab");
+    },
+  },
+  {
+    name: "keys with fewer jobs than their weight leave the rest to the keys after them",
+    async run(bed) {
+      await add(bed, `${"a".repeat(20)}bcdefgh`);
+      const weights = { weights: new Map(), defaultWeight: 4, least: 4 };
+      assert.equal(keysOf(await bed.claim({ limit: 12, turns: after("", weights) })), "aaaabcdefgha");
     },
   },
   {
@@ -61,6 +83,26 @@ const turns: ConformanceCase[] = [
       await bed.addMany([low, second, first, other, urgent]);
       const rows = await bed.claim({ limit: 10, turns: after("b") });
       assert.deepEqual(idsOf(rows), idsOf([urgent, first, other, second, low]));
+    },
+  },
+  {
+    name: "each priority has turns of its own: claims of a better one do not move on those of a worse one",
+    async run(bed) {
+      await add(bed, "aaaabbbb");
+      let last = lastTurn({ key: "b", taken: 1 });
+      let claimed = "";
+      for (let nth = 0; nth < 4; nth++) {
+        await bed.add({ fairKey: "c", priority: 5 });
+        for (const limit of [1, 1]) {
+          const rows = await bed.claim({ limit, turns: { ...EQUAL, last } });
+          claimed += keysOf(rows);
+          last = turnsAfter(last, rows, EQUAL);
+        }
+      }
+      assert.equal(claimed, "cacbcacb");
+      // In one claim, too.
+      await bed.add({ fairKey: "c", priority: 5 });
+      assert.equal(keysOf(await bed.claim({ limit: 3, turns: { ...EQUAL, last } })), "cab");
     },
   },
   {
@@ -80,7 +122,7 @@ const turns: ConformanceCase[] = [
       await add(bed, "abcdefgh".repeat(20));
       const firsts = new Set<string>();
       for (let nth = 0; nth < 60; nth++)
-        firsts.add(keysOf(await bed.claim({ limit: 1, turns: { ...EQUAL, last: null } })));
+        firsts.add(keysOf(await bed.claim({ limit: 1, turns: { ...EQUAL, last: NO_TURNS } })));
       assert.ok(firsts.size > 3, `60 new claimers began with ${[...firsts].join(", ")}`);
     },
   },
@@ -156,11 +198,11 @@ const combined: ConformanceCase[] = [
       for (let from = 0; from < keys.length; from += 1_000)
         await bed.addMany(keys.slice(from, from + 1_000).map((fairKey) => bed.job({ fairKey })));
       const seen: string[] = [];
-      for (let last: Turn | null = { key: "", taken: 1 }; seen.length < 758; ) {
+      for (let last = lastTurn({ key: "", taken: 1 }); seen.length < 758; ) {
         const rows = await bed.claim({ limit: 100, turns: { ...EQUAL, last } });
         assert.ok(rows.length > 0, "a claim must give jobs while there are some");
         for (const row of rows) seen.push(fairKeyOf(row));
-        last = turnAfter(last, rows, EQUAL);
+        last = turnsAfter(last, rows, EQUAL);
       }
       assert.equal(new Set(seen.slice(0, 758)).size, 758);
     },
@@ -175,7 +217,7 @@ const combined: ConformanceCase[] = [
         const answers = await Promise.all(
           stores.map((store, nth) =>
             store.jobs.claim(
-              claimRequest(bed, { limit: 40, worker: `worker-${nth}`, turns: { ...EQUAL, last: null } }),
+              claimRequest(bed, { limit: 40, worker: `worker-${nth}`, turns: { ...EQUAL, last: NO_TURNS } }),
             ),
           ),
         );
@@ -189,12 +231,14 @@ const combined: ConformanceCase[] = [
 ];
 
 /** What claims give, one job at a time. The stores must give the same in any number of claims. */
-function model(waiting: JobRow[], weights: FairWeights, last: Turn, count: number): JobRow[] {
+function model(waiting: JobRow[], weights: FairWeights, last: LastTurns, count: number): JobRow[] {
   const given: JobRow[] = [];
-  for (let turn = last; given.length < count && waiting.length > 0; ) {
+  const lasts = new Map(last);
+  while (given.length < count && waiting.length > 0) {
     const best = Math.min(...waiting.map(({ rank }) => priorityRank(rank)));
     const now = waiting.filter(({ rank }) => priorityRank(rank) === best);
     const keys = [...new Set(now.map(fairKeyOf))].sort();
+    const turn = lasts.get(best) as Turn;
     const isAgain = hasTurn(turn, weights) && keys.includes(turn.key);
     const key = isAgain ? turn.key : (keys.find((other) => other > turn.key) ?? (keys[0] as string));
     const [row] = now
@@ -202,7 +246,7 @@ function model(waiting: JobRow[], weights: FairWeights, last: Turn, count: numbe
       .sort((a, b) => a.rank - b.rank || (a.id < b.id ? -1 : 1));
     given.push(row as JobRow);
     waiting.splice(waiting.indexOf(row as JobRow), 1);
-    turn = turnAfter(turn, [row as JobRow], weights) as Turn;
+    lasts.set(best, turnAfter(turn, [row as JobRow], weights) as Turn);
   }
   return given;
 }
@@ -212,9 +256,16 @@ const random: ConformanceCase[] = times(4, (nth) => ({
   async run(bed) {
     const draw = seededRandom(nth);
     const upTo = (most: number) => Math.floor(draw() * (most + 1));
-    const weights = { weights: { a: 1 + upTo(4), c: 1 + upTo(2) }, defaultWeight: 1 + upTo(1) };
+    const weights = {
+      weights: new Map([
+        ["a", 1 + upTo(4)],
+        ["c", 1 + upTo(2)],
+      ]),
+      defaultWeight: 1 + upTo(1),
+    };
     const waiting: JobRow[] = [];
-    let last: Turn = { key: "b", taken: 1 };
+    const least = Math.min(weights.defaultWeight, ...weights.weights.values());
+    let last = lastTurn({ key: "b", taken: 1 });
     for (let round = 0; round < 12; round++) {
       const jobs = times(upTo(30), () =>
         bed.job({ fairKey: "abcdefg"[Math.floor(draw() ** 2 * 7)] as string, priority: upTo(1) }),
@@ -222,9 +273,9 @@ const random: ConformanceCase[] = times(4, (nth) => ({
       if (jobs.length > 0) await bed.addMany(jobs);
       for (const { id } of jobs) waiting.push(found(await bed.load(id)));
       const limit = 1 + upTo(24);
-      const rows = await bed.claim({ limit, turns: { ...weights, last } });
+      const rows = await bed.claim({ limit, turns: { ...weights, least, last } });
       assert.deepEqual(idsOf(rows), idsOf(model(waiting, weights, last, limit)), `round ${round}`);
-      last = turnAfter(last, rows, weights) as Turn;
+      last = turnsAfter(last, rows, weights);
     }
   },
 }));

@@ -18,6 +18,13 @@ describe("a store with four homes, which are away at times and may forget their 
     }
   });
 
+  it("keeps the turns of fair queues in each home", async () => {
+    for (let seed = 1; seed <= SEEDS; seed++) {
+      const { violations } = await simulate({ seed, homes: HOMES, isFair: true });
+      expect(violations, `npm run sim -- --world fair-homes --seed ${seed} --trace`).toEqual([]);
+    }
+  });
+
   it("carries what sagas owe to other homes, once", async () => {
     let messages = 0;
     for (let seed = 1; seed <= SEEDS; seed++) {
