@@ -16,6 +16,8 @@ export interface Contender {
   readonly name: string;
   readonly role: Role;
   readonly database: Database;
+  /** It runs under Bun, and not under Node. */
+  readonly runtime?: "bun";
   open(place: Place, settings?: OpenSettings): Promise<OpenContender>;
 }
 

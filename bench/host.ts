@@ -12,6 +12,8 @@ export interface HostOptions {
   readonly emptyPlace: Place;
   /** The server whose CPU time counts. */
   readonly serverUrl: string;
+  /** The program of Bun, for a contender that runs under it. */
+  readonly bun?: string;
 }
 
 export type Command = "setUp" | "sample";
@@ -39,7 +41,7 @@ export class Host {
     child.send(command);
     const answer = await Promise.race([answered, ended]);
     clearTimeout(late);
-    return answer;
+    return withNaN(answer);
   }
 
   async end(): Promise<void> {
@@ -50,7 +52,22 @@ export class Host {
   }
 }
 
+/** JSON has no NaN. */
+function withNaN(answer: Answer): Answer {
+  if ("error" in answer) return answer;
+  const figures = Object.entries(answer.figures).map(([key, figure]) => [key, figure ?? Number.NaN]);
+  return { figures: Object.fromEntries(figures) };
+}
+
 function start(options: HostOptions): ChildProcess {
+  const { bun } = options;
+  // Messages between Node and Bun are JSON.
+  if (bun !== undefined)
+    return fork(join(import.meta.dirname, "bun-main.ts"), [JSON.stringify(options)], {
+      stdio: ["ignore", "ignore", "inherit", "ipc"],
+      execPath: bun,
+      execArgv: [],
+    });
   return fork(join(import.meta.dirname, "host-main.ts"), [JSON.stringify(options)], {
     stdio: ["ignore", "ignore", "inherit", "ipc"],
     // JSON has no NaN.

@@ -10,6 +10,7 @@ import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { createDatabase } from "../test/postgres.ts";
+import { installedBun } from "./bun.ts";
 import type { Contender } from "./contender.ts";
 import { CONTENDERS, keyOf } from "./contenders/all.ts";
 import { goalsOf } from "./goals.ts";
@@ -74,7 +75,13 @@ interface Running {
 }
 
 async function start(workload: Workload, contender: Contender, { title, url }: Where): Promise<Running> {
-  const common = { key: keyOf(contender), workload: workload.name, serverUrl: url };
+  const bun = contender.runtime && installedBun();
+  const common = {
+    key: keyOf(contender),
+    workload: workload.name,
+    serverUrl: url,
+    ...(bun !== undefined && { bun }),
+  };
   const samples: Figures[] = [];
   if (contender.database === "sqlite") {
     const folder = mkdtempSync(join(tmpdir(), "curfew-bench-"));
@@ -140,7 +147,9 @@ async function runWorkload(
   const at = new Date();
   const rounds = roundsOf(workload);
   const running: Running[] = [];
-  const suited = pickedContenders().filter((each) => workload.suits(each));
+  const suited = pickedContenders().filter(
+    (each) => workload.suits(each) && (!each.runtime || installedBun() !== undefined),
+  );
   const places = suited.flatMap((contender) =>
     placesOf(contender, servers).map((where) => ({ contender, where })),
   );

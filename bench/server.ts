@@ -4,7 +4,8 @@
  * process. The server is a process of its own; the clients share this one. In every round a bare Node HTTP server, which
  * parses what it gets and answers with as many bytes, is measured beside it: it is what this machine allows at most.
  * Arguments: stores to measure (memory, sqlite, postgres), `--seconds N`, `--rounds N`, `--shape NAME` for shapes that are
- * called so or begin with it, `--out FILE` for the results, and `--readers N`, which measures 16 clients beside this many open readers of live events too. PostgreSQL is the
+ * called so or begin with it, `--warm N` for the round trips of each shape before the first round (default 12,000: before, Node
+ * still compiles the server, and the small bare one is compiled long since), `--out FILE` for the results, and `--readers N`, which measures 16 clients beside this many open readers of live events too. PostgreSQL is the
  * one of the tests, with fsync on. Calls of the store and microseconds of CPU hold on a busy machine, too.
  */
 
@@ -31,12 +32,16 @@ const { values, positionals } = parseArgs({
     rounds: { type: "string", default: "3" },
     readers: { type: "string", default: "0" },
     shape: { type: "string", default: "" },
+    warm: { type: "string", default: "12000" },
     out: { type: "string" },
   },
 });
 const seconds = Number(values.seconds);
 const rounds = Number(values.rounds);
 const readers = Number(values.readers);
+const warmTrips = Number(values.warm);
+/** Seconds. A slow machine begins with what it has by then. */
+const WARM_WITHIN = 10;
 const stores = (positionals.length > 0 ? positionals : Object.keys(REFERENCE)) as StoreName[];
 
 /** Every shape is measured in every round; the bare server beside those whose requests it could have been sent. */
@@ -70,6 +75,10 @@ async function measure(
   const rate = (counts.reduce((sum, count) => sum + count, 0) / (performance.now() - startedAt)) * 1_000;
   for (const line of lines) line.close();
   return rate;
+}
+
+async function warmUp(run: (duration: number) => Promise<number>): Promise<void> {
+  for (let [count, spent] = [0, 0]; count < warmTrips && spent < WARM_WITHIN; spent++) count += await run(1);
 }
 
 interface Rates {
@@ -120,8 +129,8 @@ async function benchStore(name: StoreName, address: string): Promise<void> {
   };
   if (values.shape === "") await router(1);
   for (const shape of SHAPES) {
-    await trips(shape, 1);
-    await floor(shape, 1);
+    await warmUp((duration) => trips(shape, duration));
+    if (!shape.batch) await warmUp((duration) => floor(shape, duration));
   }
   const rows = SHAPES.map((shape) => ({ shape, ours: newRates(), bares: newRates() }));
   const within = newRates();

@@ -43,7 +43,7 @@ export interface Workload {
   sample(context: Context): Promise<Figures>;
 }
 
-/** Wants jobs that are due later. */
-export function isQueue({ role }: Contender): boolean {
-  return role === "curfew" || role === "peer";
+/** Wants jobs that are due later, and several processes. A contender under Bun is measured alone in its process. */
+export function isQueue({ role, runtime }: Contender): boolean {
+  return (role === "curfew" || role === "peer") && runtime === undefined;
 }

@@ -1,5 +1,6 @@
 import type { Contender } from "../contender.ts";
 import { bullmq } from "./bullmq.ts";
+import { bunqueue } from "./bunqueue.ts";
 import { curfew } from "./curfew.ts";
 import { floorPostgres } from "./floor-postgres.ts";
 import { floorSqlite } from "./floor-sqlite.ts";
@@ -19,6 +20,7 @@ export const CONTENDERS: readonly Contender[] = [
   curfew("sqlite", "keep"),
   curfew("sqlite", "keep", "durable"),
   plainjob,
+  bunqueue,
   floorSqlite,
   bullmq,
 ];

@@ -14,7 +14,7 @@ import { type Logger, silentLogger } from "../ports/log.ts";
 import { rest, type System } from "../ports/system.ts";
 import { errorText } from "./failures.ts";
 import { HttpError } from "./http-error.ts";
-import { isLoopback, nameOf } from "./loopback.ts";
+import { isLoopback, ownHosts } from "./loopback.ts";
 
 /** A server that `listen` can serve; `createServer` makes one. */
 export interface Listener {
@@ -154,14 +154,8 @@ function createHttp(server: Listener, logger: Logger): Server {
  * home. It cannot change the Host header it sends, so a server without keys serves this machine's own names only.
  */
 function ownNamesOnly(): (incoming: IncomingMessage) => boolean {
-  let known = "";
-  return ({ headers: { host = "" } }) => {
-    if (host !== known) {
-      if (!isLoopback(nameOf(host))) return false;
-      known = host;
-    }
-    return true;
-  };
+  const isOwnHost = ownHosts();
+  return ({ headers: { host } }) => host === undefined || host === "" || isOwnHost(host);
 }
 
 const ERROR_HEADERS = { "Content-Type": "application/openjobspec+json", "X-Content-Type-Options": "nosniff" };

@@ -9,7 +9,18 @@ export function isLoopback(host: string): boolean {
 }
 
 /** The name in a Host header, without the port. */
-export function nameOf(host: string): string {
+function nameOf(host: string): string {
   const inBrackets = /^\[([^\]]*)\](?::\d+)?$/.exec(host);
   return inBrackets ? (inBrackets[1] as string) : host.replace(/:\d+$/, "");
+}
+
+/** Whether a Host header names this machine. Remembers the last one that did: most clients send the same one each time. */
+export function ownHosts(): (host: string) => boolean {
+  let known = "";
+  return (host) => {
+    if (host === known && host !== "") return true;
+    if (!isLoopback(nameOf(host))) return false;
+    known = host;
+    return true;
+  };
 }

@@ -33,11 +33,15 @@ export function nodeHandler(
   handler: RequestHandler,
   routes: readonly Route[],
 ): (incoming: IncomingMessage, outgoing: ServerResponse) => boolean {
-  const fixed = new Map<string, Route>();
-  for (const route of routes)
-    if (!route.path.includes(":") && !route.query) fixed.set(`${route.method} ${route.path}`, route);
+  const fixed = new Map<string | undefined, Map<string | undefined, Route>>();
+  for (const route of routes) {
+    if (route.path.includes(":") || route.query) continue;
+    const others = fixed.get(route.method);
+    if (others) others.set(route.path, route);
+    else fixed.set(route.method, new Map([[route.path, route]]));
+  }
   return (incoming, outgoing) => {
-    const route = fixed.get(`${incoming.method} ${incoming.url}`);
+    const route = fixed.get(incoming.method)?.get(incoming.url);
     if (!route) return false;
     const request = new NodeHead(incoming);
     const isGone = () => outgoing.destroyed;

@@ -31,7 +31,7 @@ import {
   PREFLIGHT_HEADERS,
   SECURITY_HEADERS,
 } from "./http-headers.ts";
-import { isLoopback, nameOf } from "./loopback.ts";
+import { ownHosts } from "./loopback.ts";
 import type { RequestHead } from "./request-head.ts";
 import type { Right, Role } from "./roles.ts";
 import { refuseForgery, Sessions } from "./sessions.ts";
@@ -122,6 +122,7 @@ export function createGuard(options: GuardOptions, { system, now, base = "/" }: 
     authorize(identity, right);
     return identity;
   };
+  const isOwnHost = ownHosts();
   const isAllowed = (origin: string | null): origin is string => origin !== null && origins.has(origin);
   return {
     open(request) {
@@ -140,7 +141,7 @@ export function createGuard(options: GuardOptions, { system, now, base = "/" }: 
     },
     admit(request, right, incoming, call) {
       if (right === "open") return NOBODY;
-      if (!keyring) refuseForeignPages(request, origins);
+      if (!keyring) refuseForeignPages(request, origins, isOwnHost);
       const identity = identify(request, incoming);
       return identity instanceof Promise
         ? identity.then((known) => within(request, limited(known, right, call)))
@@ -209,9 +210,13 @@ const NOBODY: Identity = { name: "anonymous", role: "read-only", rate: undefined
  * its requests would take effect. So requests that a browser sends for another site are refused, and so are foreign host
  * names: a page may make the browser believe that its own name is this machine's.
  */
-function refuseForeignPages(request: RequestHead, origins: ReadonlySet<string>): void {
+function refuseForeignPages(
+  request: RequestHead,
+  origins: ReadonlySet<string>,
+  isOwnHost: (host: string) => boolean,
+): void {
   const host = request.headers.get("host");
-  if (host !== null && !isLoopback(nameOf(host)))
+  if (host !== null && !isOwnHost(host))
     throw new HttpError(421, "forbidden", "A server without keys serves only names of its own machine");
   const origin = request.headers.get("origin");
   if (origin !== null && origins.has(origin)) return;
