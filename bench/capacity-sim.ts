@@ -19,6 +19,8 @@ export interface Scenario {
   /** How long a handler runs, in milliseconds. */
   readonly handler: number;
   readonly seconds: number;
+  /** Microseconds that a job travels to its worker and back, if workers are behind servers. */
+  readonly hop?: number;
   /** The part of the jobs that cross from one home to another through the outbox. */
   readonly crossing?: number;
   /** The part of the jobs that belong to one limit key, so to one home. */
@@ -284,10 +286,11 @@ class Fleet {
   }
 
   #start(process: Process, home: number, enqueuedAt: number): void {
-    const late = (this.#now - enqueuedAt) / 1e3;
+    const { hop = 0 } = this.#scenario;
+    const late = (this.#now + hop - enqueuedAt) / 1e3;
     this.#pickups.push(late);
     if (late > 1_000) this.#calmAt = this.#now;
-    const runs = this.#scenario.handler * 1e3 * (0.5 + this.#random());
+    const runs = 2 * hop + this.#scenario.handler * 1e3 * (0.5 + this.#random());
     this.#after(runs, () =>
       this.#call(this.#masterOf(home), COSTS.drain / 2, () => {
         process.free += 1;

@@ -17,6 +17,36 @@ const SCENARIOS: readonly Scenario[] = [
   { name: "the same, 1,000 processes", ...SMALL, processes: 1_000, slots: 10, seconds: 3 },
   { name: "the same, 10,000 processes", ...SMALL, processes: 10_000, slots: 1, seconds: 2 },
   { name: "100 processes, 1,000 homes", ...SMALL, homes: 1_000, seconds: 3 },
+  ...[200, 300, 500].map((processes) => ({
+    name: `10 masters, 20 homes, ${processes} processes`,
+    ...SMALL,
+    processes,
+    slots: 10_000 / processes,
+    seconds: 3,
+  })),
+  {
+    // A worker behind a server claims and settles by one more hop each; only servers reach the store.
+    name: "10 masters, 20 homes, 10,000 remote workers behind 100 servers",
+    ...SMALL,
+    hop: 500,
+    seconds: 5,
+  },
+  {
+    name: "100 masters, 1,000 homes, 10,000 remote workers behind 100 servers",
+    ...SMALL,
+    masters: 100,
+    homes: 1_000,
+    hop: 500,
+    seconds: 3,
+  },
+  {
+    name: "100 masters, 200 homes, 10,000 remote workers behind 100 servers",
+    ...SMALL,
+    masters: 100,
+    homes: 200,
+    hop: 500,
+    seconds: 3,
+  },
   {
     name: "100 masters, 1,000 homes, 10,000 processes",
     ...SMALL,

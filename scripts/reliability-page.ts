@@ -3,6 +3,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import {
   DISTANT_REGRESSION_SEEDS,
+  HOME_REGRESSION_SEEDS,
+  OUTBOX_REGRESSION_SEEDS,
   REGRESSION_SEEDS,
   SAGA_REGRESSION_SEEDS,
   WORKFLOW_REGRESSION_SEEDS,
@@ -16,6 +18,8 @@ const SEEDS = [
   ["distant", DISTANT_REGRESSION_SEEDS],
   ["workflows", WORKFLOW_REGRESSION_SEEDS],
   ["sagas", SAGA_REGRESSION_SEEDS],
+  ["homes", HOME_REGRESSION_SEEDS],
+  ["outbox", OUTBOX_REGRESSION_SEEDS],
 ] as const;
 
 interface LaneText {
@@ -97,7 +101,7 @@ const TEXTS: { readonly [Name in Lane]: LaneText } = {
     title: "A cluster that loses nodes",
     tried:
       "Three masters with two replicas each, eight producers and a worker. The master that has the jobs is killed with SIGKILL again and again. In between, a master loses the links to its replicas for half a second and then dies, a master or a replica stands still for 4 s (SIGSTOP), slots with jobs move to another master, a fourth master comes, takes slots, gives them back and leaves, and a master has no memory left.",
-    rule: "A ledger outside the store has what was acknowledged, which handlers were entered and how jobs ended. With `replicated` nothing acknowledged is lost. No job has two verdicts, except with `local` where a failover took the first one back, and every job that is there ends. How long it takes until jobs are acknowledged again is measured.",
+    rule: "A ledger outside the store has what was acknowledged, which handlers were entered and how jobs ended. With `replicated` nothing acknowledged is lost. The journal is the history that survived, because a verdict and its event are one write: it has exactly one verdict of every job that completed, and none of any other. A verdict that was accepted and is not in it was accepted before a failover and under another claim than the one that is there; only `local` may take one back so. Every job that is there ends. How long it takes until jobs are acknowledged again is measured, and by the logs of the servers divided into their election and the client's part.",
     notCovered:
       "With **local** durability the newest writes may not have reached a replica when their master dies: jobs that were acknowledged then are gone, and jobs that ended then run and end again. The table says how many that were. Nearly all of them are from masters whose links were cut before. Networks that are split so that two masters take writes for the same slots are not tried: Redis ends the old one after its node timeout, and what it acknowledged meanwhile is gone. The nodes share one machine.",
     repeat: "npm run test:cluster -- --kills 50 --jobs 100000",
@@ -114,7 +118,8 @@ const TEXTS: { readonly [Name in Lane]: LaneText } = {
       kill: "acknowledged again after a kill, ms",
       cut: "after cut links and a kill, ms",
       stop: "after a standstill, ms",
-      noticed: "of it, after the election, ms",
+      elected: "after a death: another master elected, ms",
+      own: "from then to the first write, ms",
     },
   },
   attack: {

@@ -1,7 +1,7 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, readdir, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -19,6 +19,8 @@ export interface RedisNode extends TestRedis {
   readonly port: number;
   /** Sends the server a signal, such as SIGKILL or SIGSTOP. */
   signal(name: NodeJS.Signals): void;
+  /** What the server has written to its log. */
+  log(): Promise<string>;
   /** Starts a server that was killed again, on its port and with its files. */
   restart(): Promise<void>;
 }
@@ -115,6 +117,7 @@ start "$@"; while read -r line; do wait $pid; start "$@"; done; kill -KILL $pid;
     url: `redis://127.0.0.1:${port}`,
     port,
     signal: (name) => void process.kill(pid, name),
+    log: () => readFile(join(folder, "log"), "utf8"),
     async restart() {
       shell.stdin.write("again\n");
       pid = await started();

@@ -1,15 +1,20 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { StoredEvent } from "../../src/core/event/stored-event.ts";
+import type { JobRow } from "../../src/core/job/job.ts";
 import { defineJob } from "../../src/core/job/job-definition.ts";
 import { processor } from "../../src/engine/attempt/processor.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/open.ts";
 import { silentLogger } from "../../src/ports/log.ts";
-import type { RecordKey } from "../../src/ports/store.ts";
-import { findRedis, type RedisFlavour, type RedisNode } from "../redis.ts";
+import type { EventPage, RecordKey, Store } from "../../src/ports/store.ts";
+import { openRedisStore } from "../../src/stores/redis/open-redis.ts";
+import { findRedis, type RedisFlavour } from "../redis.ts";
 import { startCluster, type TestCluster } from "../redis-cluster.ts";
-import { begin, type Fault, ownerOf } from "./faults.ts";
-import { Ledger } from "./ledger.ts";
+import { productionSystem } from "../support/system.ts";
+import { readElection } from "./election.ts";
+import { begin, type Fault } from "./faults.ts";
+import { type Judged, Ledger } from "./ledger.ts";
 
 export interface ClusterRunOptions {
   readonly flavour: RedisFlavour;
@@ -24,24 +29,28 @@ export interface FaultResult {
   readonly fault: Fault;
   /** Milliseconds until writes were acknowledged again. */
   readonly back: number;
-  /** After a kill: until another node had the slots of the dead one. The rest of `back` is the client's. */
-  readonly elected: number | null;
+  /** What of it was whose, after a master died. */
+  readonly failover: Failover | null;
 }
 
-export interface ClusterReport {
+/** Milliseconds since the death of a master, by the logs of the servers. */
+export interface Failover {
+  /** The others agree that it is dead. */
+  readonly failed: number;
+  /** A replica is the new master. */
+  readonly elected: number;
+  /** What is acknowledged can be acknowledged: at the election, with `replicated` when the new master has a replica. */
+  readonly ready: number;
+  /** The time from then to the first acknowledged write: the client's. */
+  readonly own: number;
+}
+
+export interface ClusterReport extends Judged {
   readonly server: string;
   readonly faults: readonly FaultResult[];
   readonly acknowledged: number;
-  /** Acknowledged jobs that are not in the store any more. */
-  readonly lost: number;
-  /** Acknowledged jobs that are there and did not complete. */
-  readonly unfinished: number;
   /** Jobs whose handler ran more than once, which is allowed. */
   readonly repeated: number;
-  /** Jobs that completed again after a failover had taken back their first verdict. */
-  readonly takenBack: number;
-  /** Jobs that were reported as completed more than once without that, which is not allowed. */
-  readonly doubleVerdicts: number;
 }
 
 /** A job whose verdict a failover took back, while its worker lives, runs on until its hard deadline (SEMANTICS 17.7). */
@@ -50,7 +59,8 @@ const PRODUCERS = 8;
 const CONCURRENCY = 20;
 const REPLICAS = 2;
 const PATIENCE = 60_000;
-const ELECTED_EVERY = 50;
+const LOGGED_WITHIN = 5_000;
+const LOG_EVERY = 50;
 
 /** Runs jobs on a cluster while things happen to it, and compares a ledger with what it has in the end. */
 export async function runCluster(options: ClusterRunOptions): Promise<ClusterReport> {
@@ -60,9 +70,11 @@ export async function runCluster(options: ClusterRunOptions): Promise<ClusterRep
   await using cluster = await startCluster(program, REPLICAS);
   const ledger = new Ledger();
   const url = `${cluster.url}?durability=${durability}`;
-  const producer = await openEngine({ store: url, logger: silentLogger });
-  const consumer = await openEngine({ store: url, logger: silentLogger });
-  consumer.on("job.completed", ({ id }) => ledger.ended(id));
+  // The journal is the history that survives: each verdict is one write with its event.
+  const recorded = { logger: silentLogger, events: "durable" } as const;
+  const producer = await openEngine({ store: url, ...recorded });
+  const store = await openRedisStore({ connection: url, system: productionSystem });
+  const consumer = await openEngine({ store: watched(store, ledger), ...recorded });
   consumer.work({
     processors: [processor(definition, ({ id }) => ledger.ran(id))],
     queues: { default: { concurrency: CONCURRENCY } },
@@ -73,7 +85,7 @@ export async function runCluster(options: ClusterRunOptions): Promise<ClusterRep
       const target = Math.floor((jobs * (at + 1)) / (faults.length + 1));
       const producing = produce(producer, ledger, target, () => results.length > at);
       await ledger.reached(target);
-      results.push(await suffer(cluster, producer, fault, ledger));
+      results.push(await suffer(cluster, producer, fault, { ledger, durability }));
       await producing;
       onLine(lineOf(at + 1, results[at] as FaultResult, ledger));
     }
@@ -84,13 +96,31 @@ export async function runCluster(options: ClusterRunOptions): Promise<ClusterRep
   }
 }
 
+/** Notes each verdict that the store accepts. */
+function watched(store: Store, ledger: Ledger): Store {
+  return {
+    ...store,
+    async commit(units, options) {
+      const outcomes = await store.commit(units, options);
+      for (const [index, { job }] of units.entries())
+        if (job?.image?.state === "completed" && outcomes[index]?.ok) ledger.accepted(job.id, job.fence);
+      return outcomes;
+    },
+  };
+}
+
 function lineOf(number: number, result: FaultResult, { acknowledged, runs }: Ledger): string {
-  const { fault, back, elected } = result;
+  const { fault, back, failover } = result;
   const seconds = (time: number) => `${(time / 1_000).toFixed(2)} s`;
   // Slots that move and memory that is full are faults that last: their time is within this.
   const over = `over, and a write acknowledged, after ${seconds(back)}`;
-  const when = elected === null ? over : `${over} (a new master after ${seconds(elected)})`;
-  return `fault ${number} (${fault}): ${when}; ${acknowledged.size} acknowledged, ${runs.size} ran`;
+  const parts = failover && [
+    `noticed by the servers after ${seconds(failover.failed)}`,
+    `elected after ${seconds(failover.elected)}`,
+    `ready after ${seconds(failover.ready)}`,
+    `the client's part ${seconds(failover.own)}`,
+  ];
+  return `fault ${number} (${fault}): ${over}${parts ? ` (${parts.join(", ")})` : ""}; ${acknowledged.size} acknowledged, ${runs.size} ran`;
 }
 
 /** Each fault hits the master that has the jobs now. */
@@ -98,38 +128,48 @@ async function suffer(
   cluster: TestCluster,
   engine: Engine,
   fault: Fault,
-  { deaths }: Ledger,
+  { ledger, durability }: { readonly ledger: Ledger; readonly durability: ClusterRunOptions["durability"] },
 ): Promise<FaultResult> {
   const slot = Number(await cluster.cli(await cluster.alive(), "cluster", "keyslot", "{curfew.0}"));
-  const startedAt = performance.now();
-  const { victim, heal } = await begin(cluster, fault, slot);
-  // A master whose links are cut lives until then, and writes are acknowledged or not.
-  const begunAt = fault === "cut" ? performance.now() : startedAt;
+  const startedAt = Date.now();
+  const { heal, diedAt } = await begin(cluster, fault, slot);
+  const backAt = await probe(engine);
   const isDead = fault === "kill" || fault === "cut";
-  if (isDead || fault === "stop") deaths.push(begunAt);
-  const electing = isDead ? elected(cluster, victim, slot) : null;
-  await probe(engine);
-  const back = performance.now() - begunAt;
-  const electedAt = await electing;
+  const failover = isDead ? await failoverOf(cluster, diedAt, backAt, durability) : null;
+  // A master that stands still is replaced, too.
+  if (isDead || fault === "stop") ledger.promotions.push(performance.now());
   await heal();
-  return { fault, back, elected: electedAt && electedAt - begunAt };
+  return { fault, back: backAt - (isDead ? diedAt : startedAt), failover };
 }
 
-/** When another node has the slot, as a node that lives sees it. */
-async function elected(cluster: TestCluster, dead: RedisNode, slot: number): Promise<number> {
-  for (;;) {
-    const owner = await ownerOf(cluster, slot).catch(() => dead);
-    if (owner !== dead) return performance.now();
-    await sleep(ELECTED_EVERY);
+/** Whose the time was until a write was acknowledged. Waits until the servers have written it down. */
+async function failoverOf(
+  { nodes }: TestCluster,
+  diedAt: number,
+  backAt: number,
+  durability: ClusterRunOptions["durability"],
+): Promise<Failover> {
+  for (let waited = 0; ; waited += LOG_EVERY) {
+    const { failedAt, wonAt, syncedAt } = await readElection(nodes, diedAt);
+    const readyAt = durability === "replicated" ? syncedAt : wonAt;
+    if (wonAt !== null && readyAt !== null) {
+      const since = (at: number) => at - diedAt;
+      const failed = since(failedAt ?? wonAt);
+      return { failed, elected: since(wonAt), ready: since(readyAt), own: Math.max(0, backAt - readyAt) };
+    }
+    if (waited > LOGGED_WITHIN) throw new Error("no server has written that it became the master");
+    await sleep(LOG_EVERY);
   }
 }
 
-/** Writes a record and deletes it, until both succeed. */
-async function probe({ store }: Engine): Promise<void> {
+/** Writes a record until that succeeds, and returns when it did. */
+async function probe({ store }: Engine): Promise<number> {
   const key: RecordKey = ["probe", randomUUID()];
-  const now = await until(() => store.clock());
+  const now = Date.now();
   await until(() => store.commit([{ effects: [{ put: key, body: null, wakeAt: null }] }], { now }));
+  const writtenAt = Date.now();
   await until(() => store.commit([{ effects: [{ delete: key }] }], { now }));
+  return writtenAt;
 }
 
 /** Calls until it succeeds. A call that fails at once must not occupy the thread. */
@@ -156,33 +196,43 @@ async function produce(engine: Engine, ledger: Ledger, target: number, isOver: (
 
 const BATCH = 1_000;
 
-async function compare(engine: Engine, ledger: Ledger): Promise<Omit<ClusterReport, "server" | "faults">> {
-  const ids = [...ledger.acknowledged];
+type Compared = Omit<ClusterReport, "server" | "faults">;
+
+async function compare({ store }: Engine, ledger: Ledger): Promise<Compared> {
+  const rows = await endedRows(store, [...ledger.acknowledged]);
+  const completed = await countCompleted(store);
+  return {
+    acknowledged: ledger.acknowledged.size,
+    repeated: [...ledger.runs.values()].filter((runs) => runs > 1).length,
+    ...ledger.judge((id) => ({ row: rows.get(id) ?? null, completed: completed.get(id) ?? 0 })),
+  };
+}
+
+/** The rows of jobs that are there, when all have completed or nothing more is waited for. */
+async function endedRows(store: Store, ids: readonly string[]): Promise<ReadonlyMap<string, JobRow>> {
   const waitsUntil = performance.now() + PATIENCE;
-  let open = ids;
-  let lost = 0;
-  while (open.length > 0 && performance.now() < waitsUntil) {
-    const left: string[] = [];
-    for (let at = 0; at < open.length; at += BATCH) {
-      const batch = open.slice(at, at + BATCH);
-      const rows = await engine.store.jobs.load(batch);
-      for (const [index, row] of rows.entries()) {
-        if (row === null) lost += 1;
-        else if (row.state !== "completed") left.push(batch[index] as string);
-      }
-    }
-    open = left;
+  const rows = new Map<string, JobRow>();
+  for (let open = ids; open.length > 0; ) {
+    for (let at = 0; at < open.length; at += BATCH)
+      for (const row of await store.jobs.load(open.slice(at, at + BATCH), { isBrief: true }))
+        if (row) rows.set(row.id, row);
+    open = open.filter((id) => rows.has(id) && rows.get(id)?.state !== "completed");
+    if (performance.now() > waitsUntil) break;
     if (open.length > 0) await sleep(200);
   }
-  const { takenBack, doubled } = ledger.repeatedVerdicts();
-  return {
-    acknowledged: ids.length,
-    lost,
-    unfinished: open.length,
-    repeated: [...ledger.runs.values()].filter((runs) => runs > 1).length,
-    takenBack,
-    doubleVerdicts: doubled,
-  };
+  return rows;
+}
+
+/** How often the journal says of each job that it completed. */
+async function countCompleted({ inspect }: Store): Promise<ReadonlyMap<string, number>> {
+  const counts = new Map<string, number>();
+  for (let after: string | null = null; ; ) {
+    const page: EventPage = await inspect.events(after, BATCH);
+    for (const { name, job } of page.events as unknown as StoredEvent[])
+      if (name === "job.completed" && job !== undefined) counts.set(job, (counts.get(job) ?? 0) + 1);
+    if (page.events.length === 0) return counts;
+    after = page.cursor;
+  }
 }
 
 async function versionOf(cluster: TestCluster): Promise<string> {

@@ -9,6 +9,8 @@ export type Fault = (typeof FAULTS)[number];
 export interface Begun {
   /** The node that is hurt. */
   readonly victim: RedisNode;
+  /** When it was killed, if it was. */
+  readonly diedAt: number;
   heal(): Promise<void>;
 }
 
@@ -23,7 +25,8 @@ const PASSWORD = "cut";
 /** Begins a fault at the node that has a slot now. */
 export async function begin(cluster: TestCluster, fault: Fault, slot: number): Promise<Begun> {
   const victim = await ownerOf(cluster, slot);
-  return { victim, ...(await hurt(cluster, fault, victim, slot)) };
+  const { heal, diedAt = Number.NaN } = await hurt(cluster, fault, victim, slot);
+  return { victim, diedAt, heal };
 }
 
 async function hurt(
@@ -31,17 +34,17 @@ async function hurt(
   fault: Fault,
   victim: RedisNode,
   slot: number,
-): Promise<Pick<Begun, "heal">> {
+): Promise<Pick<Begun, "heal"> & { readonly diedAt?: number }> {
   switch (fault) {
     case "kill":
       victim.signal("SIGKILL");
-      return { heal: async () => restart(cluster, victim) };
+      return { diedAt: Date.now(), heal: async () => restart(cluster, victim) };
     case "cut":
       await cluster.cli(victim, "config", "set", "requirepass", PASSWORD);
       await cluster.cli(victim, "-a", PASSWORD, "--no-auth-warning", "client", "kill", "type", "replica");
       await sleep(CUT);
       victim.signal("SIGKILL");
-      return { heal: async () => restart(cluster, victim) };
+      return { diedAt: Date.now(), heal: async () => restart(cluster, victim) };
     case "stop":
       victim.signal("SIGSTOP");
       return {
@@ -82,7 +85,7 @@ async function restart(cluster: TestCluster, node: RedisNode): Promise<void> {
 }
 
 /** The node that has a slot now. */
-export async function ownerOf(cluster: TestCluster, slot: number): Promise<RedisNode> {
+async function ownerOf(cluster: TestCluster, slot: number): Promise<RedisNode> {
   const lines = (await cluster.cli(await cluster.alive(), "cluster", "nodes")).split("\n");
   for (const line of lines) {
     const [, address = "", flags = "", , , , , , ...ranges] = line.split(" ");

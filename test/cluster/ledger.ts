@@ -1,16 +1,40 @@
-/** A verdict of a master that died is reported within this time after its death. */
-const REPORTED_WITHIN = 500;
-/** No other master takes a verdict before. */
-const ELECTION = 1_000;
+import type { JobRow } from "../../src/core/job/job.ts";
+
+/** A verdict that the store accepted, as the worker was answered. */
+interface Verdict {
+  readonly fence: number;
+  readonly at: number;
+}
+
+/** What the surviving history has of a job. */
+export interface Survived {
+  /** Null: the job is gone. */
+  readonly row: Pick<JobRow, "state" | "fence"> | null;
+  /** How many `job.completed` the journal has. A verdict and its event are one write of one home. */
+  readonly completed: number;
+}
+
+export interface Judged {
+  /** Acknowledged jobs that are gone. */
+  readonly lost: number;
+  /** Jobs that are there and did not complete. */
+  readonly unfinished: number;
+  /**
+   * Jobs of which a verdict was accepted that the surviving history does not have: it was lost with a dead master. Each
+   * was accepted under another fence than the verdict that survived, before a failover.
+   */
+  readonly takenBack: number;
+  /** What must not be, job by job. */
+  readonly broken: readonly string[];
+}
 
 /** What was acknowledged, and what ran: kept in this process, so no failover can take it back. */
 export class Ledger {
   readonly acknowledged = new Set<string>();
   readonly runs = new Map<string, number>();
-  /** When each job was reported as completed. */
-  readonly verdicts = new Map<string, number[]>();
-  /** When masters died. */
-  readonly deaths: number[] = [];
+  readonly #verdicts = new Map<string, Verdict[]>();
+  /** When another node had the slots of a dead master. */
+  readonly promotions: number[] = [];
   #waiting: { readonly target: number; readonly resolve: () => void }[] = [];
 
   acknowledge(id: string): void {
@@ -24,28 +48,33 @@ export class Ledger {
     this.runs.set(id, (this.runs.get(id) ?? 0) + 1);
   }
 
-  ended(id: string): void {
-    this.verdicts.set(id, [...(this.verdicts.get(id) ?? []), performance.now()]);
+  /** The store accepted a verdict under this fence. */
+  accepted(id: string, fence: number, at = performance.now()): void {
+    this.#verdicts.set(id, [...(this.#verdicts.get(id) ?? []), { fence, at }]);
   }
 
-  /**
-   * Jobs with several verdicts: those of which a failover took the first one back, and those for which nothing explains
-   * the second one.
-   */
-  repeatedVerdicts(): { readonly takenBack: number; readonly doubled: number } {
-    let [takenBack, doubled] = [0, 0];
-    for (const times of this.verdicts.values()) {
-      const isExplained = times.every(
-        (at, index) => index === 0 || this.#hasFailed(times[index - 1] ?? 0, at),
-      );
-      if (times.length > 1 && isExplained) takenBack += 1;
-      else if (times.length > 1) doubled += 1;
+  /** Compares every acknowledged job with the history that survived. */
+  judge(survivedOf: (id: string) => Survived): Judged {
+    const broken: string[] = [];
+    let [lost, unfinished, takenBack] = [0, 0, 0];
+    for (const id of this.acknowledged) {
+      const { row, completed } = survivedOf(id);
+      const verdicts = this.#verdicts.get(id) ?? [];
+      if (row === null) lost += 1;
+      else if (row.state !== "completed") unfinished += 1;
+      const expected = row?.state === "completed" ? 1 : 0;
+      if (row && completed !== expected)
+        broken.push(`job ${id} is ${row.state}, and its history has ${completed} verdicts`);
+      if (new Set(verdicts.map(({ fence }) => fence)).size < verdicts.length)
+        broken.push(`job ${id} has two accepted verdicts of one claim`);
+      if (row === null) continue;
+      const gone = verdicts.filter(({ fence }) => expected === 0 || fence !== row.fence);
+      if (gone.length > 0) takenBack += 1;
+      for (const { fence, at } of gone)
+        if (!this.promotions.some((promotedAt) => at < promotedAt))
+          broken.push(`job ${id}: its verdict of claim ${fence} is gone, and no master died after it`);
     }
-    return { takenBack, doubled };
-  }
-
-  #hasFailed(from: number, to: number): boolean {
-    return this.deaths.some((diedAt) => from < diedAt + REPORTED_WITHIN && to > diedAt + ELECTION);
+    return { lost, unfinished, takenBack, broken };
   }
 
   /** Resolves when this many jobs are acknowledged. */

@@ -212,8 +212,11 @@ describe("1.1 other calls refuse bad input and change nothing", () => {
       engine.queues.resume("A B"),
     ])
       expect(await errorOf(call)).toMatchObject({ code: "invalid_name", field: "queue" });
-    expect(await errorOf(engine.queues.configure("a", loose({ rate: 5 })))).toMatchObject({
+    expect(await errorOf(engine.queues.configure("a", loose({ colour: 5 })))).toMatchObject({
       code: "unknown_option",
+      field: "queue.colour",
+    });
+    expect(await errorOf(engine.queues.configure("a", loose({ rate: 5 })))).toMatchObject({
       field: "queue.rate",
     });
   });

@@ -46,6 +46,7 @@ export class Machine implements System, Owner {
   readonly #lateness: Random;
   #wallAhead: number;
   #sleptUntil = 0;
+  #suspendedUntil = 0;
 
   constructor({ name, seed, scheduler, trace, rate }: MachineOptions) {
     this.name = name;
@@ -149,9 +150,12 @@ export class Machine implements System, Owner {
 
   /** A laptop that sleeps or a machine that is moved: its monotonic clock stands still too, and only the wall clock tells. */
   suspend(delay: number): void {
+    const { now } = this.#scheduler;
     this.pause(delay, "suspended");
+    // Two sleeps may overlap. The clock stands still once, and never goes back.
+    this.#offset -= Math.max(0, now + delay - Math.max(now, this.#suspendedUntil)) * this.#rate;
+    this.#suspendedUntil = Math.max(this.#suspendedUntil, now + delay);
     this.#sleptUntil = this.pausedUntil;
-    this.#offset -= delay * this.#rate;
   }
 
   stepWall(delay: number): void {

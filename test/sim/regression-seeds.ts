@@ -55,3 +55,14 @@ export const SAGA_REGRESSION_SEEDS: readonly (readonly [seed: number, showed: st
     "the checker gave a saga 40 minutes, and four messages and an undo failed all their tries in turn",
   ],
 ];
+
+/** The same for a store with four homes. */
+export const HOME_REGRESSION_SEEDS: readonly (readonly [seed: number, showed: string])[] = [
+  [410_001_623, "the checker took a row that a home still had after a failover for a new one"],
+  [430_001_769, "two sleeps that overlapped put the monotonic clock of a machine back"],
+];
+
+/** The same for the simulator of the outbox. */
+export const OUTBOX_REGRESSION_SEEDS: readonly (readonly [seed: number, showed: string])[] = [
+  [420_000_218, "the checker took a mark that a home still had after a failover for a new one"],
+];

@@ -106,6 +106,29 @@ describe.skipIf(!program)("a store on one node", () => {
     await open(node.url);
   });
 
+  it("leaves large documents in the server when brief rows are read", async () => {
+    const store = await open(node.url);
+    const bed = await openBed({ store });
+    const payload = "x".repeat(100_000);
+    const ids: string[] = [];
+    for (let job = 0; job < 20; job++) ids.push((await bed.add({ payload })).id);
+    const sent = async () => Number(/total_net_output_bytes:(\d+)/.exec(await client.info("stats"))?.[1]);
+    const cost = async (read: () => Promise<unknown>) => {
+      const before = await sent();
+      await read();
+      return (await sent()) - before;
+    };
+    const filter = { filter: {}, after: null };
+    expect(await cost(() => store.jobs.load(ids))).toBeGreaterThan(2_000_000);
+    expect(await cost(() => store.jobs.load(ids, { isBrief: true }))).toBeLessThan(50_000);
+    expect(await cost(() => store.inspect.page({ ...filter, isBrief: true }, 20))).toBeLessThan(50_000);
+    // A load of a size reads one row more than fits, not all that one call may read.
+    expect(await cost(() => store.jobs.load(ids, { size: 250_000 }))).toBeLessThan(500_000);
+    // A text is looked for in the payload, and the rows are brief.
+    const found = await store.inspect.page({ ...filter, filter: { text: "xxx" }, isBrief: true }, 20);
+    expect(found.jobs.map(({ payload: shown }) => shown)).toEqual(ids.map(() => "null"));
+  });
+
   it("refuses replicated durability without replicas, and bad addresses", async () => {
     await expect(open(node.url, { durability: "replicated" })).rejects.toThrow(/needs 2 replicas.*one has 0/);
     await expect(open("redis://h:99999")).rejects.toThrow(/port from 1 to 65535/);
@@ -217,6 +240,39 @@ describe.skipIf(!program)("a store on a cluster", () => {
     const bed = await openBed({ store });
     const { id } = await bed.add();
     expect((await bed.load(id))?.id).toBe(id);
+  });
+
+  it.each([
+    [
+      "maxmemory-policy",
+      "allkeys-lru",
+      "noeviction",
+      /a replica, 127\.0\.0\.1:\d+: maxmemory-policy is allkeys-lru/,
+    ],
+    ["appendonly", "no", "yes", /a replica, 127\.0\.0\.1:\d+: durability "local" needs the append-only file/],
+  ])("refuses a cluster with a replica whose %s is %s", async (name, wrong, right, message) => {
+    const masters = await cluster.masters();
+    const replica = cluster.nodes.find((node) => !masters.includes(node)) as RedisNode;
+    await cluster.cli(replica, "config", "set", name, wrong);
+    try {
+      await expect(open(cluster.url)).rejects.toThrow(message);
+    } finally {
+      await cluster.cli(replica, "config", "set", name, right);
+      await cluster.whole();
+    }
+    await open(cluster.url);
+  });
+
+  it("opens while a replica does not answer", async () => {
+    const masters = await cluster.masters();
+    const replica = cluster.nodes.find((node) => !masters.includes(node)) as RedisNode;
+    replica.signal("SIGSTOP");
+    try {
+      await open(cluster.url);
+    } finally {
+      replica.signal("SIGCONT");
+      await cluster.whole();
+    }
   });
 
   it("spreads its homes over the masters, and carries what crosses them", async () => {

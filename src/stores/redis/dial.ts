@@ -7,23 +7,31 @@ import { closeClient, type RedisLike, type RedisPackage, withoutCommand } from "
 /** A command that got no answer for this long has failed, so that a dead machine is noticed. */
 const ANSWER_WITHIN = 6_000;
 const LONGEST_RETRY = 1_000;
+/** A replica that does not answer for this long is not asked for its settings. */
+const VISIT_WITHIN = 1_000;
 
 export interface Dialer {
   readonly client: RedisLike;
   readonly isCluster: boolean;
   masters(): readonly RedisLike[];
   dial(options?: { readonly isSubscriber?: boolean }): Promise<RedisLike>;
+  /** Connects to one node, once and for a short time. */
+  visit(host: string, port: number): Promise<RedisLike>;
 }
 
 /** Asks the first host that answers what it is, and connects accordingly. */
 export async function createDialer(address: RedisAddress): Promise<Dialer> {
   const ioredis = await loadPackage();
   const { sentinel } = address;
+  const visit = (host: string, port: number) => {
+    const short = { connectTimeout: VISIT_WITHIN, commandTimeout: VISIT_WITHIN, retryStrategy: () => null };
+    return connected(new ioredis.Redis({ ...single(address), ...short, host, port }), address);
+  };
   if (sentinel !== undefined) {
     const dial = () =>
       connected(new ioredis.Redis({ ...single(address), ...behind(address, sentinel) }), address);
     const client = await dial();
-    return { client, isCluster: false, masters: () => [client], dial };
+    return { client, isCluster: false, masters: () => [client], dial, visit };
   }
   const first = await firstReachable(ioredis, address);
   const facts = await readFacts(first);
@@ -38,13 +46,13 @@ export async function createDialer(address: RedisAddress): Promise<Dialer> {
     const [host] = [address.hosts.find(({ port }) => port) ?? address.hosts[0]];
     const dial = () =>
       connected(new ioredis.Redis({ ...single(address), ...host, db: address.database }), address);
-    return { client: first, isCluster: false, masters: () => [first], dial };
+    return { client: first, isCluster: false, masters: () => [first], dial, visit };
   }
   first.disconnect();
   const dial = ({ isSubscriber = false } = {}) =>
     connected(new ioredis.Cluster(address.hosts, clusterOptions(address, isSubscriber)), address);
   const client = await dial();
-  return { client, isCluster: true, masters: () => client.nodes?.("master") ?? [], dial };
+  return { client, isCluster: true, masters: () => client.nodes?.("master") ?? [], dial, visit };
 }
 
 async function firstReachable(ioredis: RedisPackage, address: RedisAddress): Promise<RedisLike> {

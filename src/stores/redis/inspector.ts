@@ -40,7 +40,7 @@ export function createInspector(home: Home): Inspector {
         home,
         path,
         (found) => limit - found,
-        (rows) => jobs.push(...(scan.isBrief ? rows.map(briefRow) : rows)),
+        (rows) => jobs.push(...rows),
       );
       return { jobs, cursor };
     },
@@ -132,11 +132,13 @@ async function walk(
     const wanted = most(found);
     const asked = Math.min(left, ITEMS_PER_CALL);
     const head = [byEnd ? "dl" : "i", filter.tenant ?? "", after?.id, after?.at ?? null, newestFirst];
-    const reader = await home.call("scan", [...head, asked, values, wanted]);
+    // A text is looked for in the payload, so only other scans may leave it in the server.
+    const isBrief = path.isBrief && filter.text === undefined;
+    const reader = await home.call("scan", [...head, asked, values, wanted, isBrief]);
     const [read, id, at, hasMore] = [reader.read(), reader.read(), reader.read(), reader.read()];
     const count = reader.read() as number;
     const rows = readJobs(reader).filter((row) => isWanted(row, filter));
-    add(rows, count);
+    add(path.isBrief ? rows.map(briefRow) : rows, count);
     found += rows.length;
     if (id !== null) after = { id: id as string, at: byEnd ? (at as number) : null };
     if (hasMore !== true) return null;

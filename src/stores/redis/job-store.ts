@@ -1,5 +1,4 @@
 import { NO_TURNS, turnsAfter } from "../../core/fair/turns.ts";
-import { briefRow } from "../../core/job/brief-row.ts";
 import { type JobRow, RANK_SPAN } from "../../core/job/job.ts";
 import { rowsWithin, sizeOfRow } from "../../core/job/row-size.ts";
 import type { Instant } from "../../core/time.ts";
@@ -218,7 +217,7 @@ async function sweep(home: Home, { now, limit, holdUntil }: SweepRequest): Promi
   }
 }
 
-/** One call reads a bounded number of bytes, so brief rows are cut as they come. */
+/** One call reads a bounded number of bytes. */
 export async function loadJobs(
   home: Home,
   ids: readonly string[],
@@ -226,11 +225,11 @@ export async function loadJobs(
 ): Promise<(JobRow | null)[]> {
   const rows: (JobRow | null)[] = [];
   for (let left = size; rows.length < ids.length && left > 0; ) {
-    const reader: Reader = await home.call("load", ids.slice(rows.length, rows.length + ITEMS_PER_CALL));
+    const asked = ids.slice(rows.length, rows.length + ITEMS_PER_CALL);
+    const reader: Reader = await home.call("load", [asked, isBrief, Number.isFinite(left) ? left : null]);
     const read = reader.read() as number;
     for (let count = 0; count < read; count++) {
-      const whole = readJob(reader);
-      const row = whole && isBrief ? briefRow(whole) : whole;
+      const row = readJob(reader);
       rows.push(row);
       left -= row ? sizeOfRow(row) : 0;
     }

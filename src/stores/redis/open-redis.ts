@@ -53,7 +53,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
   if (asked !== undefined) checkCount(asked, "homes", CELLS);
   const dialer = await createDialer(address);
   try {
-    for (const node of dialer.masters()) await checkServer(node, durability);
+    await Promise.all(dialer.masters().map((node) => checkServer(node, durability, dialer.visit)));
     const homes = await settleHomes(dialer, prefix, asked);
     const isReplicated = durability === "replicated";
     const connection = new RedisConnection(

@@ -1,6 +1,14 @@
 import { type Cell, cellOfId, cellOfName, type Home, homeOf } from "../../../src/core/home/cell.ts";
 import { cellOfRecord, cellOfSaga, cellOfTimeoutKey } from "../../../src/core/home/cell-of-row.ts";
-import type { Effect, Guard, Outcome, RecordKey, RecordRow, Unit } from "../../../src/ports/store.ts";
+import {
+  BATCH_LIMIT,
+  type Effect,
+  type Guard,
+  type Outcome,
+  type RecordKey,
+  type RecordRow,
+  type Unit,
+} from "../../../src/ports/store.ts";
 import type { HomeStore } from "../../../src/stores/homes/home-store.ts";
 
 type Report = (rule: string, says: string) => void;
@@ -42,6 +50,8 @@ export class HomeRules {
   /** Versions that records had, also those that their home forgot, and the rows that were seen. */
   readonly #versions = new Set<string>();
   readonly #rows = new WeakSet<RecordRow>();
+  /** The records that each home was given, by name. */
+  readonly #keys = new Map<Home, Map<string, RecordKey>>();
 
   constructor(homes: number, now: () => number, report: Report) {
     this.#homes = homes;
@@ -76,8 +86,15 @@ export class HomeRules {
     };
   }
 
-  /** A home forgot what it wrote after this moment: what it sent may be missing, and what it applied may come again. */
-  forgot(home: Home, after: number): void {
+  /**
+   * A home forgot what it wrote after this moment: what it sent may be missing, and what it applied may come again. What it
+   * still has are the rows that it had, in new objects.
+   */
+  async forgot(home: Home, after: number, { records }: HomeStore): Promise<void> {
+    const keys = [...(this.#keys.get(home)?.values() ?? [])];
+    for (let from = 0; from < keys.length; from += BATCH_LIMIT)
+      for (const row of await records.load(keys.slice(from, from + BATCH_LIMIT)))
+        if (row) this.#rows.add(row);
     for (const message of this.#messages.values()) {
       if (message.from === home && message.sentAt > after) message.mayBeLost = true;
       if (message.to !== home || message.appliedAt <= after) continue;
@@ -112,6 +129,9 @@ export class HomeRules {
       effects.flatMap((one) => ("put" in one ? [one.put] : [])),
     );
     if (puts.length === 0) return;
+    const keys = this.#keys.get(home) ?? new Map<string, RecordKey>();
+    this.#keys.set(home, keys);
+    for (const key of puts) keys.set(key.join(" "), key);
     for (const row of await records.load(puts)) {
       if (!row || this.#rows.has(row)) continue;
       this.#rows.add(row);

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { HOME_REGRESSION_SEEDS, OUTBOX_REGRESSION_SEEDS } from "../regression-seeds.ts";
 import { simulate } from "../simulate.ts";
 import { rulesBroken, runTwice } from "../world.ts";
 import { JOB_MUTANTS, OUTBOX_MUTANTS } from "./home-mutants.ts";
@@ -32,6 +33,14 @@ describe("a store with four homes, which are away at times and may forget their 
       messages += report.messages;
     }
     expect(messages).toBeGreaterThan(50);
+  });
+
+  it.each(HOME_REGRESSION_SEEDS)("keeps them with seed %i, which showed: %s", async (seed) => {
+    expect((await simulate({ seed, homes: HOMES })).violations).toEqual([]);
+  });
+
+  it.each(OUTBOX_REGRESSION_SEEDS)("carries them with seed %i, which showed: %s", async (seed) => {
+    expect((await simulateOutbox({ seed })).violations).toEqual([]);
   });
 
   it("gives the same run twice", async () => {

@@ -116,7 +116,7 @@ export class SimHomes {
     const { trace, forgot } = this.#options;
     trace.add(`home ${home.number}`, "comes back without its last second");
     await home.forgetAfter(after);
-    this.rules.forgot(home.number, after);
+    await this.rules.forgot(home.number, after, home.store);
     forgot?.(home.number, (await this.#watches[home.number]?.forgot()) ?? new Map());
   }
 

@@ -48,12 +48,12 @@ local function scannedIds(a)
   return turned
 end
 
--- {'i' or 'dl', tenant, after, after instant, reverse, most read, filter, most found} answers how many were read, the last
+-- {'i' or 'dl', tenant, after, after instant, reverse, most read, filter, most found, is brief} answers how many were read, the last
 -- one and when it ended, whether more follow, and the rows that match; only their number if nothing may be found.
 local function scan(keys, args)
   begin(keys, args)
   local a, parts, bytes, found, read = unpack1(args[1]), {''}, 0, 0, 0
-  local ids = scannedIds(a)
+  local ids, whole = scannedIds(a), a[9] and readBrief or readRow
   local last, lastAt = false, false
   for at = 1, #ids do
     local r = rowOf(ids[at])
@@ -61,7 +61,7 @@ local function scan(keys, args)
     if wanted(r, a[7], jobKey(ids[at])) then
       found = found + 1
       if a[8] > 0 then
-        bytes = bytes + answerRow(parts, ids[at], readRow(ids[at]))
+        bytes = bytes + answerRow(parts, ids[at], whole(ids[at]))
         if found >= a[8] or bytes > MOST_BYTES then break end
       end
     end

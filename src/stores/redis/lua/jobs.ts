@@ -237,6 +237,14 @@ local function readRow(id)
   return v
 end
 
+-- The same without the documents that may be large: they are not even read. See ../../../core/job/brief-row.ts.
+local function readBrief(id)
+  local key = jobKey(id)
+  local v = call('HMGET', key, 'i', 'o', 'y', 'e')
+  local progress = call('HEXISTS', key, 'g') == 1 and BRIEF_PROGRESS
+  return {v[1], 'null', v[2], v[3], v[4], progress, false, false}
+end
+
 local function claimJob(id, v, a, mark, parts)
   local o = {unpack1(v[1])}
   count(o, -1)

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { BRIEF_PROGRESS } from "../../../core/job/brief-row.ts";
 import { LUA_BASE } from "./base.ts";
 import { LUA_COMMIT } from "./commit.ts";
 import { LUA_INSPECT } from "./inspect.ts";
@@ -66,7 +67,7 @@ export interface Library {
  * versions work on one server side by side.
  */
 export function createLibrary({ isCluster }: { readonly isCluster: boolean }): Library {
-  const publish = `local PUBLISH = '${isCluster ? "SPUBLISH" : "PUBLISH"}'`;
+  const publish = `local PUBLISH = '${isCluster ? "SPUBLISH" : "PUBLISH"}'\nlocal BRIEF_PROGRESS = '${BRIEF_PROGRESS}'`;
   const parts = [LUA_BASE, LUA_JOBS, LUA_RECORDS, LUA_TIMEOUTS, LUA_COMMIT, LUA_WORK, LUA_INSPECT];
   const body = [publish, ...parts].join("\n");
   const hash = createHash("sha256").update(body).digest("hex").slice(0, 10);

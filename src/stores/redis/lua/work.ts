@@ -141,15 +141,16 @@ local function look(keys, args)
   return pack(earlier(earlier(firstScore(KW0), firstScore(KW1)), firstScore(KRW)), found, dueAt, versions)
 end
 
--- Answers how many of the ids were read, and their rows; false for an unknown one.
+-- {ids, is brief, most bytes} answers how many of the ids were read, and their rows; false for an unknown one.
 local function load(keys, args)
   begin(keys, args)
-  local ids, parts, bytes, done = unpack1(args[1]), {''}, 0, 0
+  local a, parts, bytes, done = unpack1(args[1]), {''}, 0, 0
+  local ids, read, most = a[1], a[2] and readBrief or readRow, math.min(a[3] or MOST_BYTES, MOST_BYTES)
   for at = 1, #ids do
-    local v = readRow(ids[at])
+    local v = read(ids[at])
     if v[1] then bytes = bytes + answerRow(parts, ids[at], v) else parts[#parts + 1] = pack(false) end
     done = at
-    if bytes > MOST_BYTES then break end
+    if bytes > most then break end
   end
   parts[1] = pack(done)
   return table.concat(parts)
