@@ -22,6 +22,7 @@ export const EXAMPLES: Readonly<Record<string, object>> = {
   CheckpointRequest: { state: { page: 2 }, fence: FENCE },
   LogRequest: { lines: [{ message: "page 2 is done" }], fence: FENCE },
   ExtendRequest: { timeout_ms: 60_000 },
+  RetryRequest: { override: { retry: { max_attempts: 5 }, priority: 10 }, reason: "the mail server is back" },
   PriorityRequest: { priority: 10 },
   BulkRequest: { filter: { queue: "email", state: "discarded" }, dry_run: true },
   DeadLetterBulkRequest: { filter: { queue: "email", error_type: "ConnectionError" }, confirm: true },
