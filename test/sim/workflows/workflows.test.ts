@@ -7,7 +7,7 @@ import { WORKFLOW_MUTANTS } from "./workflow-mutants.ts";
 /** The fixed set of seeds; `CURFEW_WORKFLOW_SEEDS` goes on from there. */
 const SEEDS = Number(process.env.CURFEW_WORKFLOW_SEEDS ?? 120);
 const PER_BATCH = 20;
-const MOST_SEEDS = 60;
+const MOST_SEEDS = 200;
 
 describe("workflows under virtual time and faults", () => {
   it.each(batchStarts(SEEDS, PER_BATCH))(
