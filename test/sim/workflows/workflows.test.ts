@@ -43,7 +43,7 @@ describe("workflows under virtual time and faults", () => {
 });
 
 describe("the checker of workflows can fail", () => {
-  it.each(WORKFLOW_MUTANTS)("it catches $name", { timeout: 60_000 }, async ({ mutate, caughtBy }) => {
+  it.each(WORKFLOW_MUTANTS)("it catches $name", { timeout: 180_000 }, async ({ mutate, caughtBy }) => {
     const rules = await rulesBroken(MOST_SEEDS, caughtBy, (seed) => simulateWorkflows({ seed, mutate }));
     expect(rules).toMatch(caughtBy);
   });
