@@ -5,9 +5,9 @@ import { type FullStage, openFullDashboard } from "./full-stage.ts";
 import { openBrowser } from "./shared-browser.ts";
 import { settled } from "./stage.ts";
 
-/** The goal is a second on a quiet machine. Beside other tests, the bound only finds a page that waits for something. */
+/** The goal is a second on a quiet machine. Beside other tests the time says nothing, and is only printed. */
 const IS_FULL = process.env.CURFEW_FULL_DASHBOARD_TESTS === "1";
-const SLOWEST_PAINT = IS_FULL ? 1_000 : 8_000;
+const SLOWEST_PAINT = IS_FULL ? 1_000 : Number.POSITIVE_INFINITY;
 /** A slow machine brings news while a page loads, which moves what is below it: there, only a page that jumps is found. */
 const MOST_SHIFT = IS_FULL ? 0.005 : 0.25;
 
