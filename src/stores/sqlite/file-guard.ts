@@ -45,12 +45,13 @@ export class FileGuard {
     if (now < this.#lookAt) return;
     this.#lookAt = now + LOOK_EVERY;
     this.check();
-    if (this.#process.copies > 1) {
+    const problem = this.#process.look();
+    if (problem === "copies") {
       this.#lose(
         `is also open with another copy of SQLite in this process, whose locks do not keep the two apart: ${NOTHING_MORE}; ${OWN_DATABASE}`,
       );
     }
-    if (this.#process.areDropped) {
+    if (problem === "dropped") {
       this.#lose(
         `was opened and closed again by another part of this process, and with that this store lost its locks: ${NOTHING_MORE}; ${OWN_DATABASE}`,
       );
