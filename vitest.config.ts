@@ -102,6 +102,7 @@ export default defineConfig({
           "test/tidy/**/*.test.ts",
           "test/engine/**/*.test.ts",
           "test/calls/**/*.test.ts",
+          "test/cluster/**/*.test.ts",
         ],
         { exclude: ALONE, isolate: false, pool: "threads", ...BESIDE_DEADLINES },
       ),
