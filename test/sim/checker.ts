@@ -201,6 +201,7 @@ export class Checker implements StoreObserver, ReplyObserver {
         row,
         claimedAt: now,
         confirmedAt: now,
+        confirmation: undefined,
         isLostHeard: false,
         isHeard: false,
         startedAt: null,
@@ -265,11 +266,13 @@ export class Checker implements StoreObserver, ReplyObserver {
     }
   }
 
-  #confirmed(by: Machine, id: JobId, fence: number, holds: boolean, { doneAt }: Times): void {
+  #confirmed(by: Machine, id: JobId, fence: number, holds: boolean, times: Times): void {
     const claim = this.#heldBy(by).get(id);
     if (claim?.fence !== fence) return;
-    if (holds) claim.confirmedAt = Math.max(claim.confirmedAt, doneAt);
-    else claim.isLostHeard = true;
+    if (holds) {
+      claim.confirmedAt = Math.max(claim.confirmedAt, times.doneAt);
+      claim.confirmation = times;
+    } else claim.isLostHeard = true;
   }
 
   #heldBy(machine: Machine): Map<JobId, Claim> {

@@ -1,3 +1,4 @@
+import { SLOWLY_CONFIRMED_WITHIN } from "../../src/core/job/deadlines.ts";
 import type { Run } from "./ledger.ts";
 
 /** A gap from here on must be noticed by the worker: its limit of 250 ms and one tick of 100 ms, plus late timers. */
@@ -41,6 +42,19 @@ function hasStartedBefore(run: Run, waitAt: number): boolean {
   return startedAt !== null && startedAt < waitAt + CLOCK_SLACK;
 }
 
+/**
+ * A process that stands still while it waits for a confirmation may enter the job at once when it hears the answer: a
+ * machine that is slow for good would run nothing otherwise.
+ */
+function isAnsweredAfter(
+  { claim: { confirmation }, enteredAt }: Run,
+  gap: { readonly from: number },
+): boolean {
+  if (!confirmation) return false;
+  const { sentAt, heardAt } = confirmation;
+  return gap.from >= sentAt && heardAt === enteredAt && enteredAt - sentAt <= SLOWLY_CONFIRMED_WITHIN;
+}
+
 /** What must hold at the moment a handler is entered (SEMANTICS 3.1, 4.3). */
 export function entryProblem(run: Run): Problem | undefined {
   const { job, claim, enteredAt: now, attempt } = run;
@@ -59,7 +73,11 @@ export function entryProblem(run: Run): Problem | undefined {
   if (job.cancelledAt !== undefined && job.cancelledAt < claim.confirmedAt)
     return past("no handler is entered after a cancel", "the claim was confirmed after the cancel");
   const gap = claim.by.pauses.find(
-    ({ from, to }) => to - from > NOTICED_GAP && to <= now && to > claim.confirmedAt,
+    (pause) =>
+      pause.to - pause.from > NOTICED_GAP &&
+      pause.to <= now &&
+      pause.to > claim.confirmedAt &&
+      !isAnsweredAfter(run, pause),
   );
   if (gap)
     return past(

@@ -1,5 +1,6 @@
 import type { JobId, JobRow } from "../../src/core/job/job.ts";
 import type { Machine } from "./machine.ts";
+import type { Times } from "./network.ts";
 import type { Expected } from "./oracle.ts";
 import type { SimPayload } from "./plan.ts";
 
@@ -11,6 +12,8 @@ export interface Claim {
   readonly claimedAt: number;
   /** When the store last said that the claim holds, counting only answers that reached the holder. */
   confirmedAt: number;
+  /** When the holder last asked whether the claim holds, and when it heard that it does. */
+  confirmation: Pick<Times, "sentAt" | "heardAt"> | undefined;
   /** The holder was told that the claim is lost. */
   isLostHeard: boolean;
   /** The holder knows of the claim: a reply that was lost leaves one that nobody can give back. */

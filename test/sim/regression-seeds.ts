@@ -27,6 +27,8 @@ export const REGRESSION_SEEDS: readonly (readonly [seed: number, showed: string]
   [20_013_496, "the checker took the doubt of the last clock reading for that of the one before"],
   [20_014_975, "the checker took what an operator heard for what the worker of the same process knows"],
   [70_200_987, "a verdict overtook a start mark that was repeated alone, and recorded the start again"],
+  [510_004_589, "the checker did not know that an answer which comes after a gap may be used at once"],
+  [510_008_593, "the checker did not know that an answer which comes after a gap may be used at once"],
   [20_017_426, "the checker forgot that total may cut the full time of an attempt"],
   [1_476_128_078, "the checker waited for the built-in limit of a job whose process had died"],
 ];
