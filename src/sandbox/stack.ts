@@ -25,8 +25,11 @@ export const ASK = "(() => { Error.stackTraceLimit = 30; return new Error().stac
 const ACCEPTED = /^HTTP\/1\.1 101 [\s\S]*\r\n\r\n$/;
 /** Closes the port. Waits inside the process until this connection has ended, which is at once. */
 const CLOSE = "process._debugEnd()";
-/** Node tells the process that its debugger opens, in the middle of the code that hangs. Code that hangs does not call it. */
-const TOLD_FRAME = /^\s+at process\.emit \(node:events:\d+:\d+\)$/;
+/**
+ * Node emits an event when its debugger opens, in the middle of the code that hangs. That code did not call it. Tracing
+ * agents and test runners wrap `process.emit`, so there may be several such frames, in any file.
+ */
+const EMIT_FRAME = /^\s+at process\.(emit|\S+ \[as emit\]) \(/;
 /** The frames of this expression itself. */
 const OWN_FRAME = /^\s+at (\S+ \()?<anonymous>:\d+:\d+\)?$/;
 
@@ -138,6 +141,6 @@ export function stackOf(stack: unknown): string {
   if (typeof stack !== "string") throw new Error("its answer is not a stack");
   const frames = stack.split("\n").filter((line) => /^\s+at /.test(line) && !OWN_FRAME.test(line));
   if (frames.length === 0) throw new Error("its answer is not a stack");
-  if (frames.length > 1 && TOLD_FRAME.test(frames[0] as string)) frames.shift();
+  while (frames.length > 1 && EMIT_FRAME.test(frames[0] as string)) frames.shift();
   return ["It hung here:", ...frames].join("\n").slice(0, LONGEST_STACK);
 }
