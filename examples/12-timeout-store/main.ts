@@ -5,16 +5,16 @@
 import { ConcurrencyError, openTimeouts } from "curfew/timeouts";
 
 // "sqlite:reminders.db" or "postgres://…" in earnest: then they survive the process.
-await using timeouts = await openTimeouts({ store: "memory:", lease: "200ms" });
+await using timeouts = await openTimeouts({ store: "memory:", lease: "2s" });
 
-// What is due is claimed under a lease, handled, and removed by whoever holds it.
+// What is due is claimed under a lease, handled, and removed by its holder.
 await timeouts.insert({ id: "tea", destination: "kitchen", dueAt: "0s", payload: { minutes: 4 } });
 const [tea] = await timeouts.claimDue();
 console.log(`claimed ${tea?.id} with`, tea?.payload);
 
 // Nobody else gets it meanwhile; once the lease is over, the first holder has lost it.
 console.log("a second claim gives", await timeouts.claimDue());
-await new Promise((resolve) => setTimeout(resolve, 250));
+await new Promise((resolve) => setTimeout(resolve, 2_100));
 const [again] = await timeouts.claimDue();
 console.log(`claimed ${again?.id} again after its lease`);
 try {
