@@ -2,11 +2,10 @@ import { text } from "node:stream/consumers";
 import type { Browser } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { rowOf } from "../../src/testing/read-store.ts";
-import { hasChromium } from "./chromium.ts";
-import { openBrowser } from "./shared-browser.ts";
+import { hasBrowser, openBrowser } from "./shared-browser.ts";
 import { type DashboardStage, type OpenedPage, openDashboard, settled } from "./stage.ts";
 
-describe.skipIf(!hasChromium)("what can be done in the dashboard", () => {
+describe.skipIf(!hasBrowser)("what can be done in the dashboard", () => {
   let browser: Browser;
   let stage: DashboardStage;
   let opened: OpenedPage;

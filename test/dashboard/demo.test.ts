@@ -6,8 +6,7 @@ import { defineJob } from "../../src/core/job/job-definition.ts";
 import { openEngine } from "../../src/open.ts";
 import { silentLogger } from "../../src/ports/log.ts";
 import { command, server } from "../server/command.ts";
-import { hasChromium } from "./chromium.ts";
-import { openBrowser } from "./shared-browser.ts";
+import { hasBrowser, openBrowser } from "./shared-browser.ts";
 import { openPage } from "./stage.ts";
 
 function folder(): string {
@@ -73,7 +72,7 @@ describe("the demo", () => {
     const killed = async () =>
       (await jobsOf(demo.url, "type=report.render")).filter(({ error }) => error?.forced).length;
     await expect.poll(killed, WITHIN).toBeGreaterThan(0);
-    if (hasChromium) await findKilledLoop(demo.url);
+    if (hasBrowser) await findKilledLoop(demo.url);
     const items = async (path: string) => {
       const body = (await (await fetch(`${demo.url}/ojs/v1${path}`)).json()) as Record<string, unknown>;
       const list = Object.values(body).find(Array.isArray) as readonly unknown[] | undefined;

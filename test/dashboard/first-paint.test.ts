@@ -1,8 +1,7 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { hasChromium } from "./chromium.ts";
 import { type FullStage, openFullDashboard } from "./full-stage.ts";
-import { openBrowser } from "./shared-browser.ts";
+import { hasBrowser, openBrowser } from "./shared-browser.ts";
 import { settled } from "./stage.ts";
 
 /** The goal is a second on a quiet machine. Beside other tests the time says nothing, and is only printed. */
@@ -73,7 +72,7 @@ async function look(page: Page): Promise<Seen> {
   };
 }
 
-describe.skipIf(!hasChromium)("what is seen first", () => {
+describe.skipIf(!hasBrowser)("what is seen first", () => {
   let browser: Browser;
   let stage: FullStage;
   beforeAll(async () => {

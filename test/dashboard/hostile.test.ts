@@ -7,9 +7,8 @@ import { defineSaga } from "../../src/core/saga/saga-definition.ts";
 import { step } from "../../src/core/workflow/node.ts";
 import { type AttemptContext, processor } from "../../src/engine/attempt/processor.ts";
 import type { TestEngine } from "../../src/testing/test-engine.ts";
-import { hasChromium } from "./chromium.ts";
 import { HOSTILE } from "./hostile-strings.ts";
-import { openBrowser } from "./shared-browser.ts";
+import { hasBrowser, openBrowser } from "./shared-browser.ts";
 import { follow, openDashboard, settled } from "./stage.ts";
 
 /** A full run takes every string through every parameter of an address: minutes, not seconds. */
@@ -213,7 +212,7 @@ async function unfold(page: Page): Promise<void> {
   await page.evaluate('for (const one of document.querySelectorAll("details")) one.open = true');
 }
 
-describe.skipIf(!hasChromium)("200 hostile strings", () => {
+describe.skipIf(!hasBrowser)("200 hostile strings", () => {
   it("are different", () => expect(new Set(HOSTILE).size).toBe(200));
 
   it("run nowhere and load nothing, in every field of every page", { timeout: 240_000 }, async () => {

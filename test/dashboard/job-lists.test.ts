@@ -3,8 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { defineJob } from "../../src/core/job/job-definition.ts";
 import { constant } from "../../src/core/job/retry.ts";
 import { processor } from "../../src/engine/attempt/processor.ts";
-import { hasChromium } from "./chromium.ts";
-import { openBrowser } from "./shared-browser.ts";
+import { hasBrowser, openBrowser } from "./shared-browser.ts";
 import { type DashboardStage, type OpenedPage, openDashboard, settled } from "./stage.ts";
 
 const flaky = defineJob({
@@ -13,7 +12,7 @@ const flaky = defineJob({
   retry: { attempts: 3, backoff: constant({ first: "30m", jitter: false }) },
 });
 
-describe.skipIf(!hasChromium)("the lists of jobs", () => {
+describe.skipIf(!hasBrowser)("the lists of jobs", () => {
   let browser: Browser;
   let stage: DashboardStage;
   let opened: OpenedPage;

@@ -1,8 +1,7 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createKey } from "../../src/server/auth.ts";
-import { hasChromium } from "./chromium.ts";
-import { openBrowser } from "./shared-browser.ts";
+import { hasBrowser, openBrowser } from "./shared-browser.ts";
 import { openDashboard, settled } from "./stage.ts";
 
 const admin = createKey();
@@ -12,7 +11,7 @@ const KEYS = [
   { name: "rob", role: "read-only", hash: reader.hash },
 ] as const;
 
-describe.skipIf(!hasChromium)("who looks at the dashboard", () => {
+describe.skipIf(!hasBrowser)("who looks at the dashboard", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await openBrowser();
@@ -75,7 +74,7 @@ describe.skipIf(!hasChromium)("who looks at the dashboard", () => {
   });
 });
 
-describe.skipIf(!hasChromium)("a dashboard under a path", () => {
+describe.skipIf(!hasBrowser)("a dashboard under a path", () => {
   it("asks for nothing outside of it, and its links can be opened anew", async () => {
     await using browser = await openBrowser();
     await using stage = await openDashboard(browser, { dashboard: { base: "/admin/jobs" }, keys: KEYS });

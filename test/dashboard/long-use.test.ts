@@ -1,8 +1,7 @@
 import type { CDPSession, Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
 import { defineJob } from "../../src/core/job/job-definition.ts";
-import { hasChromium } from "./chromium.ts";
-import { openBrowser } from "./shared-browser.ts";
+import { hasBrowser, openBrowser } from "./shared-browser.ts";
 import { openDashboard, settled } from "./stage.ts";
 
 /** A full run lasts eight hours of the page's clock and walks all rows, which takes minutes. */
@@ -77,7 +76,7 @@ async function pass(page: Page, span: number): Promise<void> {
   for (let passed = 0; passed < span; passed += 3 * MINUTE) await page.clock.runFor(3 * MINUTE);
 }
 
-describe.skipIf(!hasChromium)("a tab that is left open", () => {
+describe.skipIf(!hasBrowser)("a tab that is left open", () => {
   it("holds as much after hundreds of pulses as after some", { timeout: 280_000 }, async () => {
     await using browser = await openBrowser();
     await using stage = await openDashboard(browser);
@@ -124,7 +123,7 @@ describe.skipIf(!hasChromium)("a tab that is left open", () => {
 
 const many = defineJob({ type: "row.one", queue: "rows", timeouts: { wait: "2h" } });
 
-describe.skipIf(!hasChromium)("10,000 rows", () => {
+describe.skipIf(!hasBrowser)("10,000 rows", () => {
   it("are walked page by page without a slow reaction to a click or a key", {
     timeout: 240_000,
   }, async () => {

@@ -12,9 +12,8 @@ import { describe, expect, it } from "vitest";
 import { type CurfewServer, createServer } from "../../src/server/app.ts";
 import { nodeListener } from "../../src/server/node-listener.ts";
 import { openTestEngine } from "../../src/testing/test-engine.ts";
-import { hasChromium } from "./chromium.ts";
 import { seed } from "./seed.ts";
-import { openBrowser } from "./shared-browser.ts";
+import { hasBrowser, openBrowser } from "./shared-browser.ts";
 import { moveTime, openPage, settled } from "./stage.ts";
 
 const BASE = "/admin/jobs";
@@ -130,7 +129,7 @@ async function inHono(server: CurfewServer): Promise<App> {
   });
 }
 
-describe.skipIf(!hasChromium)("a dashboard inside of an application", () => {
+describe.skipIf(!hasBrowser)("a dashboard inside of an application", () => {
   it.each([
     ["Express", inExpress],
     ["Fastify", inFastify],

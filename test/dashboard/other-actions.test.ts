@@ -1,14 +1,13 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { createKey } from "../../src/server/auth.ts";
-import { hasChromium } from "./chromium.ts";
 import { beat, type FullStage, openFullDashboard } from "./full-stage.ts";
-import { openBrowser } from "./shared-browser.ts";
+import { hasBrowser, openBrowser } from "./shared-browser.ts";
 import { follow, type OpenedPage, settled } from "./stage.ts";
 
 const REASON = "said in the test";
 
-describe.skipIf(!hasChromium)("what can be done on the other pages", () => {
+describe.skipIf(!hasBrowser)("what can be done on the other pages", () => {
   let browser: Browser;
   let stage: FullStage;
   let opened: OpenedPage | undefined;
@@ -268,7 +267,7 @@ describe.skipIf(!hasChromium)("what can be done on the other pages", () => {
   });
 });
 
-describe.skipIf(!hasChromium)("a viewer who may only read", () => {
+describe.skipIf(!hasBrowser)("a viewer who may only read", () => {
   it("sees every action, may press none, and is told why", async () => {
     const reader = createKey();
     const keys = [{ name: "rob", role: "read-only", hash: reader.hash }] as const;

@@ -4,9 +4,8 @@ import { z } from "zod";
 import { defineJob } from "../../src/core/job/job-definition.ts";
 import { defineSaga } from "../../src/core/saga/saga-definition.ts";
 import { violations, violationsOfBothThemes } from "./axe.ts";
-import { hasChromium } from "./chromium.ts";
 import { beat, type FullStage, openFullDashboard } from "./full-stage.ts";
-import { openBrowser } from "./shared-browser.ts";
+import { hasBrowser, openBrowser } from "./shared-browser.ts";
 import { follow, openDashboard, settled } from "./stage.ts";
 
 const LISTS = [
@@ -61,7 +60,7 @@ const parcel = defineSaga({
   onTimeout: { lost: (state) => state },
 });
 
-describe.skipIf(!hasChromium)("the other pages", () => {
+describe.skipIf(!hasBrowser)("the other pages", () => {
   let browser: Browser;
   let stage: FullStage;
   beforeAll(async () => {
@@ -235,7 +234,7 @@ describe.skipIf(!hasChromium)("the other pages", () => {
   });
 });
 
-describe.skipIf(!hasChromium)("a server whose store has no sagas and timeouts", () => {
+describe.skipIf(!hasBrowser)("a server whose store has no sagas and timeouts", () => {
   it("says that there are none", async () => {
     await using browser = await openBrowser();
     await using stage = await openDashboard(browser, { isEmpty: true });
@@ -247,7 +246,7 @@ describe.skipIf(!hasChromium)("a server whose store has no sagas and timeouts", 
   });
 });
 
-describe.skipIf(!hasChromium)("pages of an empty store", () => {
+describe.skipIf(!hasBrowser)("pages of an empty store", () => {
   it("teach the next command", async () => {
     await using browser = await openBrowser();
     await using stage = await openDashboard(browser, { isEmpty: true });
@@ -278,7 +277,7 @@ describe.skipIf(!hasChromium)("pages of an empty store", () => {
   });
 });
 
-describe.skipIf(!hasChromium)("hostile names and payloads on the other pages", () => {
+describe.skipIf(!hasBrowser)("hostile names and payloads on the other pages", () => {
   const HOSTILE = '"><img src=x onerror="globalThis.hacked=1"><script>globalThis.hacked=1</script>{{7*7}}‮';
 
   it("are only ugly", async () => {
@@ -322,7 +321,7 @@ describe.skipIf(!hasChromium)("hostile names and payloads on the other pages", (
   });
 });
 
-describe.skipIf(!hasChromium)("a saga whose steps are older than the newest 5,000 events", () => {
+describe.skipIf(!hasBrowser)("a saga whose steps are older than the newest 5,000 events", () => {
   it("says how far back it was searched, and finds them on request", async () => {
     await using browser = await openBrowser();
     await using stage = await openDashboard(browser, { isEmpty: true });
@@ -344,7 +343,7 @@ describe.skipIf(!hasChromium)("a saga whose steps are older than the newest 5,00
   });
 });
 
-describe.skipIf(!hasChromium)("lists that are longer than a page", () => {
+describe.skipIf(!hasBrowser)("lists that are longer than a page", () => {
   it("of sagas are walked, and a calendar counts each timeout once", async () => {
     await using browser = await openBrowser();
     await using stage = await openDashboard(browser, { isEmpty: true });

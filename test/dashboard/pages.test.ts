@@ -5,8 +5,7 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RECORDED } from "../../src/engine/events/recording-rules.ts";
 import { violations, violationsOfBothThemes } from "./axe.ts";
-import { hasChromium } from "./chromium.ts";
-import { openBrowser } from "./shared-browser.ts";
+import { hasBrowser, openBrowser } from "./shared-browser.ts";
 import { type DashboardStage, follow, openDashboard, settled } from "./stage.ts";
 
 /** In the page, before its own program: what each line of events listens for. */
@@ -35,7 +34,7 @@ it("the first page needs less than 120 kB of JavaScript", () => {
   expect(all.reduce((sum, name) => sum + size(name), 0)).toBeLessThan(300_000);
 });
 
-describe.skipIf(!hasChromium)("the dashboard in a browser", () => {
+describe.skipIf(!hasBrowser)("the dashboard in a browser", () => {
   let browser: Browser;
   let stage: DashboardStage;
   beforeAll(async () => {
@@ -150,7 +149,7 @@ function ownStyles(elements: readonly unknown[]): string[] {
     .map((one) => one.outerHTML.slice(0, 100));
 }
 
-describe.skipIf(!hasChromium)("an empty store", () => {
+describe.skipIf(!hasBrowser)("an empty store", () => {
   it("teaches the next command", async () => {
     await using browser = await openBrowser();
     await using stage = await openDashboard(browser, { isEmpty: true });
@@ -163,7 +162,7 @@ describe.skipIf(!hasChromium)("an empty store", () => {
   });
 });
 
-describe.skipIf(!hasChromium)("hostile texts", () => {
+describe.skipIf(!hasBrowser)("hostile texts", () => {
   const HOSTILE = '"><img src=x onerror="globalThis.hacked=1"><script>globalThis.hacked=1</script>{{7*7}}‮';
 
   it("are only ugly", async () => {

@@ -2,14 +2,13 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { defineJob } from "../../src/core/job/job-definition.ts";
 import { createKey } from "../../src/server/auth.ts";
-import { hasChromium } from "./chromium.ts";
-import { openBrowser } from "./shared-browser.ts";
+import { hasBrowser, openBrowser } from "./shared-browser.ts";
 import { openDashboard, settled } from "./stage.ts";
 
 const CARD = "4111 2222 3333 4444";
 const secret = defineJob({ type: "secret.keep", queue: "vault", redact: ["payload.card"] });
 
-describe.skipIf(!hasChromium)("what the dashboard hides", () => {
+describe.skipIf(!hasBrowser)("what the dashboard hides", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await openBrowser();

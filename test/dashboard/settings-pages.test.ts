@@ -1,21 +1,20 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { createKey } from "../../src/server/auth.ts";
-import { hasChromium } from "./chromium.ts";
 import { type FullStage, openFullDashboard } from "./full-stage.ts";
 import { chargeSchema } from "./seed-settings.ts";
-import { openBrowser } from "./shared-browser.ts";
+import { hasBrowser, openBrowser } from "./shared-browser.ts";
 import { type OpenedPage, openDashboard, settled } from "./stage.ts";
 
 const REASON = "said in the test, für alle";
 
 let browser: Browser;
 beforeAll(async () => {
-  if (hasChromium) browser = await openBrowser();
+  if (hasBrowser) browser = await openBrowser();
 });
 afterAll(() => browser?.close());
 
-describe.skipIf(!hasChromium)("webhooks, schemas, calendars, tenants and fair turns", () => {
+describe.skipIf(!hasBrowser)("webhooks, schemas, calendars, tenants and fair turns", () => {
   let stage: FullStage;
   let opened: OpenedPage | undefined;
   beforeAll(async () => {
@@ -208,7 +207,7 @@ describe.skipIf(!hasChromium)("webhooks, schemas, calendars, tenants and fair tu
   });
 });
 
-describe.skipIf(!hasChromium)("roles and tenants on these pages", () => {
+describe.skipIf(!hasBrowser)("roles and tenants on these pages", () => {
   const admin = createKey();
   const reader = createKey();
   const KEYS = [
@@ -252,7 +251,7 @@ describe.skipIf(!hasChromium)("roles and tenants on these pages", () => {
   });
 });
 
-describe.skipIf(!hasChromium)("where there is nothing yet", () => {
+describe.skipIf(!hasBrowser)("where there is nothing yet", () => {
   it("these pages teach the next command", async () => {
     await using stage = await openDashboard(browser, { isEmpty: true });
     await using opened = await stage.open("/");

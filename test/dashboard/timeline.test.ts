@@ -3,8 +3,7 @@ import { defineJob } from "../../src/core/job/job-definition.ts";
 import { constant } from "../../src/core/job/retry.ts";
 import { processor } from "../../src/engine/attempt/processor.ts";
 import { violations } from "./axe.ts";
-import { hasChromium } from "./chromium.ts";
-import { openBrowser } from "./shared-browser.ts";
+import { hasBrowser, openBrowser } from "./shared-browser.ts";
 import { openDashboard, settled } from "./stage.ts";
 
 const stubborn = defineJob({
@@ -13,7 +12,7 @@ const stubborn = defineJob({
   retry: { attempts: 14, backoff: constant({ first: "10s", jitter: false }) },
 });
 
-describe.skipIf(!hasChromium)("the timeline of a job", () => {
+describe.skipIf(!hasBrowser)("the timeline of a job", () => {
   it("folds old attempts, and arrow keys move between its moments", async () => {
     await using browser = await openBrowser();
     await using stage = await openDashboard(browser, { isEmpty: true });
