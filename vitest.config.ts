@@ -13,6 +13,7 @@ const postgres = ["test/postgres-setup.ts"];
 const ALONE = [
   "test/server/attack.test.ts",
   "test/server/conformance.test.ts",
+  "test/server/cron-conformance.test.ts",
   "test/server/fuzz.test.ts",
   "test/server/timeouts-suite.test.ts",
   "test/stores/sqlite-disk.test.ts",
@@ -49,8 +50,8 @@ function project(
 export default defineConfig({
   test: {
     pool: "forks",
-    // Half of the long files wait for processes and deadlines, so four files share two cores.
-    maxWorkers: 4,
+    // Half of the long files wait for processes and deadlines, so five files share two cores.
+    maxWorkers: 5,
     // No test needs this long; a busy machine takes ten times as long as a quiet one.
     testTimeout: 120_000,
     hookTimeout: 120_000,

@@ -75,19 +75,24 @@ export default class CountReporter implements Reporter {
     }
     const file = process.env.CURFEW_TEST_COUNTS;
     if (file) writeFileSync(file, JSON.stringify(counts));
-    sayCosts();
+    sayCosts(new Map(modules.map(({ relativeModuleId, project }) => [relativeModuleId, project.name])));
   }
 }
 
-/** Says which files took most of the CPU, and how long they took. */
-function sayCosts(): void {
+/** Says how much CPU each project took, which files took most of it, and how long they took. */
+function sayCosts(projectOf: ReadonlyMap<string, string>): void {
   const file = process.env.CURFEW_TEST_COSTS;
   if (!file || !existsSync(file)) return;
   const lines = readFileSync(file, "utf8").trim().split("\n");
   const all = lines.map((line): FileCosts => JSON.parse(line));
-  const sum = all.reduce((total, { cpuSeconds }) => total + cpuSeconds, 0);
+  const sumOf = (files: readonly FileCosts[]) =>
+    Math.round(files.reduce((total, { cpuSeconds }) => total + cpuSeconds, 0));
+  const projects = [...Map.groupBy(all, ({ file }) => projectOf.get(file) ?? "none")]
+    .map(([name, files]) => ({ name, sum: sumOf(files) }))
+    .toSorted((a, b) => b.sum - a.sum)
+    .map(({ name, sum }) => `${name} ${sum}`);
   console.log(
-    `\nThe files took ${Math.round(sum)} s of CPU without PostgreSQL and Chromium. CPU and real seconds of`,
+    `\nThe files took ${sumOf(all)} s of CPU without PostgreSQL and Chromium: ${projects.join(", ")}. CPU and real seconds of`,
   );
   for (const { file, cpuSeconds, seconds } of all
     .toSorted((a, b) => b.cpuSeconds - a.cpuSeconds)

@@ -122,12 +122,11 @@ export class StoreWatch<Watched extends Store = Store> {
     added: readonly NewJob[] = [],
     units: readonly Unit[] = [],
   ): Promise<void> {
-    const ids = new Set(this.#rows.keys());
-    for (const { id } of added) ids.add(id);
-    const rows = await this.#store.jobs.load([...ids]);
-    let index = 0;
-    for (const id of ids) {
-      const after = rows[index++] ?? null;
+    const ids = [...this.#rows.keys()];
+    for (const { id } of added) if (!this.#rows.has(id)) ids.push(id);
+    const rows = await this.#store.jobs.load(ids);
+    for (const [index, id] of ids.entries()) {
+      const after = rows[index] ?? null;
       const before = this.#rows.get(id) ?? null;
       if (after === before) continue;
       const write = units.find((unit) => unit.job?.id === id)?.job;
