@@ -6,9 +6,10 @@
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync } from "node:fs";
 import { setPriority, tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
+import { guard, memoryFolder } from "../test/postgres.ts";
 import type { TestCounts } from "./count-reporter.ts";
 
 interface Stage {
@@ -21,7 +22,14 @@ interface Stage {
 }
 
 const root = join(import.meta.dirname, "..");
-const scratch = mkdtempSync(join(tmpdir(), "curfew-test-"));
+/** In memory where there is room: SQLite syncs as on a disk, and tests with files take a quarter less CPU. */
+const scratch = mkdtempSync(join((await memoryFolder()) ?? tmpdir(), "curfew-test-"));
+const removeScratch = guard(scratch);
+const temporary = join(scratch, "tmp");
+mkdirSync(temporary);
+// PostgreSQL runs as another user.
+chmodSync(scratch, 0o755);
+chmodSync(temporary, 0o1777);
 const countsFile = join(scratch, "counts.json");
 const costsFile = join(scratch, "costs.jsonl");
 
@@ -62,6 +70,7 @@ async function run(stage: Stage): Promise<boolean> {
       ...process.env,
       CURFEW_TEST_COUNTS: countsFile,
       CURFEW_TEST_COSTS: costsFile,
+      TMPDIR: temporary,
       // Tests take the package from dist then, and need not build it again.
       ...(stage.live && !failed.includes("package") && { CURFEW_BUILT: "1" }),
       PATH: `${join(root, "node_modules", ".bin")}${delimiter}${process.env.PATH}`,
@@ -107,7 +116,7 @@ await Promise.all([
   runAll(stages.filter(({ first, live }) => !first && !live)),
 ]);
 const counts = readCounts();
-rmSync(scratch, { recursive: true, force: true });
+await removeScratch();
 if (counts.passed === 0) console.log("No test passed, so nothing has been shown to work.");
 if (failed.length > 0) console.log(`Failed: ${failed.join(", ")}`);
 process.exitCode = failed.length > 0 || counts.failed > 0 || counts.passed === 0 ? 1 : 0;

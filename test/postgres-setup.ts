@@ -11,7 +11,7 @@ declare module "vitest" {
  * Several projects need PostgreSQL and each loads its own copy of this file, so the one server is kept where
  * all of them see it. It starts with the first project that has tests to run and stops after the last. Its files are in
  * memory where there is room: it syncs as on a disk, and a new schema takes half of the CPU. Tests that crash a server
- * start their own, on a disk.
+ * start their own.
  */
 interface Shared {
   server: Promise<TestPostgres>;
