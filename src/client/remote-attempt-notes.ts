@@ -1,6 +1,7 @@
 import type { CurfewError } from "../core/errors.ts";
 import type { JobRow } from "../core/job/job.ts";
 import { StopError } from "../core/job/reasons.ts";
+import { scrubNote, scrubWords } from "../core/job/redaction.ts";
 import { type Json, toJsonText } from "../core/schema.ts";
 import type { AttemptParts } from "../engine/context.ts";
 import { jobPath } from "../ojs/paths.ts";
@@ -68,8 +69,13 @@ export class AttemptNotes {
   log(message: string, fields: { readonly [key: string]: Json } | undefined): void {
     if (this.#logLines >= MOST_LOG_LINES) return;
     this.#logLines += 1;
-    const at = instantText(this.#host.parts.clock.now());
-    const line = { at, message: String(message).slice(0, 4_000), ...(fields && { fields }) };
+    const { row, parts } = this.#host;
+    // The server cannot do it if the payload is encrypted.
+    const line = {
+      at: instantText(parts.clock.now()),
+      message: scrubWords(String(message), row).slice(0, 4_000),
+      ...(fields && { fields: scrubNote(fields, row) }),
+    };
     this.#lines.push(toJsonText(line, "log", LONGEST_LOG_LINE));
     this.#soon();
   }

@@ -1,6 +1,7 @@
 import type { ErrorInput } from "../core/job/decision.ts";
 import type { JobRow } from "../core/job/job.ts";
 import type { EventOf } from "../core/job/job-events.ts";
+import { scrubError } from "../core/job/redaction.ts";
 import type { Verdict } from "../engine/attempt/running-attempt.ts";
 import { PATHS, reportBatchPath } from "../ojs/paths.ts";
 import { instantText } from "../ojs/wire-fields.ts";
@@ -17,7 +18,7 @@ export interface SentReport {
 export function wireReport(row: JobRow, verdict: Verdict): SentReport {
   const attempt: WireAttempt = { job_id: row.id, fence: row.fence };
   if (verdict.type !== "succeed")
-    return { what: "nack", text: JSON.stringify({ ...attempt, ...failureFields(verdict) }) };
+    return { what: "nack", text: JSON.stringify({ ...attempt, ...failureFields(row, verdict) }) };
   const ack: WireAck = { ...attempt, signalled: verdict.signalled };
   const head = JSON.stringify(ack);
   const result = verdict.result === undefined ? "" : `,"result":${verdict.result}`;
@@ -51,7 +52,10 @@ export function repliesOf(reply: Reply, count: number): Reply[] | null {
   return replies.every((each) => each !== null) ? replies : null;
 }
 
-function failureFields(verdict: Exclude<Verdict, EventOf<"succeed">>): Omit<WireNack, keyof WireAttempt> {
+function failureFields(
+  row: JobRow,
+  verdict: Exclude<Verdict, EventOf<"succeed">>,
+): Omit<WireNack, keyof WireAttempt> {
   switch (verdict.type) {
     case "snooze":
       return { snooze_until: instantText(verdict.dueAt), ...(verdict.signalled && { signalled: true }) };
@@ -69,7 +73,7 @@ function failureFields(verdict: Exclude<Verdict, EventOf<"succeed">>): Omit<Wire
     case "fail":
       return {
         signalled: verdict.signalled,
-        error: errorFields(verdict.error),
+        error: errorFields(scrubError(verdict.error, row)),
         ...(verdict.discard && { discard: true }),
       };
   }

@@ -2,6 +2,7 @@ import { show } from "../core/errors.ts";
 import type { ErrorRecord, JobId, JobRow, JobState, Policy, TimeoutKind } from "../core/job/job.ts";
 import { JOB_STATES } from "../core/job/job.ts";
 import { BUILT_IN_RETENTION } from "../core/job/policy.ts";
+import { parseRedact } from "../core/job/redaction.ts";
 import { BUILT_IN_RETRY } from "../core/job/retry.ts";
 import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
@@ -194,6 +195,7 @@ export function readFetched(value: unknown): FetchedJob {
     options: {
       meta: snapshot.meta,
       ...(total !== undefined && { total }),
+      ...(Array.isArray(job.redacted) && { redact: parseRedact(job.redacted, "job.redacted") }),
       ...(Array.isArray(job.parent_results) && { parentResults: JSON.stringify(job.parent_results) }),
     },
     policy: policyOf(job, snapshot, beats, silence),

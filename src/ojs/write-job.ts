@@ -150,15 +150,17 @@ function envelopeText(row: JobRow, more = ""): string {
   const { options } = row;
   const wire = options?.wire as { fields?: WireFields; spread?: true } | undefined;
   const fields = wire?.fields;
+  const kept = fields ? JSON.stringify(fields).slice(1, -1) : "";
   return (
-    `{"specversion":"1.0","id":"${row.id}","type":"${row.type}","queue":"${row.queue}","state":"${stateOf(row)}"` +
+    // First, so that no field of a client counts instead of the job's own: the last of two equal names wins.
+    `{${kept && `${kept},`}` +
+    `"specversion":"1.0","id":"${row.id}","type":"${row.type}","queue":"${row.queue}","state":"${stateOf(row)}"` +
     `,"priority":${row.priority},"attempt":${row.attempt}${maxAttempts(row)}` +
     heldText(row) +
     (row.fairKey ? `,"fair_key":${JSON.stringify(row.fairKey)}` : "") +
     timesText(row, fields) +
     limitsText(row) +
     (row.attempt > 0 || row.errors || row.checkpoint !== null ? tracesText(row) : "") +
-    (fields ? `,${JSON.stringify(fields).slice(1, -1)}` : "") +
     (options?.redact ? `,"redacted":${JSON.stringify(redactTexts(options.redact))}` : "") +
     `,"meta":${options?.meta ? JSON.stringify(options.meta) : "{}"}` +
     (row.workflow === null ? "" : workflowText(row.workflow, options?.parentResults)) +

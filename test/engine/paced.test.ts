@@ -159,6 +159,54 @@ describe("4.8 throttle", () => {
   });
 });
 
+describe("4.8 throttle, attacked", () => {
+  it("the period holds although the trailing job is cancelled again and again", async () => {
+    const stage = await openStage();
+    const ran = watch(stage);
+    await stage.engine.enqueue(throttled, "first");
+    for (let nth = 0; nth < 5; nth++) {
+      await stage.advance("1s");
+      await stage.engine.cancel((await stage.engine.enqueue(throttled, nth)).id);
+    }
+    await stage.engine.enqueue(throttled, "last");
+    await stage.advance("1m");
+    expect(ran).toEqual([
+      [0, "first"],
+      [10_000, "last"],
+    ]);
+  });
+
+  it("a trailing job that an operator runs now begins a period", async () => {
+    const stage = await openStage();
+    const ran = watch(stage);
+    await stage.engine.enqueue(throttled, 1);
+    await stage.advance("2s");
+    const trailing = await stage.engine.enqueue(throttled, 2);
+    await stage.engine.job(trailing.id).runNow();
+    await stage.advance("1s");
+    await stage.engine.enqueue(throttled, 3);
+    await stage.advance("1s");
+    await stage.engine.enqueue(throttled, 4);
+    await stage.advance("1m");
+    expect(ran).toEqual([
+      [0, 1],
+      [2_000, 2],
+      [13_000, 4],
+    ]);
+  });
+
+  it("jobs of the key under a rule without a pace are not forgotten", async () => {
+    const stage = await openStage();
+    const once = define({ payload: false, period: "1h" });
+    const first = await stage.engine.enqueue(once, 1);
+    await stage.engine.enqueue(throttled, 2);
+    await stage.engine.enqueue(throttled, 3);
+    await stage.advance("10m");
+    const again = await stage.engine.enqueue(once, 4);
+    expect([first.duplicate, again.duplicate]).toEqual([false, true]);
+  });
+});
+
 describe("4.8 together with the rest", () => {
   it("two processes share one burst: one job runs, with the last payload", async () => {
     const pair = await openPair();

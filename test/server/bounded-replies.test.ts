@@ -75,6 +75,10 @@ it("requests that name many jobs load no documents of them, except the first row
     whole += rows.filter((row) => row?.payload.includes(LARGE)).length;
     return rows;
   });
+  const { lines } = (await stage.get("/admin/export?per_page=200")).body;
+  const named = ids.map((id) => ({ ...lines[0], id, payload: "null" }));
+  const { results } = (await stage.post("/admin/import", { lines: named, dry_run: true })).body;
+  expect(results.map(({ status }: { status: string }) => status)).toEqual(ids.map(() => "exists"));
   await stage.post("/workers/heartbeat", { worker_id: "w-1", active_jobs: ids });
   await stage.post("/jobs/batch", { jobs: ids.map((id) => ({ id, type: "a.b", args: [] })) });
   await stage.post("/jobs/batch", { jobs: ids.map((id) => ({ type: "a.b", args: [], parent_id: id })) });

@@ -42,3 +42,30 @@ it("clients and remote workers encrypt and decrypt, and the server never sees it
   const unique = { payload: ["iban"], debounce: { quiet: "1s" } } as const;
   await expect(client.enqueue(pay, { iban: SECRET }, { unique })).rejects.toThrow("options.unique.payload");
 });
+
+it("what a remote worker logs and throws is cleaned of redacted values, also of an encrypted payload (5.8)", async () => {
+  const encryption = { keys: { k1: new Uint8Array(32).fill(7) }, current: "k1" };
+  const { client, engine, wire, work, advance, load } = await openClientStage({}, { encryption });
+  const hidden = defineJob({
+    type: "pay.hidden",
+    payload: unchecked<{ iban: string }>(),
+    redact: ["payload.iban"],
+    retry: { attempts: 1 },
+  });
+  work([
+    processor(hidden, ({ payload, log }) => {
+      log(`paying ${payload.iban}`, { to: payload.iban });
+      throw new Error(`no such account: ${payload.iban}`, { cause: new Error(payload.iban) });
+    }),
+  ]);
+  const job = await client.enqueue(hidden, { iban: SECRET });
+  await advance("5s");
+  const row = await load(job);
+  expect([row.state, row.errors?.[0]?.message]).toEqual([
+    "discarded",
+    expect.stringMatching(/^no such account: /),
+  ]);
+  const { lines } = await engine.job(job.id).logs();
+  expect(lines[0]?.message).toMatch(/^paying /);
+  expect(JSON.stringify([row, lines, wire.calls])).not.toContain(SECRET);
+});

@@ -190,6 +190,28 @@ describe("14 what is bound to a document", () => {
     expect(entered).toBe(0);
   });
 
+  it("a result that somebody moved to another job does not open", async () => {
+    const { url } = await (BEDS.SQLite as () => Promise<Bed>)();
+    const engine = await openWith(url, { keys: { k: key() }, current: "k" });
+    engine.work({ processors: [processor(charge, ({ payload }) => payload)] });
+    const [a, b] = [await engine.enqueue(charge, { pan: "a" }), await engine.enqueue(charge, { pan: "b" })];
+    await Promise.all([a, b].map((job) => job.result({ within: "20s" })));
+    const database = new DatabaseSync(url.slice("sqlite:".length));
+    const table = database
+      .prepare("select name from sqlite_master where type = 'table' and sql like '%result%'")
+      .all();
+    for (const { name } of table as { name: string }[])
+      database
+        .prepare(`update ${name} set result = (select result from ${name} where id = ?) where id = ?`)
+        .run(b.id, a.id);
+    database.close();
+    await expect(engine.job(a.id, charge).result({ within: "20s" })).rejects.toMatchObject({
+      code: "unsealed",
+    });
+    expect((await engine.job(a.id, charge).load())?.result).toMatchObject({ "$curfew.sealed": "k" });
+    expect(await engine.job(b.id, charge).result({ within: "20s" })).toEqual({ pan: "b" });
+  });
+
   it("unique keys of encrypted payloads are found, under a hash with a secret", async () => {
     const { url } = await (BEDS.SQLite as () => Promise<Bed>)();
     const keys = { a: key(), b: key() };

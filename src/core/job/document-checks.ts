@@ -1,6 +1,22 @@
 import { refuse } from "../errors.ts";
+import {
+  type AdaptiveRule,
+  adaptiveOptions,
+  type LearnedLimit,
+  parseAdaptive,
+} from "../stats/adaptive-limit.ts";
 import { INSTANT_LIMIT, LONGEST_DURATION } from "../time.ts";
-import type { Backoff, ErrorRecord, JobOptions, Policy, PolicyField } from "./job.ts";
+import type {
+  Backoff,
+  ErrorRecord,
+  JobOptions,
+  Pace,
+  Policy,
+  PolicyField,
+  PolicySettings,
+  TimeoutSettings,
+} from "./job.ts";
+import { parseRedact } from "./redaction.ts";
 
 /** Refuses a value that does not have the expected shape. `field` is its path in messages. */
 type Check = (value: unknown, field: string) => void;
@@ -41,10 +57,10 @@ function nullable(check: Check): Check {
   };
 }
 
-function list(check: Check, most = 10_000): Check {
+function list(check: Check, most = 10_000, least = 0): Check {
   return (value, field) => {
-    if (!Array.isArray(value) || value.length > most)
-      throw refuse("invalid_option", field, value, `use a list of at most ${most}`);
+    if (!Array.isArray(value) || value.length > most || value.length < least)
+      throw refuse("invalid_option", field, value, `use a list of ${least} to ${most}`);
     for (const [index, each] of value.entries()) check(each, `${field}[${index}]`);
   };
 }
@@ -53,6 +69,17 @@ const asObject = fits(
   (value) => typeof value === "object" && value !== null && !Array.isArray(value),
   "use an object",
 );
+
+/** One check for each field of a type: a field that is added to the type and not here does not compile. */
+type ChecksOf<Type> = {
+  readonly [Name in keyof Type & string as Record<never, never> extends Pick<Type, Name>
+    ? `${Name}?`
+    : Name]-?: Check;
+};
+
+function objectOf<Type>(fields: ChecksOf<Type>): Check {
+  return object(fields as Readonly<Record<string, Check>>);
+}
 
 /** An object with these fields. A name that ends in `?` may be left out. Other fields are refused. */
 function object(fields: Readonly<Record<string, Check>>): Check {
@@ -81,15 +108,20 @@ const BACKOFFS: Readonly<Record<Backoff["kind"], Check>> = {
   linear: object({ kind: text, first: milliseconds, ...delays }),
   exponential: object({ kind: text, first: milliseconds, factor, ...delays }),
   polynomial: object({ kind: text, first: milliseconds, power: factor, ...delays }),
-  delays: object({ kind: text, delays: list(milliseconds, 1_000), ...delays }),
+  delays: object({ kind: text, delays: list(milliseconds, 1_000, 1), ...delays }),
 };
 
-const backoff: Check = (value, field) => {
-  asObject(value, field);
-  const { kind } = value as { kind?: unknown };
-  oneOf(...Object.keys(BACKOFFS))(kind, `${field}.kind`);
-  BACKOFFS[kind as Backoff["kind"]](value, field);
-};
+/** An object whose `kind` says what else it has. */
+function byKind(kinds: Readonly<Record<string, Check>>): Check {
+  return (value, field) => {
+    asObject(value, field);
+    const { kind } = value as { kind?: unknown };
+    oneOf(...Object.keys(kinds))(kind, `${field}.kind`);
+    kinds[kind as string]?.(value, field);
+  };
+}
+
+const backoff = byKind(BACKOFFS);
 
 const RETRY = {
   attempts: count,
@@ -126,8 +158,25 @@ const POLICY_FIELDS: readonly PolicyField[] = [
   "retention",
 ];
 
-const policy = object({
+const adaptiveRule: Check = (value, field) => {
+  asObject(value, field);
+  parseAdaptive(adaptiveOptions(value as AdaptiveRule), field);
+};
+
+const learned = objectOf<LearnedLimit>({
+  limit: milliseconds,
+  previous: milliseconds,
+  target: factor,
+  quantile: nullable(factor),
+  runs: factor,
+  cut: factor,
+  since: instant,
+  until: instant,
+});
+
+const policy = objectOf<Policy>({
   attempt: nullable(milliseconds),
+  "adaptive?": object({ rule: adaptiveRule, learned: nullable(learned) }),
   grace: nullable(milliseconds),
   heartbeat: nullable(milliseconds),
   mode: MODE,
@@ -137,13 +186,15 @@ const policy = object({
   hears: flag,
   "visibility?": milliseconds,
   "worker?": text,
+  "caller?": text,
   sources: object(Object.fromEntries(POLICY_FIELDS.map((field) => [field, SOURCES]))),
 });
 
-const settings = object({
-  "timeouts?": object({
+const settings = objectOf<PolicySettings>({
+  "timeouts?": objectOf<TimeoutSettings>({
     "wait?": nullable(milliseconds),
     "attempt?": nullable(milliseconds),
+    "adaptive?": adaptiveRule,
     "total?": nullable(milliseconds),
     "grace?": nullable(milliseconds),
     "heartbeat?": nullable(milliseconds),
@@ -161,7 +212,26 @@ const limit = object({
     value === "drop" ? undefined : object({ after: milliseconds })(value, field),
 });
 
-const options = object({
+const PACES: Readonly<Record<Pace["kind"], Check>> = {
+  debounce: object({ kind: text, quiet: milliseconds, most: nullable(milliseconds) }),
+  throttle: object({ kind: text, period: milliseconds }),
+};
+
+const redact: Check = (value, field) => {
+  list(list(text))(value, field);
+  parseRedact(value, field);
+};
+
+/** Fields that clients sent are put into replies as they are. */
+const wire = object({
+  "fields?": asObject,
+  "spread?": yes,
+  "sequence?": count,
+  "stepIndex?": json,
+  "metadata?": json,
+});
+
+const options = objectOf<Omit<JobOptions, "step" | "parentResults" | "importing">>({
   "settings?": settings,
   "wait?": milliseconds,
   "total?": milliseconds,
@@ -175,16 +245,16 @@ const options = object({
   "visibility?": milliseconds,
   "limit?": limit,
   "replacedBy?": text,
-  "pace?": asObject,
+  "pace?": byKind(PACES),
   "awaited?": yes,
   "meta?": asObject,
-  "wire?": asObject,
-  "redact?": list(list(text, 100), 100),
+  "wire?": wire,
+  "redact?": redact,
 });
 
 const cause = object({ type: text, "code?": text, message: text, "stack?": text });
 
-const error = object({
+const error = objectOf<ErrorRecord>({
   type: text,
   code: text,
   message: text,

@@ -199,6 +199,12 @@ export function parseLine(value: unknown, field: string, documentLimit: number):
     ]),
   ) as Record<(typeof TEXTS)[number], JsonText | null>;
   const options = line.options === undefined ? null : checkOptions(line.options, at("options"));
+  const payload = readText(line.payload, at("payload"), documentLimit);
+  if (options?.wire?.spread && !Array.isArray(JSON.parse(payload)))
+    throw refuse("invalid_option", at("options.wire.spread"), true, "leave it out: the payload is no list");
+  const { progress } = texts;
+  if (progress !== null && typeof (JSON.parse(progress) as { value?: unknown } | null)?.value !== "number")
+    throw refuse("invalid_option", at("progress"), progress, "write '{\"value\":0.5}'");
   refuseInternalQueue(String(line.queue), at("queue"));
   const limitKey = readName(line.limitKey, at("limitKey"));
   if ((limitKey === null) !== (options?.limit === undefined))
@@ -221,7 +227,7 @@ export function parseLine(value: unknown, field: string, documentLimit: number):
       deadLetter: readFlag(line.deadLetter, state, at("deadLetter")),
       limitKey,
       fairKey: line.fairKey === NO_FAIR_KEY ? NO_FAIR_KEY : readName(line.fairKey, at("fairKey")),
-      payload: readText(line.payload, at("payload"), documentLimit),
+      payload,
       options,
       policy: line.policy === undefined ? null : checkPolicy(line.policy, at("policy")),
       errors: line.errors === undefined ? null : checkErrors(line.errors, at("errors")),

@@ -10,10 +10,12 @@ import {
   type UniqueJob,
 } from "./unique-holders.ts";
 
+type PacedHolder = UniqueHolder & Required<Pick<UniqueHolder, "paced">>;
+
 /** What is known about the jobs of a key: the one that waits, and the last one that was due. */
 interface Known {
   readonly waiting: { readonly row: JobRow; readonly since: Instant } | null;
-  readonly lastDueAt: Instant | null;
+  readonly last: PacedHolder | null;
 }
 
 /**
@@ -40,9 +42,9 @@ export function planPaced(
   const kept = known.filter(({ until }) => until === null || until > now);
   if (!last) return { answers, created: [], replaced: null, holders: kept };
   const pace = last.rule.pace as Pace;
-  const { waiting, lastDueAt } = knownOf(kept, rowOf, now);
+  const { waiting, last: before } = knownOf(kept, rowOf, now);
   const since = waiting?.since ?? now;
-  const dueAt = dueAtBy(pace, { waiting, lastDueAt }, since, { now, anchor });
+  const dueAt = dueAtBy(pace, { waiting, last: before }, since, { now, anchor });
   const made = startingAt(withPace(last.job, pace), dueAt, now);
   if (!made)
     return {
@@ -53,13 +55,13 @@ export function planPaced(
     };
   const until = pace.kind === "throttle" ? dueAt + pace.period : dueAt;
   const holder = { id: made.id, at: made.createdAt, until, countsEnded: false, paced: { since, dueAt } };
-  const others = kept.filter(({ id }) => id !== waiting?.row.id);
+  const others = kept.filter(({ paced }) => !paced);
   return {
     answers: [...answers, ...left.map((one) => (one === last ? "created" : standsFor(last)))],
     created: [made],
     replaced: waiting?.row ?? null,
     // Two are enough: the one that was due last, and the one that waits.
-    holders: [...others.slice(-1), holder],
+    holders: [...others, ...(before ? [before] : []), holder],
   };
 }
 
@@ -70,20 +72,27 @@ function standsFor({ job }: UniqueJob): HolderAnswer {
 /** A job that was claimed, put off by its handler or is due by now has begun: the next enqueue is a new one. */
 function knownOf(holders: readonly UniqueHolder[], rowOf: (id: JobId) => JobRow | null, now: Instant): Known {
   let waiting: Known["waiting"] = null;
-  let lastDueAt: Instant | null = null;
-  for (const { id, paced } of holders) {
+  let last: Known["last"] = null;
+  for (const holder of holders) {
+    const { id, paced } = holder;
     if (!paced) continue;
     const row = rowOf(id);
     const isWaiting = row?.state === "scheduled" && row.claimedAt === null && dueAtOf(row.rank) > now;
-    if (isWaiting) waiting = { row, since: paced.since };
-    else if (paced.dueAt <= now) lastDueAt = Math.max(lastDueAt ?? paced.dueAt, paced.dueAt);
+    if (isWaiting) {
+      waiting = { row, since: paced.since };
+      continue;
+    }
+    // One that was cancelled or deleted before it was due never was. Otherwise an operator has made it due earlier.
+    if (paced.dueAt > now && (row === null || row.state === "cancelled")) continue;
+    const dueAt = Math.min(paced.dueAt, now);
+    if (last === null || dueAt >= last.paced.dueAt) last = { ...holder, paced: { ...paced, dueAt } };
   }
-  return { waiting, lastDueAt };
+  return { waiting, last };
 }
 
 function dueAtBy(
   pace: Pace,
-  { waiting, lastDueAt }: Known,
+  { waiting, last }: Known,
   since: Instant,
   { now, anchor }: { readonly now: Instant; readonly anchor: Instant },
 ): Instant {
@@ -92,7 +101,7 @@ function dueAtBy(
     return pace.most === null ? quietAt : Math.max(now, Math.min(quietAt, since + pace.most));
   }
   if (waiting) return dueAtOf(waiting.row.rank);
-  return lastDueAt === null ? now : Math.max(now, lastDueAt + pace.period);
+  return last === null ? now : Math.max(now, last.paced.dueAt + pace.period);
 }
 
 /** So that `why` can say what the job waits for. */

@@ -120,9 +120,10 @@ function plainDelay(backoff: Backoff, retry: number): number {
       // The power may overflow to Infinity, and 0 * Infinity is NaN.
       return backoff.first === 0 ? 0 : backoff.first * backoff.factor ** (retry - 1);
     case "polynomial":
-      return backoff.first * retry ** backoff.power;
+      return backoff.first === 0 ? 0 : backoff.first * retry ** backoff.power;
     case "delays":
-      return backoff.delays[Math.min(retry, backoff.delays.length) - 1] as number;
+      // A list without any came with an import of an earlier version.
+      return backoff.delays[Math.min(retry, backoff.delays.length) - 1] ?? backoff.max;
   }
 }
 

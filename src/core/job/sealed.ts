@@ -50,18 +50,17 @@ export class KeyMissingError extends CurfewError {
   }
 }
 
-/** Opens a document if it is sealed. Throws if it cannot be opened. */
+/** Opens a document of a job if it is sealed; null for a result of any job. Throws if it cannot be opened. */
 export function opened(
   sealing: Sealing | undefined,
   text: string,
-  row: Pick<JobRow, "id">,
+  row: Pick<JobRow, "id"> | null,
   field: SealedField,
 ): string {
   if (!isSealed(text)) return text;
   const { "$curfew.sealed": key, job } = JSON.parse(text) as SealedDocument;
   if (!sealing) throw new KeyMissingError(key, field);
-  // A result may be that of a step before this one. Everything else must be the job's own.
-  if (field !== "result" && job !== row.id)
+  if (row !== null && job !== row.id)
     throw new CurfewError(
       "unsealed",
       `${field}: it was encrypted for job ${job}, and this is job ${row.id}; somebody moved it`,

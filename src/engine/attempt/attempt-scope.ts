@@ -99,10 +99,10 @@ export class AttemptScope implements AttemptContext {
   get parentResults(): readonly Json[] {
     const results = this.#attempt.row.options?.parentResults;
     if (results === undefined) return [];
-    const { parts, row } = this.#attempt;
+    const { sealing } = this.#attempt.parts;
     return (JSON.parse(results) as readonly Json[]).map((result) => {
       const text = typeof result === "object" ? JSON.stringify(result) : null;
-      return isSealed(text) ? (JSON.parse(opened(parts.sealing, text, row, "result")) as Json) : result;
+      return isSealed(text) ? (JSON.parse(opened(sealing, text, null, "result")) as Json) : result;
     });
   }
 

@@ -181,10 +181,10 @@ async function lookUp(
 
 type StoredJob = Pick<JobRow, "fence" | "rev" | "queue"> & { readonly isImporting: boolean };
 
-/** What an import needs to know of stored jobs. Their documents may be large, so they are not kept. */
+/** What an import needs to know of stored jobs. Their documents may be large, so they are not read. */
 async function rowsOf(store: EngineContext["store"], ids: readonly JobId[]): Promise<Map<JobId, StoredJob>> {
   const rows = new Map<JobId, StoredJob>();
-  for await (const row of loadInParts(store, ids)) {
+  for await (const row of loadInParts(store, ids, { isBrief: true })) {
     if (!row) continue;
     const { id, fence, rev, queue, options } = row;
     rows.set(id, { fence, rev, queue, isImporting: options?.importing !== undefined });
