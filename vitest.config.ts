@@ -4,6 +4,8 @@ import { LongestFirst } from "./scripts/longest-first.ts";
 
 /** Projects that talk to PostgreSQL; the server is started only when one of them has tests to run. */
 const postgres = ["test/postgres-setup.ts"];
+/** Projects that start many processes of their own. */
+const processes = ["test/compile-cache-setup.ts", "test/programs-setup.ts"];
 
 /**
  * Files that have a process of their own: they measure memory, send signals, or wait for minutes. All other files of
@@ -61,16 +63,19 @@ export default defineConfig({
     // A test in which nothing was asserted has shown nothing. Waiting ends early when what is waited for is there.
     expect: { requireAssertions: true, poll: { timeout: 30_000 } },
     // Hundreds of Node processes are started. With their compiled modules on disk each takes 0.25 s of CPU, not 0.6 s.
-    env: { NODE_COMPILE_CACHE: join(import.meta.dirname, ".cache", "compiled") },
+    env: {
+      NODE_COMPILE_CACHE: join(import.meta.dirname, ".cache", "compiled"),
+      CURFEW_TEST_PROGRAMS: join(import.meta.dirname, ".cache", "programs"),
+    },
     projects: [
       // They watch deadlines of real time, so only tests of virtual time run beside them, with a lower priority.
       project("deadlines", DEADLINES, {
-        globalSetup: [...postgres, "test/compile-cache-setup.ts"],
+        globalSetup: [...postgres, ...processes],
         ...BESIDE_DEADLINES,
       }),
       project("e2e", ["test/e2e/**/*.test.ts", ...ALONE], {
         exclude: DEADLINES,
-        globalSetup: [...postgres, "test/compile-cache-setup.ts"],
+        globalSetup: [...postgres, ...processes],
       }),
       project("server", ["test/server/**/*.test.ts"], {
         exclude: ALONE,

@@ -1,4 +1,6 @@
 import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import type { TestProject } from "vitest/node";
 
@@ -15,9 +17,14 @@ const MODULES = [
 
 /** Fills the compile cache before the first test. Modules that have not changed are in it already. */
 export default async function setup(project: TestProject): Promise<void> {
-  const imports = MODULES.map(
-    (path) => `import ${JSON.stringify(new URL(`../src/${path}`, import.meta.url).href)};`,
+  await fillCompileCache(
+    project,
+    MODULES.map((path) => join(import.meta.dirname, "..", "src", path)),
   );
+}
+
+export async function fillCompileCache(project: TestProject, files: readonly string[]): Promise<void> {
+  const imports = files.map((file) => `import ${JSON.stringify(pathToFileURL(file).href)};`);
   await run(process.execPath, ["--input-type=module", "--eval", imports.join("")], {
     env: { ...process.env, ...project.config.env },
   });

@@ -1,13 +1,13 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { afterAll, describe, expect, it } from "vitest";
 import { openEngine, silentLogger } from "../../src/index.ts";
 import { jobsOf } from "../../src/testing/read-store.ts";
 import { storeAddresses } from "./support/addresses.ts";
+import { program } from "./support/program.ts";
 
-const CHILD = join(import.meta.dirname, "crons/child.ts");
+const CHILD = program(new URL("./crons/child.ts", import.meta.url));
 const PROCESSES = 3;
 const KILLS = 6;
 

@@ -7,6 +7,7 @@ import { describe, expect, inject, it } from "vitest";
 import { type JournalEvent, openEngine, silentLogger } from "../../src/index.ts";
 import { createDatabase } from "../postgres.ts";
 import { crashJob } from "./crash/jobs.ts";
+import { program } from "./support/program.ts";
 
 const JOBS = 40;
 
@@ -18,7 +19,7 @@ async function followed(
   await using engine = await openEngine({ store, logger: silentLogger, events: "durable" });
   const entries = join(folder, "entries");
   await writeFile(entries, "");
-  const script = new URL("./crash/worker-process.ts", import.meta.url);
+  const script = program(new URL("./crash/worker-process.ts", import.meta.url));
   const child: ChildProcess = fork(script, [store, entries], {
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   });

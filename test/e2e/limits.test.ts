@@ -10,6 +10,7 @@ import { openEngine, processor, silentLogger } from "../../src/index.ts";
 import { rowOf } from "../../src/testing/read-store.ts";
 import { startOwnPostgres } from "../postgres.ts";
 import { PACE, PLACES, paceJob, placesJob, QUEUE_PLACES, queueJob } from "./limits/jobs.ts";
+import { program } from "./support/program.ts";
 
 const WORKERS = 3;
 const KILLS = 4;
@@ -29,7 +30,7 @@ async function runKilled(store: string): Promise<ReadonlyMap<string, Span[]>> {
   const file = join(folder, "spans");
   await writeFile(file, "");
   const engine = await openEngine({ store, logger: silentLogger });
-  const script = new URL("./limits/worker-process.ts", import.meta.url);
+  const script = program(new URL("./limits/worker-process.ts", import.meta.url));
   const spawn = () => fork(script, [store, file], { stdio: ["ignore", "inherit", "inherit", "ipc"] });
   const diedAt = new Map<number, number>();
   const kill = async (child: ChildProcess) => {

@@ -18,11 +18,12 @@ import { command } from "../server/command.ts";
 import { take } from "./remote/jobs.ts";
 import { act } from "./sandbox/act-job.ts";
 import { killChild } from "./support/kill-child.ts";
+import { program } from "./support/program.ts";
 
 /** Remote workers over real sockets, in processes that are really killed. */
 
 const run = promisify(execFile);
-const script = new URL("./remote/worker-process.ts", import.meta.url);
+const script = program(new URL("./remote/worker-process.ts", import.meta.url));
 
 /** An engine and its server on a free port; both are closed after the test. */
 async function serve(): Promise<{ engine: Engine; url: string }> {
@@ -116,7 +117,7 @@ describe("a remote worker in a process of its own (4.3, 5.2)", () => {
 
   it("a process that has closed its client ends by itself", async () => {
     const { url } = await serve();
-    const { stdout } = await run(process.execPath, [script.pathname, url, "close"], { timeout: 20_000 });
+    const { stdout } = await run(process.execPath, [script, url, "close"], { timeout: 20_000 });
     expect(stdout).toBe("closed\n");
   });
 

@@ -1,13 +1,13 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { openEngine, silentLogger } from "../../src/index.ts";
 import { double, plain } from "./results/jobs.ts";
 import { storeAddresses } from "./support/addresses.ts";
 import { killChild } from "./support/kill-child.ts";
+import { program } from "./support/program.ts";
 
-const WORKER = join(import.meta.dirname, "results/worker-process.ts");
+const WORKER = program(new URL("./results/worker-process.ts", import.meta.url));
 const NUMBERS = Array.from({ length: 30 }, (_, index) => index);
 const DOUBLED = NUMBERS.map((number) => number * 2);
 const { sqliteAddress, postgresAddress } = storeAddresses("results");

@@ -1,6 +1,5 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import pg from "pg";
 import { describe, expect, it } from "vitest";
@@ -15,6 +14,7 @@ import {
 import { race } from "./sagas/race.ts";
 import { logSaga } from "./sagas/sagas.ts";
 import { storeAddresses } from "./support/addresses.ts";
+import { program } from "./support/program.ts";
 
 /** How many timeouts race their revokes, on each store; the promise was checked with 10,000. */
 const PAIRS = Number(process.env.CURFEW_RACE_PAIRS ?? 200);
@@ -60,7 +60,7 @@ const EACH = 30;
 const KILLS = 5;
 
 async function startHost(address: string): Promise<ChildProcess> {
-  const child = fork(join(import.meta.dirname, "sagas/host-process.ts"), [address]);
+  const child = fork(program(new URL("./sagas/host-process.ts", import.meta.url)), [address]);
   await once(child, "message");
   return child;
 }

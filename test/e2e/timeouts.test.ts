@@ -6,8 +6,11 @@ import { afterAll, describe, inject, it } from "vitest";
 import { type OpenedTimeouts, openTimeouts } from "../../src/timeouts.ts";
 import { createDatabase } from "../postgres.ts";
 import { killChild } from "./support/kill-child.ts";
+import { program } from "./support/program.ts";
 
-const CHILD = join(import.meta.dirname, "timeouts/child.ts");
+const KILLS = 8;
+const EACH = 75;
+const CHILD = program(new URL("./timeouts/child.ts", import.meta.url));
 const children: ChildProcess[] = [];
 /** Undone after the last test, because the tests of both stores run side by side. */
 const closing: (() => unknown)[] = [];
@@ -102,14 +105,16 @@ describe.concurrent.each(Object.entries(STORES))(
     }) => {
       const store = await address();
       const timeouts = await open(store);
-      const [all, cancelled] = [ids(600), new Set(ids(60, 9_000))];
-      await timeouts.insertMany(
-        [...all, ...cancelled].map((id, index) => ({
-          id,
-          destination: "mail",
-          dueAt: { after: `${2_000 + (index % 600) * 15}ms` },
-        })),
-      );
+      const [all, cancelled] = [ids(KILLS * EACH), new Set(ids(60, 9_000))];
+      const insert = (batch: Iterable<string>, first: number) =>
+        timeouts.insertMany(
+          [...batch].map((id, index) => ({
+            id,
+            destination: "mail",
+            dueAt: { after: `${first + index * 15}ms` },
+          })),
+        );
+      await insert(cancelled, 2_000);
       for (const id of cancelled) expect(await timeouts.cancel({ id })).toEqual({ pending: 1, leased: 0 });
       const sent: { id: string; early: number }[] = [];
       const spawn = () => {
@@ -123,7 +128,9 @@ describe.concurrent.each(Object.entries(STORES))(
         return served.child;
       };
       const running = [spawn(), spawn()];
-      for (let kill = 0; kill < 8; kill++) {
+      for (let kill = 0; kill < KILLS; kill++) {
+        // Each kill has work of its own: a slow process finds that everything is due.
+        await insert(all.slice(kill * EACH, (kill + 1) * EACH), 500);
         const before = sent.length;
         // Waits for some to be sent rather than for time, so that kills fall into the work.
         await expect.poll(() => sent.length, { interval: 10 }).toBeGreaterThan(before + 10);

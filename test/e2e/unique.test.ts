@@ -1,12 +1,12 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { defineJob, type Engine, openEngine, silentLogger, type UniqueOptions } from "../../src/index.ts";
 import { jobsOf } from "../../src/testing/read-store.ts";
 import { storeAddresses } from "./support/addresses.ts";
+import { program } from "./support/program.ts";
 
-const CHILD = join(import.meta.dirname, "unique/child.ts");
+const CHILD = program(new URL("./unique/child.ts", import.meta.url));
 const PROCESSES = 2;
 const CALLS = 5_000;
 

@@ -1,11 +1,11 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { join } from "node:path";
-import { expect, it, onTestFinished } from "vitest";
+import { it, type TestContext } from "vitest";
 import { defineJob, openEngine, silentLogger } from "../../src/index.ts";
 import { openReceiver } from "../server/webhook-receiver.ts";
 import { storeAddresses } from "./support/addresses.ts";
 import { killChild } from "./support/kill-child.ts";
+import { program } from "./support/program.ts";
 
 const JOBS = 100;
 const KILLS = 2;
@@ -13,9 +13,9 @@ const { sqliteAddress, postgresAddress } = storeAddresses("webhooks");
 const job = defineJob({ type: "lane.job" });
 
 /** A process that delivers webhooks and works on the jobs. */
-async function startServer(store: string): Promise<ChildProcess> {
-  const child = fork(join(import.meta.dirname, "../webhooks/server-main.ts"), [store]);
-  onTestFinished(() => void child.kill("SIGKILL"));
+async function startServer(store: string, context: TestContext): Promise<ChildProcess> {
+  const child = fork(program(new URL("../webhooks/server-main.ts", import.meta.url)), [store]);
+  context.onTestFinished(() => void child.kill("SIGKILL"));
   await once(child, "message");
   return child;
 }
@@ -27,10 +27,11 @@ async function subscribe(store: string, url: string, events: readonly string[]):
   await engine.webhooks.create({ url, events, ordered: true, timeout: "2s", retry });
 }
 
-it.each(["sqlite", "postgres"] as const)(
+it.concurrent.for(["sqlite", "postgres"] as const)(
   "events reach their endpoint in order on %s, though the processes that deliver are killed",
   { timeout: 120_000 },
-  async (kind) => {
+  async (kind, context) => {
+    const { expect } = context;
     const store = await (kind === "sqlite" ? sqliteAddress() : postgresAddress());
     const taken: { subject: string; type: string }[] = [];
     await using receiver = await openReceiver((response, { body }, nth) => {
@@ -44,13 +45,13 @@ it.each(["sqlite", "postgres"] as const)(
     await using engine = await openEngine({ store, logger: silentLogger });
     const ids: string[] = [];
     for (let kill = 0; kill < KILLS; kill++) {
-      const servers = await Promise.all([startServer(store), startServer(store)]);
+      const servers = await Promise.all([startServer(store, context), startServer(store, context)]);
       const jobs = await engine.enqueueMany(job, new Array(JOBS / KILLS).fill(null));
       ids.push(...jobs.map(({ id }) => id));
       await expect.poll(() => taken.length).toBeGreaterThan(kill * 100);
       await Promise.all(servers.map(killChild));
     }
-    await startServer(store);
+    await startServer(store, context);
     const distinct = () => new Set(taken.map(({ subject, type }) => `${subject} ${type}`)).size;
     await expect.poll(distinct, { timeout: 90_000, interval: 200 }).toBe(JOBS * events.length);
     for (const id of ids) {

@@ -7,6 +7,7 @@ import { seededRandom } from "../../../src/core/random.ts";
 import type { Engine } from "../../../src/index.ts";
 import { withEntriesFile } from "../support/entries-file.ts";
 import { killChild } from "../support/kill-child.ts";
+import { program } from "../support/program.ts";
 import { EventCheck } from "./event-check.ts";
 import { ATTEMPTS, type CrashPayload, type CrashResult, crashJob } from "./jobs.ts";
 
@@ -93,7 +94,7 @@ class CrashRun {
   }
 
   #spawn(): ChildProcess {
-    const script = new URL("./worker-process.ts", import.meta.url);
+    const script = program(new URL("./worker-process.ts", import.meta.url));
     return fork(script, [this.#options.store, this.#entriesFile], {
       stdio: ["ignore", "inherit", "inherit", "ipc"],
     });

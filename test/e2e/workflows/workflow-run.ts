@@ -15,6 +15,7 @@ import {
 } from "../../../src/index.ts";
 import { withEntriesFile } from "../support/entries-file.ts";
 import { killChild } from "../support/kill-child.ts";
+import { program } from "../support/program.ts";
 import { crashStep, type StepOutcome } from "./jobs.ts";
 
 export interface RunOptions {
@@ -99,7 +100,7 @@ class WorkflowRun {
   }
 
   #spawn(): ChildProcess {
-    const script = new URL("./worker-process.ts", import.meta.url);
+    const script = program(new URL("./worker-process.ts", import.meta.url));
     return fork(script, [this.#options.store, this.#entriesFile], {
       stdio: ["ignore", "inherit", "inherit", "ipc"],
     });
