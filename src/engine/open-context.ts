@@ -23,6 +23,47 @@ import { LearnedLimits } from "./statistics/learned-limits.ts";
 /** The context without the functions that only the engine itself can provide. */
 export type SharedContext = Omit<EngineContext, "enqueueFrom" | "wakeSweepAt" | "changed" | "ready">;
 
+/** What the engine of a tenant does not share with the engine that opened it. */
+type OwnParts = Pick<
+  SharedContext,
+  | "store"
+  | "bus"
+  | "queues"
+  | "schemas"
+  | "learned"
+  | "calendars"
+  | "counters"
+  | "waiters"
+  | "committer"
+  | "recorder"
+  | "storeFailed"
+>;
+
+/** Reads the settings of a store, and opens what one engine has over it. */
+export async function openOwnParts(
+  { system, clock }: Pick<SharedContext, "system" | "clock">,
+  { store, bus, queues, storeFailed }: Pick<OwnParts, "store" | "bus" | "queues" | "storeFailed">,
+): Promise<OwnParts> {
+  const schemas = new SchemaCache(store);
+  const calendars = new CalendarCache(store);
+  const learned = new LearnedLimits(store);
+  await Promise.all([queues.refresh(), calendars.refresh(), schemas.refresh(), learned.refresh()]);
+  const commit = (units: readonly Unit[]) => commitUnits({ store, clock }, units);
+  return {
+    store,
+    bus,
+    queues,
+    schemas,
+    learned,
+    calendars,
+    counters: new Counters(),
+    waiters: new Waiters(),
+    committer: new Committer(commit),
+    recorder: new EventRecorder({ commit, system, storeFailed }),
+    storeFailed,
+  };
+}
+
 /** Checks the options, and reads the store's clock and queue settings. */
 export async function openSharedContext(options: EngineOptions): Promise<SharedContext> {
   const { store, system } = options;
@@ -33,35 +74,23 @@ export async function openSharedContext(options: EngineOptions): Promise<SharedC
   const auditKept = parseDuration(options.keepAudit ?? "90d", "keepAudit");
   const clock = await EngineClock.open(system, store, options.role === "producer" ? "when-used" : "always");
   const bus = new EventBus(logger);
-  const queues = new QueueSettings(store);
-  const schemas = new SchemaCache(store);
-  const calendars = new CalendarCache(store);
-  const learned = new LearnedLimits(store);
-  await Promise.all([queues.refresh(), calendars.refresh(), schemas.refresh(), learned.refresh()]);
   const storeFailed = (error: unknown, during: string) => {
     logger.error({ error, during }, "the store failed");
     bus.emit({ name: "store.error", at: clock.now(), during, error });
   };
+  const queues = new QueueSettings(store);
+  const own = await openOwnParts({ system, clock }, { store, bus, queues, storeFailed });
   const { durable, name } = store.capabilities;
   if (durable === "none")
     logger.warn({ store: name }, "this store is not durable: all jobs are lost when the process ends");
   const createIds = store.capabilities.homes === 1 ? createIdSource : createHomedIdSource;
-  const commit = (units: readonly Unit[]) => commitUnits({ store, clock }, units);
   return {
+    ...own,
     system,
-    store,
     clock,
     logger,
-    bus,
-    queues,
-    schemas,
-    learned,
-    calendars,
     settings,
     tenant: null,
-    counters: new Counters(),
-    waiters: new Waiters(),
-    committer: new Committer(commit),
     tracing: options.tracing && guardedTracing(options.tracing, logger),
     random: system.random,
     nextId: createIds(() => clock.now(), system.fill),
@@ -72,7 +101,5 @@ export async function openSharedContext(options: EngineOptions): Promise<SharedC
     auditKept,
     idlePollFactor: options.idlePollFactor ?? 1,
     isWatched: true,
-    recorder: new EventRecorder({ commit, system, storeFailed }),
-    storeFailed,
   };
 }

@@ -110,6 +110,18 @@ describe.each(Object.entries(BEDS))("14 encryption at rest, %s", (_name, open) =
     expect(stored).not.toContain(SECRET);
   });
 
+  it("the engine of a tenant encrypts with the keys of the engine that opened it", async () => {
+    const { url, dump } = await open();
+    const engine = await openWith(url, { keys: { k1: key() }, current: "k1" });
+    const tenant = await engine.tenant("acme");
+    tenant.work({ processors: [processor(charge, ({ payload }) => payload)] });
+    const job = await tenant.enqueue(charge, { pan: SECRET });
+    expect(await job.result({ within: "20s" })).toEqual({ pan: SECRET });
+    const stored = await dump();
+    expect(stored).toContain("$curfew.sealed");
+    expect(stored).not.toContain(SECRET);
+  });
+
   it("keys are rotated: old documents open, new ones are under the new key, and a lost key loses no job", async () => {
     const { url } = await open();
     const [old, young] = [key(), key()];
