@@ -72,6 +72,8 @@ export interface EngineContext extends AttemptParts {
   readonly admit?: (jobs: readonly NewJob[]) => Promise<void> | undefined;
   /** The engine's own source (SEMANTICS 2). */
   readonly settings: PolicySettings;
+  /** Throws once the engine is closed or closing. */
+  assertOpen(): void;
   /** Logs and announces a failed call of the store. The caller tries again itself. */
   storeFailed(error: unknown, during: string): void;
   /** A job changed that a worker of this process may run. */

@@ -130,6 +130,7 @@ export class Engine extends JobCalls implements CurfewApi {
     this.#all = all;
     this.#context = {
       ...shared,
+      assertOpen: () => this.#assertOpen(),
       enqueueFrom: (parent, definition, payload, options) =>
         this.#enqueuer.enqueue(definition, payload, options, parent),
       wakeSweepAt: (at) => (all ?? this).#sweep.wakeAt(at),
@@ -144,15 +145,14 @@ export class Engine extends JobCalls implements CurfewApi {
     recordBusEvents(this.#context);
     this.#intake = new Intake(this.#context);
     this.#unique = new UniqueJobs(this.#context, this.#intake);
-    const assertOpen = () => this.#assertOpen();
     const fresh = () => this.#upkeep.fresh();
-    this.#enqueuer = new Enqueuer(this.#context, this.#intake, this.#unique, { assertOpen, fresh });
+    this.#enqueuer = new Enqueuer(this.#context, this.#intake, this.#unique, fresh);
     const notice = (jobs: readonly NewJob[]) => this.#intake.notice(jobs);
     const context = () => this.#enqueuer.context(undefined);
-    this.calendars = new Calendars(this.#context, assertOpen);
-    this.crons = new Crons(this.#context, { context, notice, assertOpen });
+    this.calendars = new Calendars(this.#context);
+    this.crons = new Crons(this.#context, { context, notice });
     const cronScheduler = new CronScheduler(this.#context, { context, notice });
-    const host = { context, notice, assertOpen, journal: this.journal };
+    const host = { context, notice, journal: this.journal };
     [this.webhooks, this.#delivery] = openWebhooks(this.#context, host, webhooks);
     this.#stepScheduler = new StepScheduler(this.#context);
     this.#workflowCleanup = new WorkflowCleanup(this.#context);
@@ -180,10 +180,10 @@ export class Engine extends JobCalls implements CurfewApi {
       assertServes: () => this.#assertDispatches("timeouts.serve"),
       fresh,
     });
-    this.queues = new Queues(this.#context, assertOpen);
-    this.maintenance = new Maintenance(this.#context, { assertOpen, readyAll: () => this.#readyAll() });
-    this.limits = new Limits(this.#context, assertOpen);
-    this.schemas = new Schemas(this.#context, assertOpen);
+    this.queues = new Queues(this.#context);
+    this.maintenance = new Maintenance(this.#context, () => this.#readyAll());
+    this.limits = new Limits(this.#context);
+    this.schemas = new Schemas(this.#context);
     this.#sagas = new Sagas(this.#context, notice);
     this.sagaRecords = new SagaRecords(this.#context.store, this.#sagas);
     this.bulk = new Bulk(this.#context);

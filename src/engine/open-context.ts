@@ -21,7 +21,10 @@ import { Counters } from "./statistics/counters.ts";
 import { LearnedLimits } from "./statistics/learned-limits.ts";
 
 /** The context without the functions that only the engine itself can provide. */
-export type SharedContext = Omit<EngineContext, "enqueueFrom" | "wakeSweepAt" | "changed" | "ready">;
+export type SharedContext = Omit<
+  EngineContext,
+  "assertOpen" | "enqueueFrom" | "wakeSweepAt" | "changed" | "ready"
+>;
 
 /** What the engine of a tenant does not share with the engine that opened it. */
 type OwnParts = Pick<

@@ -43,18 +43,16 @@ const UTC = "UTC";
 /** Business calendars: records of the store, so all processes resolve alike (SEMANTICS 12). */
 export class Calendars {
   readonly #context: EngineContext;
-  readonly #assertOpen: () => void;
   readonly #by: By | undefined;
 
-  constructor(context: EngineContext, assertOpen: () => void, by?: By) {
+  constructor(context: EngineContext, by?: By) {
     this.#context = context;
-    this.#assertOpen = assertOpen;
     this.#by = by;
   }
 
   /** The same calendars; each change writes an audit entry for this operator. */
   as(by: By): Calendars {
-    return new Calendars(this.#context, this.#assertOpen, parseBy(by));
+    return new Calendars(this.#context, parseBy(by));
   }
 
   /**
@@ -62,7 +60,7 @@ export class Calendars {
    * next instants of crons. `moved` says how many of them have another instant now.
    */
   async put(name: string, input: StoredCalendarInput): Promise<CalendarView & { readonly moved: number }> {
-    this.#assertOpen();
+    this.#context.assertOpen();
     checkCalendarName(name);
     const calendar = parseCalendar(await this.#withDays(input), this.#today(UTC), "calendar");
     await this.#refuseMany(name);
@@ -98,7 +96,7 @@ export class Calendars {
 
   /** Deletes a calendar; false if there is none. Pending timeouts keep their instants. Refused while a cron names it. */
   async delete(name: string): Promise<boolean> {
-    this.#assertOpen();
+    this.#context.assertOpen();
     checkCalendarName(name);
     const [cron] = await cronsOfCalendar(this.#context, name);
     if (cron !== undefined) {

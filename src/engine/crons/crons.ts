@@ -115,25 +115,20 @@ const JOB_KEYS = keysOf<CronJobOptions>({
 });
 const MOST_PREVIEWED = 1_000;
 
-type CronsHost = CronHost & { readonly assertOpen: () => void };
-
 /** Jobs that are enqueued again and again, at the instants of a cron expression. */
 export class Crons {
   readonly #context: EngineContext;
   readonly #enqueueContext: () => EnqueueContext;
   readonly #notice: (jobs: readonly NewJob[]) => void;
-  readonly #assertOpen: () => void;
-
-  readonly #host: CronsHost;
+  readonly #host: CronHost;
   readonly #by: By | undefined;
 
-  constructor(context: EngineContext, host: CronsHost, by?: By) {
+  constructor(context: EngineContext, host: CronHost, by?: By) {
     this.#context = context;
     this.#host = host;
     this.#by = by;
     this.#enqueueContext = host.context;
     this.#notice = host.notice;
-    this.#assertOpen = host.assertOpen;
   }
 
   /** The same crons; each change writes an audit entry for this operator in its commit. */
@@ -165,7 +160,7 @@ export class Crons {
     job: RemoteCronJob,
     ifExists: IfExists = "update",
   ): Promise<CronView> {
-    this.#assertOpen();
+    this.#context.assertOpen();
     refuseUnknownKeys(options, "", CRON_KEYS);
     if (ifExists !== "update" && ifExists !== "keep" && ifExists !== "refuse")
       throw refuse("invalid_option", "ifExists", ifExists, 'write "update", "keep" or "refuse"');
@@ -259,7 +254,7 @@ export class Crons {
 
   /** Deletes a cron; its jobs go on. False if there is no cron with this name. */
   async delete(name: string): Promise<boolean> {
-    this.#assertOpen();
+    this.#context.assertOpen();
     const changed = await changeRecord(
       this.#context,
       "delete",
@@ -351,7 +346,7 @@ export class Crons {
     change: (body: CronBody | null, now: Instant) => CronBody | null,
     more: (body: CronBody) => readonly Effect[],
   ): Promise<CronBody> {
-    this.#assertOpen();
+    this.#context.assertOpen();
     let before = null as CronBody | null;
     const changed = await changeRecord(this.#context, action, CRONS, name, (stored, now) => {
       before = stored;

@@ -25,24 +25,24 @@ import { QueueFullError } from "./queue-full-error.ts";
 import { traced } from "./trace-enqueue.ts";
 import type { UniqueJobs } from "./unique-jobs.ts";
 
-interface Calls {
-  readonly assertOpen: () => void;
-  /** Resolves when the settings are new enough. Undefined if they are. */
-  readonly fresh: () => Promise<void> | undefined;
-}
-
 /** Checks enqueues and passes them to the intake, or to the caller's transaction. */
 export class Enqueuer {
   readonly #context: EngineContext;
   readonly #intake: Intake;
   readonly #unique: UniqueJobs;
-  readonly #calls: Calls;
+  /** Resolves when the settings are new enough. Undefined if they are. */
+  readonly #fresh: () => Promise<void> | undefined;
 
-  constructor(context: EngineContext, intake: Intake, unique: UniqueJobs, calls: Calls) {
+  constructor(
+    context: EngineContext,
+    intake: Intake,
+    unique: UniqueJobs,
+    fresh: () => Promise<void> | undefined,
+  ) {
     this.#context = context;
     this.#intake = intake;
     this.#unique = unique;
-    this.#calls = calls;
+    this.#fresh = fresh;
   }
 
   async enqueue<Input>(
@@ -53,8 +53,8 @@ export class Enqueuer {
     isRequested = false,
   ): Promise<JobHandle<unknown>> {
     // A handler that finishes while the engine drains may still enqueue.
-    if (!parent) this.#calls.assertOpen();
-    const stale = this.#calls.fresh();
+    if (!parent) this.#context.assertOpen();
+    const stale = this.#fresh();
     if (stale) await stale;
     const { tracing } = this.#context;
     if (!tracing) return this.#enqueueOne(definition, payload, options, parent, isRequested);
@@ -89,8 +89,8 @@ export class Enqueuer {
     payloads: readonly Input[],
     options: Omit<EnqueueOptions, "id"> | undefined,
   ): Promise<JobHandle<unknown>[]> {
-    this.#calls.assertOpen();
-    const stale = this.#calls.fresh();
+    this.#context.assertOpen();
+    const stale = this.#fresh();
     if (stale) await stale;
     checkMany(payloads, options);
     const { tracing } = this.#context;

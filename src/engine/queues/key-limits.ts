@@ -46,11 +46,9 @@ export interface LimitView {
 /** Reads limits, overrides what jobs say, and removes overrides. */
 export class Limits {
   readonly #context: EngineContext;
-  readonly #assertOpen: () => void;
 
-  constructor(context: EngineContext, assertOpen: () => void) {
+  constructor(context: EngineContext) {
     this.#context = context;
-    this.#assertOpen = assertOpen;
   }
 
   /** Overrides what the jobs of a key say, in all processes, from the moment this resolves. */
@@ -116,7 +114,7 @@ export class Limits {
     by: By | undefined,
     said?: object,
   ): Promise<void> {
-    this.#assertOpen();
+    this.#context.assertOpen();
     const { store, clock, bus, recorder } = this.#context;
     const limit = (await this.#ownLimit(limitKey)) ?? {};
     const now = clock.now();

@@ -25,11 +25,11 @@ export interface MaintenanceOptions {
  */
 export class Maintenance {
   readonly #context: EngineContext;
-  readonly #host: { assertOpen(): void; readyAll(): void };
+  readonly #readyAll: () => void;
 
-  constructor(context: EngineContext, host: { assertOpen(): void; readyAll(): void }) {
+  constructor(context: EngineContext, readyAll: () => void) {
     this.#context = context;
-    this.#host = host;
+    this.#readyAll = readyAll;
   }
 
   /** Null while there is none. */
@@ -68,7 +68,7 @@ export class Maintenance {
   /** Ends maintenance. */
   async end(by?: By): Promise<void> {
     await this.#write(MAINTENANCE.remove(MAINTENANCE_NAME), "end", by, {});
-    this.#host.readyAll();
+    this.#readyAll();
   }
 
   async #write(
@@ -77,7 +77,7 @@ export class Maintenance {
     by: By | undefined,
     details: { readonly [key: string]: Json },
   ): Promise<void> {
-    this.#host.assertOpen();
+    this.#context.assertOpen();
     const now = this.#context.clock.now();
     const entry = auditEffects(this.#context, by && parseBy(by), `maintenance.${action}`, { details }, now);
     await commitUnits(this.#context, [{ effects: [effect, ...entry] }]);

@@ -74,18 +74,16 @@ export const QUEUE_EVENTS = {
 /** Operates queues, for all processes that share the store. */
 export class Queues {
   readonly #context: EngineContext;
-  readonly #assertOpen: () => void;
   readonly #by: By | undefined;
 
-  constructor(context: EngineContext, assertOpen: () => void, by?: By) {
+  constructor(context: EngineContext, by?: By) {
     this.#context = context;
-    this.#assertOpen = assertOpen;
     this.#by = by;
   }
 
   /** The same queues; each change writes an audit entry for this operator. */
   as(by: By): Queues {
-    return new Queues(this.#context, this.#assertOpen, parseBy(by));
+    return new Queues(this.#context, parseBy(by));
   }
 
   /** Replaces the settings of a queue. They hold at once in this process, and within five seconds in others. */
@@ -109,7 +107,7 @@ export class Queues {
   async #changeRate(queue: string, rate: RateOptions | undefined, by: By | undefined): Promise<void> {
     const before = await QUEUES.load(this.#context.store, queue);
     if (rate === undefined && before?.body.rate === undefined) return;
-    const limits = new Limits(this.#context, this.#assertOpen);
+    const limits = new Limits(this.#context);
     if (rate === undefined) await limits.delete(queueLimitKey(queue), by);
     else await limits.put(queueLimitKey(queue), { rate }, by);
   }
@@ -221,7 +219,7 @@ export class Queues {
       let after: string | null = null;
       for (;;) {
         if (options.signal?.aborted) return removed;
-        this.#assertOpen();
+        this.#context.assertOpen();
         const scan = { filter: { queue: name, state }, after };
         const page: ScannedJobs = await this.#context.store.inspect.page(scan, PAGE);
         if (page.jobs.length > 0) {
@@ -261,7 +259,7 @@ export class Queues {
     by: By | undefined,
     details?: AuditAbout["details"],
   ): Promise<void> {
-    this.#assertOpen();
+    this.#context.assertOpen();
     const { clock, recorder } = this.#context;
     const now = clock.now();
     const about = { queue, ...(details && { details }) };

@@ -69,18 +69,16 @@ const FIRST = { compatibility: "backward", validation: "always" } as const;
 /** Schemas of the arguments of jobs, by type and version, shared by all processes. */
 export class Schemas {
   readonly #context: EngineContext;
-  readonly #assertOpen: () => void;
   readonly #by: By | undefined;
 
-  constructor(context: EngineContext, assertOpen: () => void, by?: By) {
+  constructor(context: EngineContext, by?: By) {
     this.#context = context;
-    this.#assertOpen = assertOpen;
     this.#by = by;
   }
 
   /** The same schemas; each change writes an audit entry for this operator. */
   as(by: By): Schemas {
-    return new Schemas(this.#context, this.#assertOpen, parseBy(by));
+    return new Schemas(this.#context, parseBy(by));
   }
 
   /**
@@ -93,7 +91,7 @@ export class Schemas {
     schema: unknown,
     options: SchemaOptions = {},
   ): Promise<SchemaView> {
-    this.#assertOpen();
+    this.#context.assertOpen();
     refuseUnknownKeys(options, "options", ["compatibility", "validation", "uri"]);
     const name = checkVersion(version);
     const made = checkJsonSchema(schema);
@@ -124,7 +122,7 @@ export class Schemas {
 
   /** Changes which jobs of a type are checked, and how its next version must fit. */
   async configure(type: string, options: Pick<SchemaOptions, "compatibility" | "validation">): Promise<void> {
-    this.#assertOpen();
+    this.#context.assertOpen();
     refuseUnknownKeys(options, "options", ["compatibility", "validation"]);
     await this.#change("configure", (index) => {
       const entry = entryOf(index, type);
@@ -136,7 +134,7 @@ export class Schemas {
 
   /** Deletes a version. Its jobs are not checked any more, unless every job of the type is. */
   async remove(type: string, version: string | number): Promise<void> {
-    this.#assertOpen();
+    this.#context.assertOpen();
     const name = checkVersion(version);
     await this.#change("remove", (index) => {
       const entry = entryOf(index, type);

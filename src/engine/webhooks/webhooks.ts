@@ -81,7 +81,6 @@ export interface WebhookTest {
 
 /** What the room needs from its engine. */
 export interface WebhooksHost extends FollowerHost {
-  readonly assertOpen: () => void;
   readonly journal: Pick<EventJournal, "turnOn" | "isForbidden">;
   /** Undefined in a process that delivers nothing. */
   readonly sender: WebhookSender | undefined;
@@ -115,7 +114,7 @@ export class Webhooks {
 
   /** Subscribes an endpoint to events that are recorded from now on. Turns the journal on. */
   async create(options: NewWebhook): Promise<CreatedWebhook> {
-    this.#host.assertOpen();
+    this.#context.assertOpen();
     refuseUnknownKeys(options, "", [...WEBHOOK_KEYS, "secret"]);
     const { secret: given, ...rest } = options;
     const { store, clock, nextId, recorder, system } = this.#context;
@@ -149,7 +148,7 @@ export class Webhooks {
 
   /** Changes the fields that are named. Deliveries that exist go to the new URL. */
   async update(id: string, options: WebhookOptions): Promise<WebhookView> {
-    this.#host.assertOpen();
+    this.#context.assertOpen();
     refuseUnknownKeys(options, "", WEBHOOK_KEYS);
     if (!isId(id)) throw unknownWebhook("update", id);
     const changed = await changeRecord(this.#context, "update", WEBHOOKS, id, (before, now) => {
@@ -169,7 +168,7 @@ export class Webhooks {
 
   /** Deletes a subscription and cancels its deliveries. False if there is none. */
   async delete(id: string): Promise<boolean> {
-    this.#host.assertOpen();
+    this.#context.assertOpen();
     if (!isId(id)) return false;
     const { recorder } = this.#context;
     const changed = await changeRecord(this.#context, "delete", WEBHOOKS, id, (before, now) => {
@@ -214,7 +213,7 @@ export class Webhooks {
 
   /** Gives a subscription a new secret. Calls are signed with both until the overlap is over. */
   async rotate(id: string, options: RotateOptions = {}): Promise<{ readonly secret: string | null }> {
-    this.#host.assertOpen();
+    this.#context.assertOpen();
     refuseUnknownKeys(options, "rotate", ["secret", "overlap"]);
     if (!isId(id)) throw unknownWebhook("rotate", id);
     const { system } = this.#context;
@@ -231,7 +230,7 @@ export class Webhooks {
 
   /** Calls the endpoint once with an event `webhook.test`, and returns what it answers within 10 s. */
   async test(id: string): Promise<WebhookTest> {
-    this.#host.assertOpen();
+    this.#context.assertOpen();
     const { sender } = this.#host;
     if (!sender) {
       const fix = "call it in a process that delivers webhooks, such as curfew serve";
@@ -285,7 +284,7 @@ export class Webhooks {
 
   /** Sends a delivery again, whether it is dead, waits for its retry or was delivered. */
   redeliver(id: string): Promise<DeliveryView> {
-    this.#host.assertOpen();
+    this.#context.assertOpen();
     return this.#log.redeliver(id, this.#by);
   }
 

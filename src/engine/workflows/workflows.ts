@@ -27,7 +27,6 @@ const MOST_STEPS = 10_000;
 const AT_ONCE = { jobs: BATCH_LIMIT, text: 4_000_000 } as const;
 
 export interface WorkflowsHost {
-  assertOpen(): void;
   context(): EnqueueContext;
   notice(jobs: readonly NewJob[]): void;
   readonly cleanup: WorkflowCleanup;
@@ -60,7 +59,7 @@ export class Workflows {
     node: WorkflowNode<Result>,
     options: WorkflowOptions = {},
   ): Promise<WorkflowHandle<Result>> {
-    this.#host.assertOpen();
+    this.#context.assertOpen();
     assertNode(node, "workflow");
     const parsed = parseOptions(options);
     checkTx(this.#context.store, parsed.tx);
