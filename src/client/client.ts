@@ -2,7 +2,7 @@ import { createIdSource } from "../core/ids.ts";
 import { type EnqueueOptions, preparePayload } from "../core/job/envelope.ts";
 import type { Explanation } from "../core/job/explain.ts";
 import type { JobId, JobRow } from "../core/job/job.ts";
-import type { AnyDefinition, JobDefinition } from "../core/job/job-definition.ts";
+import type { AnyDefinition, JobDefinition, PayloadArgs } from "../core/job/job-definition.ts";
 import type { Job } from "../core/job/job-view.ts";
 import { checkMany } from "../core/job/many.ts";
 import type { Why } from "../core/job/why/reason.ts";
@@ -161,9 +161,7 @@ export class Client implements CurfewApi {
   /** Adds one job; resolves when it is durable. A known id returns the old job, marked `duplicate`. */
   enqueue<Input, Result>(
     definition: JobDefinition<Input, unknown, Result>,
-    ...[payload, options]: undefined extends Input
-      ? [payload?: NoInfer<Input>, options?: EnqueueOptions]
-      : [payload: NoInfer<Input>, options?: EnqueueOptions]
+    ...[payload, options]: PayloadArgs<Input, EnqueueOptions>
   ): Promise<RemoteJobHandle<Result>> {
     return this.#enqueue(definition, payload as Input, options, undefined) as Promise<
       RemoteJobHandle<Result>

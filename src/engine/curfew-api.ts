@@ -6,7 +6,7 @@ import type { SavedCheckpoint } from "../core/job/checkpoint.ts";
 import type { EnqueueOptions } from "../core/job/envelope.ts";
 import type { Explanation } from "../core/job/explain.ts";
 import type { JobId } from "../core/job/job.ts";
-import type { JobDefinition } from "../core/job/job-definition.ts";
+import type { JobDefinition, PayloadArgs } from "../core/job/job-definition.ts";
 import type { Job } from "../core/job/job-view.ts";
 import type { Why } from "../core/job/why/reason.ts";
 import type { QueueOptions } from "../core/limit/queue-settings.ts";
@@ -74,11 +74,6 @@ import type { WorkflowPage } from "./workflows/workflows.ts";
  * What an engine and a remote client both offer. Code that takes a `CurfewApi` runs beside the store or behind a server.
  * Operators' names (`by`, `as`) are not part of it: over HTTP the server takes the name of the key.
  */
-
-/** The definition's payload, which may be left out if undefined fits it. */
-type PayloadAndOptions<Input> = undefined extends Input
-  ? [payload?: NoInfer<Input>, options?: EnqueueOptions]
-  : [payload: NoInfer<Input>, options?: EnqueueOptions];
 
 export type ResultOf<Definition> =
   Definition extends JobDefinition<unknown, unknown, infer Result> ? Result : never;
@@ -317,7 +312,7 @@ export interface CurfewApi extends AsyncDisposable {
 
   enqueue<Input, Result>(
     definition: JobDefinition<Input, unknown, Result>,
-    ...rest: PayloadAndOptions<Input>
+    ...rest: PayloadArgs<Input, EnqueueOptions>
   ): Promise<JobHandleApi<Result>>;
   enqueueMany<Input, Result>(
     definition: JobDefinition<Input, unknown, Result>,

@@ -3,7 +3,7 @@
 import { type By, parseBy } from "../core/audit/audit-entry.ts";
 import { CurfewError } from "../core/errors.ts";
 import type { EnqueueOptions, NewJob } from "../core/job/envelope.ts";
-import type { JobDefinition } from "../core/job/job-definition.ts";
+import type { JobDefinition, PayloadArgs } from "../core/job/job-definition.ts";
 import type { AnySaga, MessageTarget, SchemaMap } from "../core/saga/saga.ts";
 import type { InputOf, Schema } from "../core/schema.ts";
 import type { Advice } from "../core/stats/advice.ts";
@@ -263,9 +263,7 @@ export class Engine extends JobCalls implements CurfewApi {
   /** Adds one job; resolves when it is durable. If the id exists, returns that job, marked `duplicate`. */
   enqueue<Input, Result>(
     definition: JobDefinition<Input, unknown, Result>,
-    ...[payload, options]: undefined extends Input
-      ? [payload?: NoInfer<Input>, options?: EnqueueOptions]
-      : [payload: NoInfer<Input>, options?: EnqueueOptions]
+    ...[payload, options]: PayloadArgs<Input, EnqueueOptions>
   ): Promise<JobHandle<Result>> {
     return this.#enqueuer.enqueue(definition, payload as Input, options, undefined) as Promise<
       JobHandle<Result>

@@ -1,5 +1,5 @@
 import type { EnqueueOptions } from "../core/job/envelope.ts";
-import type { AnyDefinition, JobDefinition } from "../core/job/job-definition.ts";
+import type { AnyDefinition, JobDefinition, PayloadArgs } from "../core/job/job-definition.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { JobHandle } from "../engine/operations/job-handle.ts";
 
@@ -22,9 +22,7 @@ export class JobQueue<Definition extends AnyDefinition> {
 
   /** Adds one job; resolves when it is durable. */
   enqueue(
-    ...[payload, options]: undefined extends InputOf<Definition>
-      ? [payload?: InputOf<Definition>, options?: EnqueueOptions]
-      : [payload: InputOf<Definition>, options?: EnqueueOptions]
+    ...[payload, options]: PayloadArgs<InputOf<Definition>, EnqueueOptions>
   ): Promise<JobHandle<ResultOf<Definition>>> {
     return this.#engine.enqueue(this.definition as AnyDefinition, payload, options) as Promise<
       JobHandle<ResultOf<Definition>>

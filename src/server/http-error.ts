@@ -31,3 +31,8 @@ export class HttpError extends Error {
     this.more = more;
   }
 }
+
+/** Refuses a request because of one field. `problem` follows the name of the field, and says what to do. */
+export function refusedField(field: string, problem: string): HttpError {
+  return new HttpError(400, "invalid_request", `${field}: ${problem}`, { details: { field } });
+}

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { show } from "../core/errors.ts";
 import { nearestName } from "../core/nearest-name.ts";
-import { HttpError } from "./http-error.ts";
+import { HttpError, refusedField } from "./http-error.ts";
 import { isAudited, type Route } from "./route.ts";
 
 const known = new WeakMap<Route, ReadonlySet<string>>();
@@ -29,8 +29,7 @@ export function readQuery(
     const [value, second] = lists[name] as readonly string[];
     if (!queryNames(route).has(name)) throw unknown(route, name);
     if (second !== undefined) {
-      const message = `${name}: it is sent twice, with ${show(value)} and ${show(second)}; send it once`;
-      throw new HttpError(400, "invalid_request", message, { details: { field: name } });
+      throw refusedField(name, `it is sent twice, with ${show(value)} and ${show(second)}; send it once`);
     }
     query[name] = value as string;
   }

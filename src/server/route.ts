@@ -7,7 +7,7 @@ import type { Logger } from "../ports/log.ts";
 import type { Identity } from "./auth.ts";
 import type { DashboardNotice } from "./dashboard-files.ts";
 import type { EventHub } from "./event-hub.ts";
-import { HttpError, type PlainHeaders } from "./http-error.ts";
+import { type PlainHeaders, refusedField } from "./http-error.ts";
 import type { Right } from "./roles.ts";
 import type { Sessions } from "./sessions.ts";
 
@@ -135,9 +135,7 @@ function reasonOf({ body, header, param }: RouteCall): string | undefined {
   const printable = inBody === "" ? /^[\x20-\x7e]*$/ : /^[^\p{Cc}\p{Cs}]*$/u;
   if (typeof said === "string" && said.length <= REASON_LIMIT && printable.test(said)) return said;
   const fix = `send a text of up to ${REASON_LIMIT} characters on one line, beyond ASCII in the body or the query`;
-  throw new HttpError(400, "invalid_request", `reason: ${show(said)} is not valid; ${fix}`, {
-    details: { field: "reason" },
-  });
+  throw refusedField("reason", `${show(said)} is not valid; ${fix}`);
 }
 
 /** The actor for the audit: the name of the key, never the key. */

@@ -1,10 +1,10 @@
 import type { Command } from "commander";
 import { withPage, withTarget } from "../declare.ts";
-import { paintState, printable } from "../output/paint.ts";
-import { type Column, tableText } from "../output/table.ts";
-import { relativeText } from "../output/times.ts";
+import { printable } from "../output/paint.ts";
+import { tableText } from "../output/table.ts";
 import { act, type TargetContext } from "../run-command.ts";
 import type { Fields } from "../target.ts";
+import { workerColumns } from "../worker-columns.ts";
 
 const PATH = "/ojs/v1/admin/workers";
 
@@ -35,26 +35,13 @@ export function register(workers: Command): void {
   }
 }
 
-const columns = (now: number): Column<Fields>[] => [
-  { title: "WORKER", show: ({ id }) => printable(String(id)), shrinkTo: 36 },
-  { title: "STATE", show: ({ state }) => paintState(String(state)) },
-  { title: "RUNS", show: ({ active_jobs }) => String(active_jobs), align: "right" },
-  { title: "LAST BEAT", show: ({ last_heartbeat_at }) => relativeText(last_heartbeat_at, now), drop: 1 },
-  {
-    title: "QUEUES",
-    show: ({ queues }) => printable((queues as readonly string[]).join(", ")),
-    shrinkTo: 10,
-    drop: 2,
-  },
-];
-
 async function list({ target, output }: TargetContext): Promise<void> {
   const { items, summary } = await target.get(PATH, { per_page: 200 });
   const rows = items as readonly Fields[];
   output.answer({ items, summary }, () =>
     rows.length === 0
       ? "No workers sent a beat lately. Start one with: curfew work <file>"
-      : tableText(columns(target.now()), rows),
+      : tableText(workerColumns(target.now(), { shrinkTo: 36, dropQueues: 2 }), rows),
   );
 }
 

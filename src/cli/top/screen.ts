@@ -7,6 +7,7 @@ import { relativeText, spanText } from "../output/times.ts";
 import { cutTo, displayWidth } from "../output/width.ts";
 import { wrapText } from "../output/wrap.ts";
 import type { Fields } from "../target.ts";
+import { workerColumns } from "../worker-columns.ts";
 import type { TopData } from "./data.ts";
 import { ORDERS, PANES, type Pane, rowsOf, selectedIndex, type TopAction, type TopState } from "./state.ts";
 
@@ -38,6 +39,12 @@ const count =
 
 const wait = (value: unknown) => (typeof value === "number" ? spanText(value) : "-");
 
+const WHICH_JOB: readonly Column<Fields>[] = [
+  { title: "TYPE", show: ({ type }) => printable(String(type)), shrinkTo: 12 },
+  { title: "QUEUE", show: ({ queue }) => printable(String(queue)), shrinkTo: 8, drop: 1 },
+  { title: "TRY", show: (job) => attemptText(job), align: "right", drop: 3 },
+];
+
 const COLUMNS: Readonly<Record<Pane, (now: number) => readonly Column<Fields>[]>> = {
   queues: () => [
     { title: "QUEUE", show: ({ name }) => printable(String(name)), shrinkTo: 12 },
@@ -55,40 +62,16 @@ const COLUMNS: Readonly<Record<Pane, (now: number) => readonly Column<Fields>[]>
     },
     { title: "", show: ({ unattended }) => (unattended ? paint("yellow", "no worker takes it") : "") },
   ],
-  workers: (now) => [
-    { title: "WORKER", show: ({ id }) => printable(String(id)), shrinkTo: 14 },
-    { title: "STATE", show: ({ state }) => paintState(String(state)) },
-    { title: "RUNS", show: ({ active_jobs }) => String(active_jobs), align: "right" },
-    { title: "LAST BEAT", show: ({ last_heartbeat_at }) => relativeText(last_heartbeat_at, now), drop: 1 },
-    {
-      title: "QUEUES",
-      show: ({ queues }) => printable((queues as readonly string[]).join(", ")),
-      shrinkTo: 10,
-    },
-  ],
+  workers: (now) => [...workerColumns(now, { shrinkTo: 14 })],
   running: (now) => [
     { title: "DEADLINE", show: (job) => deadlineText(job, now) },
-    { title: "TYPE", show: ({ type }) => printable(String(type)), shrinkTo: 12 },
-    { title: "QUEUE", show: ({ queue }) => printable(String(queue)), shrinkTo: 8, drop: 1 },
-    {
-      title: "TRY",
-      show: (job) => attemptText(job),
-      align: "right",
-      drop: 3,
-    },
+    ...WHICH_JOB,
     { title: "RUNS FOR", show: ({ started_at }) => sinceText(started_at, now), align: "right", drop: 2 },
     { title: "ID", show: ({ id }) => String(id), shrinkTo: 14 },
   ],
   failed: (now) => [
     { title: "FAILED", show: ({ discarded_at }) => relativeText(discarded_at, now) },
-    { title: "TYPE", show: ({ type }) => printable(String(type)), shrinkTo: 12 },
-    { title: "QUEUE", show: ({ queue }) => printable(String(queue)), shrinkTo: 8, drop: 1 },
-    {
-      title: "TRY",
-      show: (job) => attemptText(job),
-      align: "right",
-      drop: 3,
-    },
+    ...WHICH_JOB,
     { title: "ERROR", show: ({ error }) => paint("red", printable(errorText(error))), shrinkTo: 16 },
     { title: "ID", show: ({ id }) => String(id), shrinkTo: 14 },
   ],

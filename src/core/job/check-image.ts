@@ -3,7 +3,8 @@ import { checkInstant } from "../time.ts";
 import type { JobImage, JobRow } from "./job.ts";
 import { ALLOWED, type JobEventName } from "./lifecycle.ts";
 
-const IMAGE_INSTANTS = [
+/** The columns of an image that are instants, or contain one. */
+export const IMAGE_INSTANTS = [
   "wakeAt",
   "waitAt",
   "totalAt",

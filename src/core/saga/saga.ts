@@ -1,7 +1,7 @@
 import { refuse } from "../errors.ts";
 import type { EnqueueOptions } from "../job/envelope.ts";
 import type { JobId } from "../job/job.ts";
-import type { JobDefinition } from "../job/job-definition.ts";
+import type { JobDefinition, PayloadArgs } from "../job/job-definition.ts";
 import type { InputOf, Json, KeepsLiterals, OutputOf, Schema } from "../schema.ts";
 import type { Instant } from "../time.ts";
 import type { When } from "../timeout/when.ts";
@@ -77,9 +77,7 @@ export interface SagaOutlet<Messages extends SchemaMap = SchemaMap> {
   /** Enqueues a job with the commit of this step. Returns its id. */
   enqueue<Input>(
     definition: JobDefinition<Input, unknown, unknown>,
-    ...args: undefined extends Input
-      ? [payload?: NoInfer<Input>, options?: EnqueueOptions]
-      : [payload: NoInfer<Input>, options?: EnqueueOptions]
+    ...args: PayloadArgs<Input, EnqueueOptions>
   ): JobId;
   /** Sends a message to a saga of another type with the commit of this step. Returns its id. */
   send<Other extends SchemaMap, Name extends Names<Other>>(

@@ -1,7 +1,7 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
 import { ENQUEUE_KEYS, type EnqueueOptions } from "../job/envelope.ts";
 import type { JobOptions } from "../job/job.ts";
-import { assertDefinition, type JobDefinition } from "../job/job-definition.ts";
+import { assertDefinition, type JobDefinition, type PayloadArgs } from "../job/job-definition.ts";
 import { linkSteps } from "./links.ts";
 
 /** Options of a step, in addition to its definition. Its delay and its limits count from when it becomes ready. */
@@ -130,9 +130,7 @@ const MADE = new WeakSet<object>();
 
 export function step<Input, Result, Parents = unknown>(
   definition: JobDefinition<Input, unknown, Result, Parents>,
-  ...[payload, options = {}]: undefined extends Input
-    ? [payload?: NoInfer<Input>, options?: StepOptions]
-    : [payload: NoInfer<Input>, options?: StepOptions]
+  ...[payload, options = {}]: PayloadArgs<Input, StepOptions>
 ): StepNode<Result, Parents> {
   assertDefinition(definition, "step");
   return wireStep(definition, payload, options, {}) as StepNode<Result, Parents>;

@@ -42,19 +42,15 @@ export interface NewWebhook extends WebhookOptions {
 }
 
 /** A subscription without its secret and the values of its headers, which nobody can read. */
-export interface WebhookView extends Omit<Subscription, "batch" | "timeout" | "retry" | "headers"> {
+export interface WebhookView
+  extends Omit<Subscription, "batch" | "timeout" | "retry" | "headers">,
+    Omit<WebhookState, "circuit"> {
   readonly id: string;
   readonly headerNames: readonly string[];
   readonly batch: { readonly size: number; readonly within: Duration };
   readonly timeout: Duration;
   readonly retry: { readonly attempts: number; readonly delays: readonly Duration[] };
   readonly circuit: { readonly state: CircuitState; readonly until: Instant | null };
-  readonly delivered: number;
-  readonly failed: number;
-  readonly dead: number;
-  readonly deliveredAt: Instant | null;
-  readonly failedAt: Instant | null;
-  readonly lastError: string | null;
 }
 
 /** `secret` is null if the caller chose it. */

@@ -8,6 +8,7 @@ import type { PortableDefinition } from "../../core/job/portable.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { Service } from "../../engine/remote/service.ts";
 import type { Awaited } from "../../ojs/calls.ts";
+import { bounded } from "../bounded.ts";
 
 /** What a call gets besides its arguments. */
 export interface CallHost {
@@ -99,16 +100,4 @@ export async function awaited<Value>(ask: () => Promise<Value>): Promise<Awaited
 /** How long an action on many jobs works before it replies. The client's next call continues. */
 const LONGEST = 5_000;
 
-/** Stops an action between two batches when its time is up or the client left. */
-export function bounds({ service, isGone }: CallHost): {
-  readonly signal: AbortSignal;
-  readonly onProgress: () => void;
-} {
-  const { system } = service;
-  const startedAt = system.monotonic();
-  const stop = new AbortController();
-  const onProgress = () => {
-    if (isGone() || system.monotonic() - startedAt > LONGEST) stop.abort();
-  };
-  return { signal: stop.signal, onProgress };
-}
+export const bounds = ({ service, isGone }: CallHost) => bounded(service.system, isGone, LONGEST);

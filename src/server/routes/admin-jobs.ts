@@ -5,7 +5,7 @@ import type { PageOptions } from "../../engine/operations/find-jobs.ts";
 import { isIdPrefix, type JobQuery } from "../../engine/operations/job-query.ts";
 import { BASE, PATHS } from "../../ojs/paths.ts";
 import { revealedText } from "../../ojs/write-job.ts";
-import { HttpError } from "../http-error.ts";
+import { type HttpError, refusedField } from "../http-error.ts";
 import { byKey, type Route, type RouteContext, reply, routesOf } from "../route.ts";
 import {
   adminJobReply,
@@ -89,8 +89,7 @@ async function searchPage(
 }
 
 function searchedByCursor(field: "page" | "offset"): HttpError {
-  const message = `${field}: a search begins at its first page; continue with cursor`;
-  return new HttpError(400, "invalid_request", message, { details: { field } });
+  return refusedField(field, "a search begins at its first page; continue with cursor");
 }
 
 const nearMisses = route({
@@ -189,19 +188,15 @@ const BULK: Readonly<
 function meant({ filter, job_ids }: BulkBody, now: number): JobQuery {
   const query = { ...(filter && readFilter(filter, now)), ...(job_ids && { ids: job_ids }) };
   if (Object.keys(query).length === 0)
-    throw new HttpError(
-      400,
-      "invalid_request",
-      "filter: it is empty; send a filter, job_ids, or all: true for every job",
-      { details: { field: "filter" } },
-    );
+    throw refusedField("filter", "it is empty; send a filter, job_ids, or all: true for every job");
   return query;
 }
 
 function countsFromEnd(): HttpError {
-  const message =
-    "filter.older_than: it counts from the end of a job, and ended jobs cannot be cancelled; use until";
-  return new HttpError(400, "invalid_request", message, { details: { field: "filter.older_than" } });
+  return refusedField(
+    "filter.older_than",
+    "it counts from the end of a job, and ended jobs cannot be cancelled; use until",
+  );
 }
 
 const DONE = { retry: "retried", cancel: "cancelled", delete: "deleted" } as const;

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { readInstant } from "../../ojs/wire-durations.ts";
+import { bounded } from "../bounded.ts";
 import { json, type Route, route } from "../route.ts";
 import { queueOf } from "../wire/queues.ts";
 import { instant } from "../wire/replies.ts";
@@ -39,19 +40,13 @@ const preview = route({
   replies: { 200: "How many" },
   async run({ params, query, isGone }, { engine, service }) {
     const queue = queueOf(params);
-    const { system } = service;
-    const startedAt = system.monotonic();
-    const stop = new AbortController();
-    const onProgress = () => {
-      if (isGone() || system.monotonic() - startedAt > LONGEST) stop.abort();
-    };
     const before = query.older_than && {
       finishedBefore: { epochMilliseconds: readInstant(query.older_than, engine.now(), "older_than") },
     };
     let matched = 0;
     let isComplete = true;
+    const options = { dryRun: true, ...bounded(service.system, isGone, LONGEST) };
     for (const state of query.states) {
-      const options = { dryRun: true, onProgress, signal: stop.signal };
       const result = await engine.bulk.delete({ queue, state, ...before }, options);
       matched += result.matched;
       isComplete &&= result.isComplete;

@@ -1,5 +1,6 @@
 import { QUEUES } from "../../engine/queues/queue-settings-cache.ts";
-import { HttpError } from "../http-error.ts";
+import { bounded } from "../bounded.ts";
+import { refusedField } from "../http-error.ts";
 import {
   byKey,
   json,
@@ -25,31 +26,20 @@ const LONGEST = 20_000;
 type Waiting = (typeof WAITING)[number];
 type Ended = (typeof ENDED)[number];
 
-/** Stops a purge between two batches when its time is up or the client left. */
-function bounded(isGone: () => boolean, { service }: RouteContext) {
-  const { system } = service;
-  const startedAt = system.monotonic();
-  const stop = new AbortController();
-  const onProgress = () => {
-    if (isGone() || system.monotonic() - startedAt > LONGEST) stop.abort();
-  };
-  return { signal: stop.signal, onProgress };
-}
-
 async function purged(
   call: Pick<RouteCall<PurgeBody>, "body" | "params" | "identity" | "isGone">,
   context: RouteContext,
 ): Promise<Reply> {
   const { body, identity, isGone } = call;
-  const { engine } = context;
+  const { engine, service } = context;
   const queue = queueOf(call.params);
   const { older_than } = body;
   const states: readonly string[] = body.states ?? WAITING;
   const waiting = WAITING.filter((state) => states.includes(state));
   const ended = ENDED.filter((state) => states.includes(state));
   if (older_than && waiting.length > 0)
-    throw refused("older_than", "it counts from the end of a job; name only ended states");
-  const bounds = bounded(isGone, context);
+    throw refusedField("older_than", "it counts from the end of a job; name only ended states");
+  const bounds = bounded(service.system, isGone, LONGEST);
   const by = byKey(identity);
   let count = 0;
   if (waiting.length > 0)
@@ -70,10 +60,6 @@ async function purged(
   });
 }
 
-function refused(field: string, why: string): HttpError {
-  return new HttpError(400, "invalid_request", `${field}: ${why}`, { details: { field } });
-}
-
 const purge = route({
   method: "DELETE",
   path: `${PATH}/jobs`,
@@ -83,7 +69,7 @@ const purge = route({
   body: purgeSchema,
   replies: { 200: "The number of deleted jobs; not complete if it took too long" },
   run(call, context) {
-    if (call.body.confirm !== true) throw refused("confirm", "send true: a deletion cannot be undone");
+    if (call.body.confirm !== true) throw refusedField("confirm", "send true: a deletion cannot be undone");
     return purged(call, context);
   },
 });

@@ -4,7 +4,7 @@ import type { LatestPage } from "../../engine/events/event-journal.ts";
 import { readInstant } from "../../ojs/wire-durations.ts";
 import { readTypes, stateAfter, wireEvents } from "../../ojs/wire-events.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
-import { HttpError } from "../http-error.ts";
+import { HttpError, refusedField } from "../http-error.ts";
 import { json, type Reply, type Route, reply, route } from "../route.ts";
 import { traceFields, traceReply } from "../wire/job-trace.ts";
 import { eventsReplySchema } from "../wire/replies.ts";
@@ -150,8 +150,7 @@ function sagaIn({
   if (type === undefined && id === undefined) return {};
   if (type !== undefined && id !== undefined) return { saga: { type, id } };
   const missing = type === undefined ? "saga_type" : "saga_id";
-  const message = `${missing}: missing; send saga_type and saga_id, or neither`;
-  throw new HttpError(400, "invalid_request", message, { details: { field: missing } });
+  throw refusedField(missing, "missing; send saga_type and saga_id, or neither");
 }
 
 function eventsReply({ texts }: Events, fields: object): Reply {

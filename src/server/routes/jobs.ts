@@ -10,7 +10,7 @@ import { BASE, PATHS } from "../../ojs/paths.ts";
 import { errorFields, instantText } from "../../ojs/wire-fields.ts";
 import { briefText, jobText } from "../../ojs/write-job.ts";
 import { conflict, notFound } from "../failures.ts";
-import { HttpError } from "../http-error.ts";
+import { HttpError, refusedField } from "../http-error.ts";
 import { byKey, json, type Reply, type Route, type RouteContext, reply, route } from "../route.ts";
 import { turn } from "../turn.ts";
 import { readJob } from "../wire/enqueue.ts";
@@ -64,8 +64,10 @@ function refuseRejecting(jobs: readonly EnqueueBody[]): void {
     return rule && !isPaced && (rule.on_conflict ?? "reject") === "reject";
   });
   if (index < 0) return;
-  const message = `jobs.${index}.unique: a batch is stored as a whole, so no job of it can be rejected; write on_conflict "ignore" or "replace", or enqueue the job alone`;
-  throw new HttpError(400, "invalid_request", message, { details: { field: `jobs.${index}.unique` } });
+  throw refusedField(
+    `jobs.${index}.unique`,
+    'a batch is stored as a whole, so no job of it can be rejected; write on_conflict "ignore" or "replace", or enqueue the job alone',
+  );
 }
 
 function duplicate(id: string): HttpError {

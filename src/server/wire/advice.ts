@@ -4,7 +4,7 @@ import type { Advice } from "../../core/stats/advice.ts";
 import type { AdaptiveWhatIf } from "../../core/stats/replay-limit.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
 import { adaptiveFields } from "../../ojs/write-enqueue.ts";
-import { HttpError } from "../http-error.ts";
+import { refusedField } from "../http-error.ts";
 import type { adviseQuery } from "./admin-schemas.ts";
 
 type AdviseBy = z.output<typeof adviseQuery>;
@@ -16,14 +16,7 @@ export function readRule(query: AdviseBy): AdaptiveOptions | undefined {
   if ([floor, ceiling, from, times, samples].every((value) => value === undefined)) return undefined;
   if (floor === undefined || ceiling === undefined) {
     const field = floor === undefined ? "adaptive_floor_ms" : "adaptive_ceiling_ms";
-    throw new HttpError(
-      400,
-      "invalid_request",
-      `${field}: an adaptive limit needs both a floor and a ceiling`,
-      {
-        details: { field },
-      },
-    );
+    throw refusedField(field, "an adaptive limit needs both a floor and a ceiling");
   }
   return {
     floor: { milliseconds: floor },

@@ -7,7 +7,7 @@ import type { Instant } from "../../core/time.ts";
 import type { CronView, RemoteCronJob } from "../../engine/crons/crons.ts";
 import { readIsoDuration } from "../../ojs/wire-durations.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
-import { HttpError } from "../http-error.ts";
+import { HttpError, refusedField } from "../http-error.ts";
 import { adminPageQuery } from "./admin-schemas.ts";
 import { readJob } from "./enqueue.ts";
 import { type EnqueueBody, enqueueSchema, metaObject, queueName } from "./schemas.ts";
@@ -137,7 +137,7 @@ function readFlat({ type, args, meta, queue, options }: CronBody): EnqueueBody {
   if (read.success) return read.data;
   const [issue] = read.error.issues;
   const field = issue?.path.join(".") ?? "type";
-  throw new HttpError(400, "invalid_request", `${field}: ${issue?.message}`, { details: { field } });
+  throw refusedField(field, `${issue?.message}`);
 }
 
 export function cronFields(view: CronView) {

@@ -12,7 +12,7 @@ import type { Duration, Instant } from "../../core/time.ts";
 import type { RemoteJob } from "../../engine/remote/service.ts";
 import { readInstant, readIsoDuration } from "../../ojs/wire-durations.ts";
 import type { WireAdaptive } from "../../ojs/wire-types.ts";
-import { HttpError } from "../http-error.ts";
+import { HttpError, refusedField } from "../http-error.ts";
 import { readLimit } from "./limit.ts";
 import type { DefinitionBody, EnqueueBody, RetryBody } from "./schemas.ts";
 import { readUnique } from "./unique.ts";
@@ -254,8 +254,7 @@ function oneSpelling(body: EnqueueBody, wire: string): number | string | undefin
 }
 
 function contradiction(wire: string, inMs: unknown, other: unknown): HttpError {
-  const message = `${wire}_ms: ${inMs} contradicts ${wire}: ${other}; send one of them`;
-  return new HttpError(400, "invalid_request", message, { details: { field: `${wire}_ms` } });
+  return refusedField(`${wire}_ms`, `${inMs} contradicts ${wire}: ${other}; send one of them`);
 }
 
 function durationOf(ms: number): Duration {

@@ -4,7 +4,7 @@ import type { BulkOptions, BulkResult } from "../../engine/operations/bulk.ts";
 import type { JobQuery } from "../../engine/operations/job-query.ts";
 import { durationOf, readInstant } from "../../ojs/wire-durations.ts";
 import type { Identity } from "../auth.ts";
-import { HttpError } from "../http-error.ts";
+import { refusedField } from "../http-error.ts";
 import { byKey, json, type Reply } from "../route.ts";
 import type { BulkBody, FilterBody } from "./admin-schemas.ts";
 
@@ -42,14 +42,7 @@ type BulkFields = Pick<BulkBody, "confirm" | "dry_run" | "limit" | "cursor">;
 export function readBulk(body: BulkFields, identity: Identity, isGone: () => boolean): BulkOptions {
   const isDry = body.dry_run === true;
   if (!isDry && body.confirm !== true)
-    throw new HttpError(
-      400,
-      "invalid_request",
-      "confirm: send true, or dry_run: true to count the jobs only",
-      {
-        details: { field: "confirm" },
-      },
-    );
+    throw refusedField("confirm", "send true, or dry_run: true to count the jobs only");
   const gone = new AbortController();
   return {
     dryRun: isDry,

@@ -4,7 +4,7 @@ import { type LimitOptions, queueLimitKey, type RateOptions } from "../../core/l
 import type { LimitChange, LimitView } from "../../engine/queues/key-limits.ts";
 import { durationOf } from "../../ojs/wire-durations.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
-import { HttpError } from "../http-error.ts";
+import { refusedField } from "../http-error.ts";
 
 /** Limits on the wire: how many jobs of a key run at once, and how many start per period. */
 
@@ -64,10 +64,6 @@ function throttleOf({ limit, period: per }: Rate): RateOptions {
   return { limit: 1, per: { milliseconds: Math.max(1, Math.round(msOf(per) / limit)) } };
 }
 
-function refused(field: string, why: string): HttpError {
-  return new HttpError(400, "invalid_request", `${field}: ${why}`, { details: { field } });
-}
-
 /** The rate in any spelling. */
 export function readRate(body: RateLimitBody, field: string): RateOptions | undefined {
   const { rate, throttle, max_per_second, limit } = body;
@@ -79,7 +75,7 @@ export function readRate(body: RateLimitBody, field: string): RateOptions | unde
   if (max_per_second != null) said.push(rateOf({ limit: max_per_second, period: "second" }));
   if (limit != null) said.push(rateOf({ limit, period: per }));
   if (said.length > 1)
-    throw refused(
+    throw refusedField(
       field,
       "a key has one rate: send rate, throttle, max_per_second or limit, and no second one",
     );
@@ -94,7 +90,7 @@ export function readLimit(body: RateLimitBody, queue: string): LimitOptions {
   const rate = readRate(body, "rate_limit");
   const { concurrency, on_limit } = body;
   if (concurrency == null && rate === undefined)
-    throw refused("rate_limit", "it bounds nothing: send concurrency, rate, throttle or max_per_second");
+    throw refusedField("rate_limit", "it bounds nothing: send concurrency, rate, throttle or max_per_second");
   const per = (rate?.per as { milliseconds: number } | undefined)?.milliseconds ?? LATER;
   return {
     key: body.key ?? queueLimitKey(queue),
@@ -128,10 +124,10 @@ type ChangeBody = z.output<typeof limitChangeSchema>;
 /** Reads an operator's override. */
 export function readChange({ concurrency, rate, expires_at, ...rest }: ChangeBody): LimitChange {
   if (expires_at != null)
-    throw refused("expires_at", "an override stays until it is deleted; leave expires_at out");
+    throw refusedField("expires_at", "an override stays until it is deleted; leave expires_at out");
   const said = rate === "none" ? ("none" as const) : readRate({ ...rest, rate } as RateLimitBody, "rate");
   if (concurrency == null && said === undefined)
-    throw refused("rate", 'send concurrency, rate, or limit and period; "none" lifts one');
+    throw refusedField("rate", 'send concurrency, rate, or limit and period; "none" lifts one');
   return { ...(concurrency != null && { concurrency }), ...(said !== undefined && { rate: said }) };
 }
 
@@ -166,7 +162,7 @@ export function limitFields(view: LimitView) {
 export function keyOf(said: string | undefined, field = "key"): string {
   const { data, error } = key.safeParse(said);
   if (data !== undefined) return data;
-  throw refused(field, `${show(said)} is no key of a limit; ${error?.issues[0]?.message}`);
+  throw refusedField(field, `${show(said)} is no key of a limit; ${error?.issues[0]?.message}`);
 }
 
 /** Whether the key has jobs or an override. */

@@ -2,7 +2,7 @@ import type { JobRow } from "../../core/job/job.ts";
 import { type NearMiss, nearMissOf } from "../../core/job/near-miss.ts";
 import type { JobCount, PageOptions, RowPage } from "../../engine/operations/find-jobs.ts";
 import { jobText } from "../../ojs/write-job.ts";
-import { HttpError } from "../http-error.ts";
+import { type HttpError, refusedField } from "../http-error.ts";
 import { type Reply, reply } from "../route.ts";
 import type { PageQuery } from "./admin-schemas.ts";
 import { type JobTexts, readTexts, skipRows } from "./job-page.ts";
@@ -27,8 +27,7 @@ export function placeOf(query: PageQuery, usual = PER_PAGE): PageRequest {
   const cursor = query.cursor || null;
   if (offset !== undefined && (query.page !== undefined || cursor !== null)) {
     const other = cursor === null ? "page" : "cursor";
-    const message = `offset: ${offset} contradicts ${other}; send one of them`;
-    throw new HttpError(400, "invalid_request", message, { details: { field: "offset" } });
+    throw refusedField("offset", `${offset} contradicts ${other}; send one of them`);
   }
   const page = query.page ?? Math.floor((offset ?? 0) / perPage) + 1;
   return { page, perPage, cursor, skipped: cursor === null ? (offset ?? (page - 1) * perPage) : 0 };
@@ -40,16 +39,25 @@ export function pageOf<Item>(all: readonly Item[], query: PageQuery, cursorOf: (
   const from = cursor === null ? skipped : all.filter((item) => cursorOf(item) <= cursor).length;
   const items = all.slice(from, from + perPage);
   const last = items.at(-1);
-  const hasMore = from + perPage < all.length;
-  const pagination = {
-    total: all.length,
-    total_is_exact: true,
+  const hasMore = from + perPage < all.length && last !== undefined;
+  const total = { count: all.length, isComplete: true };
+  return { items, pagination: pagination(total, { page, perPage }, hasMore ? cursorOf(last) : null) };
+}
+
+/** What a reply says about its page. `next` is the cursor of the next one; null if there is none. */
+export function pagination(
+  total: JobCount,
+  { page, perPage }: Pick<PageRequest, "page" | "perPage">,
+  next: string | null,
+) {
+  return {
+    total: total.count,
+    total_is_exact: total.isComplete,
     page,
     per_page: perPage,
-    has_more: hasMore,
-    next_cursor: hasMore && last !== undefined ? cursorOf(last) : null,
+    has_more: next !== null,
+    next_cursor: next,
   };
-  return { items, pagination };
 }
 
 interface Listing<Item> {
@@ -86,15 +94,8 @@ export async function listedPage<Item>(query: PageQuery, { list, cursorOf, isWan
   const last = items.at(-1);
   const next = found.length < wanted ? after : last === undefined ? null : cursorOf(last);
   const hasMore = found.length >= wanted || !isEnd;
-  const pagination = {
-    total: found.length,
-    total_is_exact: isEnd && cursor === null,
-    page,
-    per_page: perPage,
-    has_more: hasMore,
-    next_cursor: hasMore ? next : null,
-  };
-  return { items, pagination };
+  const total = { count: found.length, isComplete: isEnd && cursor === null };
+  return { items, pagination: pagination(total, { page, perPage }, hasMore ? next : null) };
 }
 
 /** A page of jobs, by number or by cursor, and the count as far as it goes. */
@@ -110,15 +111,12 @@ export async function jobsPage(
     after === "end" ? END : readTexts(read, after, perPage),
     count(),
   ]);
-  const pagination = {
-    total: counted.count,
-    total_is_exact: counted.isComplete,
-    page,
-    per_page: perPage,
-    has_more: found.cursor !== null,
-    next_cursor: found.cursor,
-  };
-  return reply(200, `{"items":[${found.texts.join(",")}],"pagination":${JSON.stringify(pagination)}}`);
+  return jobsReply(found.texts, pagination(counted, { page, perPage }, found.cursor));
+}
+
+/** Jobs that are JSON texts already, and their page. */
+export function jobsReply(texts: readonly string[], page: ReturnType<typeof pagination>): Reply {
+  return reply(200, `{"items":[${texts.join(",")}],"pagination":${JSON.stringify(page)}}`);
 }
 
 /** A page of a search that reads jobs one by one. It says how many it read. */
@@ -162,6 +160,8 @@ export async function cursorAfter(
 }
 
 function tooFar(): HttpError {
-  const message = `page: only the first ${MOST_SKIPPED} entries can be read by page or offset, fewer if they are large; continue with cursor, or narrow the filter`;
-  return new HttpError(400, "invalid_request", message, { details: { field: "page" } });
+  return refusedField(
+    "page",
+    `only the first ${MOST_SKIPPED} entries can be read by page or offset, fewer if they are large; continue with cursor, or narrow the filter`,
+  );
 }

@@ -7,7 +7,7 @@ import type { DepthOptions, QueueOptions, StoredQueue } from "../../core/limit/q
 import { adaptiveOptions } from "../../core/stats/adaptive-limit.ts";
 import { durationOf, readIsoDuration } from "../../ojs/wire-durations.ts";
 import { adaptiveFields } from "../../ojs/write-enqueue.ts";
-import { HttpError } from "../http-error.ts";
+import { refusedField } from "../http-error.ts";
 import { someTime } from "./admin-schemas.ts";
 import { readPolicy } from "./enqueue.ts";
 import { rateLimitSchema, readRate } from "./limit.ts";
@@ -114,7 +114,7 @@ const NOT_SERVED: Readonly<Record<string, string>> = {
 /** The other spellings of queue-config: `config` around them, and names with `default_`. */
 function plainConfig({ config, ...flat }: ConfigBody & { readonly config?: ConfigBody | null }): ConfigBody {
   const body: ConfigBody = { ...flat, ...config };
-  for (const [name, why] of Object.entries(NOT_SERVED)) if (!none(body[name])) throw refused(name, why);
+  for (const [name, why] of Object.entries(NOT_SERVED)) if (!none(body[name])) throw refusedField(name, why);
   const { default_timeout, default_retry, overflow_policy, dead_letter_ttl, max_size } = body;
   const { backpressure, retention } = body;
   const isBounded = max_size != null || overflow_policy != null;
@@ -165,20 +165,19 @@ export function changedConfig(stored: StoredQueue, sent: ConfigBody): QueueOptio
 function readQueueRate(body: NonNullable<ConfigBody["rate_limit"]>): RateOptions {
   for (const name of ["key", "concurrency", "on_limit"] as const)
     if (body[name] != null)
-      throw refused(`rate_limit.${name}`, "a queue has a rate only; give jobs a limit of their own for this");
+      throw refusedField(
+        `rate_limit.${name}`,
+        "a queue has a rate only; give jobs a limit of their own for this",
+      );
   const rate = readRate(body, "rate_limit");
-  if (!rate) throw refused("rate_limit", "it bounds nothing: send limit and period");
+  if (!rate) throw refusedField("rate_limit", "it bounds nothing: send limit and period");
   return rate;
-}
-
-function refused(field: string, why: string): HttpError {
-  return new HttpError(400, "invalid_request", `${field}: ${why}`, { details: { field } });
 }
 
 /** Undefined: nothing is said about it. Null: the queue is no longer fair. */
 function fairnessOf({ fair, tenant_fairness: tenants }: ConfigBody): FairOptions | null | undefined {
   if (fair != null && tenants != null)
-    throw refused("tenant_fairness", "send fair or tenant_fairness, not both");
+    throw refusedField("tenant_fairness", "send fair or tenant_fairness, not both");
   if (fair === null || tenants === null || tenants?.enabled === false) return null;
   const said = fair ?? tenants;
   if (!said) return undefined;
@@ -203,14 +202,17 @@ function readDepth(body: NonNullable<ConfigBody["backpressure"]>): DepthOptions 
   const { max_depth, max_size_bytes, warning_threshold } = body;
   const strategy = body.strategy ?? "reject";
   if (!none(max_size_bytes))
-    throw refused("backpressure.max_size_bytes", "queues are bounded by how many jobs wait: send max_depth");
+    throw refusedField(
+      "backpressure.max_size_bytes",
+      "queues are bounded by how many jobs wait: send max_depth",
+    );
   if (strategy === "block")
-    throw refused(
+    throw refusedField(
       "backpressure.strategy",
       '"block" would keep a connection for every producer: send "reject", and try again after Retry-After',
     );
   if (strategy !== "reject" && strategy !== "drop_oldest")
-    throw refused("backpressure.strategy", 'send "reject" or "drop_oldest"');
+    throw refusedField("backpressure.strategy", 'send "reject" or "drop_oldest"');
   if (none(max_depth)) return undefined;
   const most = max_depth as number;
   const warnAt = Math.max(1, Math.ceil(most * (warning_threshold ?? WARNS_AT)));

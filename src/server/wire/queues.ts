@@ -7,7 +7,7 @@ import { QUEUES } from "../../engine/queues/queue-settings-cache.ts";
 import { PAUSES } from "../../engine/queues/queues.ts";
 import type { Depth } from "../../engine/statistics/statistics.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
-import { HttpError } from "../http-error.ts";
+import { refusedField } from "../http-error.ts";
 import { countsOf, LATELY, RECENTLY, throughputOf } from "./counts.ts";
 import { configFields } from "./queue-config.ts";
 import { queueName } from "./schemas.ts";
@@ -38,8 +38,8 @@ export function queueOf(params: Readonly<Record<string, string>>): string {
   const name = params.queue ?? "";
   const { error } = queueName.safeParse(name);
   if (!error) return name;
-  const message = `queue: ${JSON.stringify(name.slice(0, 128))} is not a valid queue name; ${error.issues[0]?.message}`;
-  throw new HttpError(400, "invalid_request", message, { details: { field: "queue" } });
+  const shown = JSON.stringify(name.slice(0, 128));
+  throw refusedField("queue", `${shown} is not a valid queue name; ${error.issues[0]?.message}`);
 }
 
 interface QueueFacts {

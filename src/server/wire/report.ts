@@ -7,7 +7,7 @@ import { type Json, toJsonText } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import { readInstant } from "../../ojs/wire-durations.ts";
 import type { Identity } from "../auth.ts";
-import { HttpError } from "../http-error.ts";
+import { refusedField } from "../http-error.ts";
 import type { FailBody } from "./schemas.ts";
 
 const MESSAGE_LIMIT = 4_000;
@@ -29,9 +29,7 @@ export function senderOf(
 ): Sender {
   const fence = said.fence ?? undefined;
   if (fence === undefined && requiresFence)
-    throw new HttpError(400, "invalid_request", "fence: it is missing; send the fence of the fetched job", {
-      details: { field: "fence" },
-    });
+    throw refusedField("fence", "it is missing; send the fence of the fetched job");
   return { fence, worker: said.worker_id ?? undefined, caller: callerOf(identity) };
 }
 

@@ -2,11 +2,11 @@ import { dueAtOf, type JobRow } from "../../core/job/job.ts";
 import { BoundedReader } from "../../engine/operations/bounded-reader.ts";
 import type { PageOptions, RowPage } from "../../engine/operations/find-jobs.ts";
 import { jobText } from "../../ojs/write-job.ts";
-import { HttpError } from "../http-error.ts";
-import { type Reply, reply } from "../route.ts";
+import { refusedField } from "../http-error.ts";
+import type { Reply } from "../route.ts";
 import type { PageQuery } from "./admin-schemas.ts";
 import { limited } from "./job-page.ts";
-import { placeOf } from "./pages.ts";
+import { jobsReply, pagination, placeOf } from "./pages.ts";
 
 /** No store keeps jobs in these orders, so all that fit the filter are read; only what they are sorted by is kept. */
 const KEYS = {
@@ -45,7 +45,7 @@ async function readPage(query: PageQuery, { by, isUpward, find, load }: SortedJo
   const { page, perPage, cursor, skipped } = placeOf(query);
   const from = cursor === null ? skipped : Number(CURSOR.exec(cursor)?.[1] ?? Number.NaN);
   if (Number.isNaN(from))
-    throw refused("cursor", "not a cursor of this sorted list; leave it out to start over");
+    throw refusedField("cursor", "not a cursor of this sorted list; leave it out to start over");
   const found: { readonly id: string; readonly key: number }[] = [];
   // Rows are brief, unless the filter needs whole ones, and a number of each is kept.
   const reader = new BoundedReader(READ_SIZE);
@@ -58,7 +58,10 @@ async function readPage(query: PageQuery, { by, isUpward, find, load }: SortedJo
     const { jobs, cursor: next } = read;
     for (const row of jobs) found.push({ id: row.id, key: KEYS[by](row) });
     if (found.length > MOST_SORTED)
-      throw refused("sort", `more than ${MOST_SORTED} jobs fit, and ${by} has no index; narrow the filter`);
+      throw refusedField(
+        "sort",
+        `more than ${MOST_SORTED} jobs fit, and ${by} has no index; narrow the filter`,
+      );
     after = next;
     if (after === null) break;
   }
@@ -75,18 +78,6 @@ async function readPage(query: PageQuery, { by, isUpward, find, load }: SortedJo
     size += text.length;
     if (size >= PAGE_SIZE) break;
   }
-  const hasMore = from + read < found.length;
-  const pagination = {
-    total: found.length,
-    total_is_exact: true,
-    page,
-    per_page: perPage,
-    has_more: hasMore,
-    next_cursor: hasMore ? `sorted-${from + read}` : null,
-  };
-  return reply(200, `{"items":[${texts.join(",")}],"pagination":${JSON.stringify(pagination)}}`);
-}
-
-function refused(field: string, why: string): HttpError {
-  return new HttpError(400, "invalid_request", `${field}: ${why}`, { details: { field } });
+  const next = from + read < found.length ? `sorted-${from + read}` : null;
+  return jobsReply(texts, pagination({ count: found.length, isComplete: true }, { page, perPage }, next));
 }

@@ -14,7 +14,7 @@ import {
 import type { WorkflowSummary, WorkflowView } from "../../engine/workflows/workflow-view.ts";
 import { readIsoDuration } from "../../ojs/wire-durations.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
-import { HttpError } from "../http-error.ts";
+import { refusedField } from "../http-error.ts";
 import { adminPageQuery } from "./admin-schemas.ts";
 import { readJob } from "./enqueue.ts";
 import { type EnqueueBody, enqueueSchema, metaObject, type OptionsBody, optionsSchema } from "./schemas.ts";
@@ -177,7 +177,10 @@ function readNodes(body: WorkflowFields, around: Reading, at: string): AnyNode {
       : readNodes(inner as WorkflowFields, reading, `${place}.`);
   }) as [AnyNode, ...AnyNode[]];
   if (body.callbacks && body.type !== "batch")
-    throw invalid(`${at}callbacks`, "only a batch has callbacks: give it the type batch, or leave them out");
+    throw refusedField(
+      `${at}callbacks`,
+      "only a batch has callbacks: give it the type batch, or leave them out",
+    );
   if (body.type === "chain") return chain(nodes) as AnyNode;
   if (body.type === "group") return group(nodes) as AnyNode;
   if (body.type === "graph") return readLinks(said, nodes);
@@ -196,7 +199,7 @@ function readLinks(said: readonly object[], nodes: readonly AnyNode[]): AnyNode 
     return { id, depends_on };
   });
   const read = readGraph(named);
-  if (!("after" in read)) throw invalid(read.path.join("."), read.message);
+  if (!("after" in read)) throw refusedField(read.path.join("."), read.message);
   return graphNode(read.names, nodes, read.after);
 }
 
@@ -216,18 +219,14 @@ function readCallbacks(said: CallbackFields | null | undefined, reading: Reading
 function readStep(said: EnqueueBody, { now, defaults }: Reading, place: string): StepNode {
   const body = { ...said, options: withDefaults(defaults, said, said.options ?? {}) };
   const { definition, payload, options, isPending, visibility, wire } = readJob(body, now);
-  if (isPending) throw invalid(`${place}.pending`, "the workflow says when it runs: leave it out");
-  if (options.id) throw invalid(`${place}.id`, "steps get their ids from the workflow: leave it out");
+  if (isPending) throw refusedField(`${place}.pending`, "the workflow says when it runs: leave it out");
+  if (options.id) throw refusedField(`${place}.id`, "steps get their ids from the workflow: leave it out");
   if (options.unique)
-    throw invalid(`${place}.unique`, "a step that is left out would never end: leave it out");
+    throw refusedField(`${place}.unique`, "a step that is left out would never end: leave it out");
   return wireStep(definition, JSON.parse(payload), options as StepOptions, {
     ...(visibility !== undefined && { visibility }),
     ...(wire && { wire }),
   });
-}
-
-function invalid(field: string, fix: string): HttpError {
-  return new HttpError(400, "invalid_request", `${field}: ${fix}`, { details: { field } });
 }
 
 /** A workflow. Its steps are counted under both names, `steps` and `jobs`. */

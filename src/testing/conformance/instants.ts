@@ -1,23 +1,11 @@
 import assert from "node:assert/strict";
-import type { JobImage } from "../../core/job/job.ts";
+import { IMAGE_INSTANTS } from "../../core/job/check-image.ts";
 import type { Effect } from "../../ports/store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
 import { found, LEASE, type TestBed } from "./test-bed.ts";
 
 /** What a store must refuse where it takes an instant: it could round them, and compare them differently from others. */
 const NO_INSTANTS = [1_800_000_000_000.5, Number.NaN, Number.POSITIVE_INFINITY];
-const IMAGE = [
-  "wakeAt",
-  "waitAt",
-  "totalAt",
-  "startedAt",
-  "softAt",
-  "hardAt",
-  "stallAt",
-  "finishedAt",
-  "pruneAt",
-  "rank",
-] as const satisfies readonly (keyof JobImage)[];
 
 /** Calls with each value that is no instant, and expects an error that names the field. */
 async function refuses(field: string, call: (at: number) => Promise<unknown>): Promise<void> {
@@ -29,7 +17,7 @@ async function refuses(field: string, call: (at: number) => Promise<unknown>): P
 async function refusesJobs(bed: TestBed): Promise<void> {
   const { store, now } = bed;
   const good = bed.job();
-  for (const name of IMAGE) {
+  for (const name of IMAGE_INSTANTS) {
     const bad = bed.job();
     await refuses(`image.${name}`, (at) =>
       store.jobs.enqueue([good, { ...bad, image: { ...bad.image, [name]: at } }], { now }),
@@ -47,7 +35,7 @@ async function refusesUnits(bed: TestBed): Promise<void> {
   const enqueue: Effect = { enqueue: good };
   const { image } = bed.unit(row, { type: "cancel" }, { outsider: true }).job ?? {};
   assert(image);
-  for (const name of IMAGE) {
+  for (const name of IMAGE_INSTANTS) {
     await refuses(`image.${name}`, (at) =>
       bed.commit({ effects: [enqueue] }, { job: { id, fence, rev, image: { ...image, [name]: at } } }),
     );

@@ -64,22 +64,31 @@ const LastWord = ({ job }: { readonly job: Job }) => (
   </span>
 );
 
-export function jobColumns(): readonly Column<Job>[] {
+interface Named {
+  readonly id: string;
+  readonly type: string | null;
+  readonly queue: string | null;
+}
+
+/** The columns that say which job a row is about. */
+export function namingColumns<Row>(jobOf: (row: Row) => Named): readonly Column<Row>[] {
   return [
-    { id: "state", title: "State", phone: "side", render: (job) => <Badge look={lookOf(job, now.peek())} /> },
     {
       id: "job",
       title: "Job",
       phone: "title",
       class: "c-job",
-      render: (job) => (
-        <span class="two">
-          <a class="name clip" href={href(`jobs/${job.id}`)} title={job.type}>
-            {job.type}
-          </a>
-          <span class="id">{shortId(job.id)}</span>
-        </span>
-      ),
+      render: (row) => {
+        const { id, type } = jobOf(row);
+        return (
+          <span class="two">
+            <a class="name clip" href={href(`jobs/${id}`)} title={type ?? ""}>
+              {type ?? "unknown type"}
+            </a>
+            <span class="id">{shortId(id)}</span>
+          </span>
+        );
+      },
     },
     {
       id: "queue",
@@ -87,12 +96,22 @@ export function jobColumns(): readonly Column<Job>[] {
       hide: "narrow",
       phone: "hide",
       class: "c-queue",
-      render: (job) => (
-        <span class="clip" title={job.queue}>
-          {job.queue}
-        </span>
-      ),
+      render: (row) => {
+        const { queue } = jobOf(row);
+        return (
+          <span class="clip" title={queue ?? ""}>
+            {queue ?? "–"}
+          </span>
+        );
+      },
     },
+  ];
+}
+
+export function jobColumns(): readonly Column<Job>[] {
+  return [
+    { id: "state", title: "State", phone: "side", render: (job) => <Badge look={lookOf(job, now.peek())} /> },
+    ...namingColumns<Job>((job) => job),
     {
       id: "attempt",
       title: "Attempt",

@@ -4,12 +4,13 @@ import type { FiredTimeout, FiredTimeouts } from "../../api/wire-limits.ts";
 import { href, hrefWith, query } from "../../state/router.ts";
 import { LimitLetter } from "../../ui/badge.tsx";
 import { Callout, Empty } from "../../ui/callout.tsx";
-import { countText, durationText, limitText, plural, shortId } from "../../ui/format.ts";
+import { countText, durationText, limitText, plural } from "../../ui/format.ts";
 import { Icon, Mark } from "../../ui/icon.tsx";
 import type { LimitName } from "../../ui/look.ts";
 import { Shown } from "../../ui/shown.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
 import { Time } from "../../ui/time.tsx";
+import { namingColumns } from "./columns.tsx";
 
 const PER_PAGE = 50;
 
@@ -47,28 +48,7 @@ const COLUMNS: readonly Column<FiredTimeout>[] = [
       );
     },
   },
-  {
-    id: "job",
-    title: "Job",
-    phone: "title",
-    class: "c-job",
-    render: ({ job_id, type }) => (
-      <span class="two">
-        <a class="name clip" href={href(`jobs/${job_id}`)} title={type ?? ""}>
-          {type ?? "unknown type"}
-        </a>
-        <span class="id">{shortId(job_id)}</span>
-      </span>
-    ),
-  },
-  {
-    id: "queue",
-    title: "Queue",
-    hide: "narrow",
-    phone: "hide",
-    class: "c-queue",
-    render: ({ queue }) => <span class="clip">{queue ?? "–"}</span>,
-  },
+  ...namingColumns<FiredTimeout>(({ job_id, type, queue }) => ({ id: job_id, type, queue })),
   {
     id: "attempt",
     title: "Attempt",

@@ -5,10 +5,11 @@ import { serverNow } from "../../state/clock.ts";
 import { href, query } from "../../state/router.ts";
 import { Empty } from "../../ui/callout.tsx";
 import { DeadlineBar } from "../../ui/deadline-bar.tsx";
-import { limitText, percentText, shortId } from "../../ui/format.ts";
+import { limitText, percentText } from "../../ui/format.ts";
 import { Shown } from "../../ui/shown.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
 import { Time } from "../../ui/time.tsx";
+import { namingColumns } from "./columns.tsx";
 import { filterOf } from "./filters.ts";
 import { ScanFoot } from "./scan-foot.tsx";
 
@@ -17,28 +18,7 @@ const PER_PAGE = 50;
 const nameOf = ({ kind }: NearMiss) => (kind === "total" ? "total" : "attempt");
 
 const COLUMNS: readonly Column<NearMiss>[] = [
-  {
-    id: "job",
-    title: "Job",
-    phone: "title",
-    class: "c-job",
-    render: ({ job }) => (
-      <span class="two">
-        <a class="name clip" href={href(`jobs/${job.id}`)} title={job.type}>
-          {job.type}
-        </a>
-        <span class="id">{shortId(job.id)}</span>
-      </span>
-    ),
-  },
-  {
-    id: "queue",
-    title: "Queue",
-    hide: "narrow",
-    phone: "hide",
-    class: "c-queue",
-    render: ({ job }) => <span class="clip">{job.queue}</span>,
-  },
+  ...namingColumns<NearMiss>(({ job }) => job),
   {
     id: "limit",
     title: "Limit",

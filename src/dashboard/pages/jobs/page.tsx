@@ -2,7 +2,14 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { api } from "../../api/client.ts";
 import { type BulkAction, findJobs } from "../../api/jobs.ts";
 import { areRead, type Resource, useOnce, useResource } from "../../api/resource.ts";
-import type { BulkTarget, Job, JobState, Page as PageOf, Scanned, Stats } from "../../api/wire.ts";
+import {
+  type BulkTarget,
+  JOB_STATES,
+  type Job,
+  type Page as PageOf,
+  type Scanned,
+  type Stats,
+} from "../../api/wire.ts";
 import { serverNow } from "../../state/clock.ts";
 import { figures } from "../../state/live.ts";
 import { href, hrefWith, query, setQuery } from "../../state/router.ts";
@@ -26,17 +33,6 @@ import { NearMissList } from "./near-misses.tsx";
 import { SavedViews } from "./saved-views.tsx";
 import { ScanFoot } from "./scan-foot.tsx";
 import { SearchField } from "./search-field.tsx";
-
-const TABS: readonly JobState[] = [
-  "available",
-  "scheduled",
-  "pending",
-  "active",
-  "retryable",
-  "completed",
-  "discarded",
-  "cancelled",
-];
 
 /** Jobs over all queues, by any filters at once, and the timeouts among them. What is chosen stands in the URL. */
 export function Page() {
@@ -136,7 +132,7 @@ function tabsOf(stats: Stats | undefined, listed: Listed): Tab[] {
   const to = (state: string | null) => hrefWith({ ...none, state });
   return [
     { id: "all", title: "All", href: to(null) },
-    ...TABS.map((state) => {
+    ...JOB_STATES.map((state) => {
       const isOver = state === "completed" || state === "discarded" || state === "cancelled";
       const own = listed.state === state && !isOver ? listed.total : undefined;
       const count = own ?? stats?.jobs[state];

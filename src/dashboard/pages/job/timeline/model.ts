@@ -105,16 +105,11 @@ export function timelineOf(input: TimelineInput): TimelineModel {
   };
 }
 
-interface Parts extends TimelineInput {
-  readonly runs: readonly Run[];
-  readonly shown: readonly Run[];
-  readonly fold: Fold | null;
-  readonly running: Run | null;
-  readonly createdAt: number;
-  readonly endedAt: number | null;
-  readonly prediction: Prediction | null;
-  readonly isPreview: boolean;
-}
+type Parts = TimelineInput &
+  Pick<
+    TimelineModel,
+    "runs" | "shown" | "fold" | "running" | "createdAt" | "endedAt" | "prediction" | "isPreview"
+  >;
 
 /** An ended job is shown to its verdict; one that lives to the last thing that can still happen. */
 function spanEnd({ limits, running, createdAt, endedAt: end, prediction, now, runs }: Parts): number {
