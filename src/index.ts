@@ -87,19 +87,12 @@ export { QueueFullError } from "./engine/enqueue/queue-full-error.ts";
 export type { AuditPage } from "./engine/events/audit-log.ts";
 export type { EngineEvent, EngineEventName, EngineEvents } from "./engine/events/event-bus.ts";
 export type { JournalPage, LatestOptions, LatestPage } from "./engine/events/event-journal.ts";
+export type { JobPage, PageOptions } from "./engine/find/find-jobs.ts";
+export type { JobQuery } from "./engine/find/job-query.ts";
 export type { BulkOptions, BulkResult } from "./engine/operations/bulk.ts";
 export type { DeadLetterQuery } from "./engine/operations/dead-letters.ts";
-export type {
-  ExportLine,
-  ExportPage,
-  ExportPageOptions,
-  UniqueLine,
-} from "./engine/operations/export-jobs.ts";
-export type { JobPage, PageOptions } from "./engine/operations/find-jobs.ts";
-export type { ImportedLine, ImportOptions } from "./engine/operations/import-jobs.ts";
 export { JobFailedError } from "./engine/operations/job-failed-error.ts";
 export type { JobHandle, JobProgress, LogPage } from "./engine/operations/job-handle.ts";
-export type { JobQuery } from "./engine/operations/job-query.ts";
 export type { JobRequestOptions } from "./engine/operations/request-job.ts";
 export type { RescheduleOptions } from "./engine/operations/reschedule-options.ts";
 export type { UnattendedQueue } from "./engine/operations/unattended.ts";
@@ -118,6 +111,13 @@ export type { CounterSnapshot } from "./engine/statistics/counters.ts";
 export { LATENESS_BOUNDS } from "./engine/statistics/counters.ts";
 export type { Stats } from "./engine/statistics/statistics.ts";
 export type { StatsQuery } from "./engine/statistics/stats-query.ts";
+export type {
+  ExportLine,
+  ExportPage,
+  ExportPageOptions,
+  UniqueLine,
+} from "./engine/transfer/export-jobs.ts";
+export type { ImportedLine, ImportOptions } from "./engine/transfer/import-jobs.ts";
 export type { DeliveriesOptions, DeliveryPage, DeliveryView } from "./engine/webhooks/delivery-log.ts";
 export type {
   CreatedWebhook,

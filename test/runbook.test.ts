@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { DOCTOR_RULES } from "../src/core/doctor/rules.ts";
+import { DOCTOR_RULES } from "../src/core/doctor/doctor-rules.ts";
 import { EVENT_NAMES } from "../src/engine/events/event-bus.ts";
 
 const page = readFileSync(join(import.meta.dirname, "../docs/guides/operations.md"), "utf8");

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { systemCalls } from "./tidy/calls.ts";
 import { lostCauses } from "./tidy/causes.ts";
 import { importCycles, importDirections } from "./tidy/imports.ts";
-import { fileNames, glossary } from "./tidy/names.ts";
+import { fileNames, glossary, uniqueNames } from "./tidy/names.ts";
 import { retiredPhrases } from "./tidy/phrases.ts";
 import { sizes } from "./tidy/size.ts";
 import { type Finding, parseTree, readTree, report } from "./tidy/source.ts";
@@ -25,6 +25,7 @@ const rules: [name: string, check: () => Finding[]][] = [
   ["the types have no holes", () => typeHoles(sources)],
   ["nothing names a registry or this machine", () => machineTraces(files)],
   ["file names are kebab-case", () => fileNames(files)],
+  ["a file name leads to one file", () => uniqueNames(files)],
   ["test names and comments use plain words", () => retiredPhrases(files)],
 ];
 

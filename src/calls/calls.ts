@@ -17,11 +17,11 @@ import { followDeadlines } from "../ports/ambient.ts";
 import { type Logger, silentLogger } from "../ports/log.ts";
 import type { System } from "../ports/system.ts";
 import type { CallTrace, CallTracing } from "../ports/trace.ts";
+import { CallPolicyCache } from "./call-policy-cache.ts";
 import { type CallCounts, CallStats } from "./call-stats.ts";
 import { checkName, checkSignal } from "./check-options.ts";
 import { DeadlineList } from "./deadline-list.ts";
 import { limitedStream, type StreamOptions } from "./limited-stream.ts";
-import { PolicyCache } from "./policy-cache.ts";
 import {
   type CallContext,
   type CallEnd,
@@ -91,7 +91,7 @@ export class Calls implements CallHost {
   readonly #tracing: CallTracing | undefined;
   readonly #stats = new CallStats();
   readonly #warned = new Set<string>();
-  readonly #policies = new PolicyCache();
+  readonly #policies = new CallPolicyCache();
 
   constructor(options: CallsOptions = {}) {
     refuseUnknownKeys(options, "createCalls", ["defaults", "logger", "system", "tracing", "onEnd"]);
@@ -143,7 +143,7 @@ export class Calls implements CallHost {
     const defaults = this.#defaults;
     const settings = parseCall(definition, "defineCall", ["name", "run"]);
     const own = resolveCall({ defaults, definition: settings });
-    const policies = new PolicyCache();
+    const policies = new CallPolicyCache();
     const parse = (options: WithinOptions) =>
       resolveCall({ defaults, definition: settings, call: parseCall(options, name, OWN_KEYS) });
     const call = (input: Input, options?: Omit<WithinOptions, "name">) => {

@@ -17,7 +17,7 @@ export {
   koaDeadline,
   type RouteOptions,
   type WithDeadline,
-} from "./middleware.ts";
+} from "./route-deadlines.ts";
 export type { CallContext, CallEnd, CallFunction } from "./running-call.ts";
 export type { StreamContext, StreamSource } from "./stream-source.ts";
 

@@ -11,7 +11,7 @@ import {
 } from "../open.ts";
 import type { Logger } from "../ports/log.ts";
 import type { Store } from "../ports/store.ts";
-import { createLogOutput, type LogOutputOptions } from "./output/log.ts";
+import { createLogOutput, type LogOutputOptions } from "./output/log-output.ts";
 import { createOutput } from "./output/output.ts";
 import { dim } from "./output/paint.ts";
 import { refuseBarePath, unopened } from "./target.ts";

@@ -1,4 +1,4 @@
-import type { LogOutput } from "./output/log.ts";
+import type { LogOutput } from "./output/log-output.ts";
 
 /** Resolves at the first SIGTERM or SIGINT. The second one ends the process at once. */
 export function onStop(output: LogOutput): Promise<void> {

@@ -7,11 +7,11 @@ import { Keyring } from "../server/auth.ts";
 import { readKeyFile } from "../server/key-file.ts";
 import { type Listening, listen } from "../server/listen.ts";
 import { openTelemetry } from "../tracing.ts";
-import { logEvents } from "./event-log.ts";
 import { loadWorkers, type WorkOptions } from "./load-workers.ts";
+import { logEvents } from "./log-events.ts";
 import { onStop } from "./on-stop.ts";
-import { createLogOutput, type LogOutput } from "./output/log.ts";
 import type { LogLevel } from "./output/log-levels.ts";
+import { createLogOutput, type LogOutput } from "./output/log-output.ts";
 import { dim, paint } from "./output/paint.ts";
 import { refuseBarePath } from "./target.ts";
 

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { hostname, userInfo } from "node:os";
-import type { SchemaVersions } from "../core/doctor/facts.ts";
+import type { SchemaVersions } from "../core/doctor/doctor-facts.ts";
 import { ifMissing, SERVER_PACKAGES } from "../core/load-package.ts";
 import { realSystem } from "../engine/runtime/real-system.ts";
 import type { openEngine } from "../open.ts";

@@ -1,7 +1,7 @@
 import { CurfewError } from "../core/errors.ts";
 import type { JobId } from "../core/job/job.ts";
 import type { Sealing } from "../core/job/sealed.ts";
-import { type CallName, callPath, isOnce } from "../ojs/calls.ts";
+import { type CallName, callPath, isOnce } from "../ojs/call-names.ts";
 import type { System } from "../ports/system.ts";
 import { errorOf } from "./remote-errors.ts";
 import type { Transport } from "./transport.ts";

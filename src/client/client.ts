@@ -35,10 +35,8 @@ import {
   type EngineEvents,
   EventBus,
 } from "../engine/events/event-bus.ts";
-import type { ExportPage, ExportPageOptions } from "../engine/operations/export-jobs.ts";
-import type { JobPage, PageOptions } from "../engine/operations/find-jobs.ts";
-import type { ImportedLine, ImportOptions } from "../engine/operations/import-jobs.ts";
-import type { JobQuery } from "../engine/operations/job-query.ts";
+import type { JobPage, PageOptions } from "../engine/find/find-jobs.ts";
+import type { JobQuery } from "../engine/find/job-query.ts";
 import type { ExtendOptions } from "../engine/operations/operate-job.ts";
 import { type JobRequestOptions, requestJob } from "../engine/operations/request-job.ts";
 import type { RetryByHandOptions } from "../engine/operations/retry-by-hand.ts";
@@ -50,6 +48,8 @@ import type { MessageOptions } from "../engine/sagas/sagas.ts";
 import { type CounterSnapshot, Counters } from "../engine/statistics/counters.ts";
 import type { Stats } from "../engine/statistics/statistics.ts";
 import type { AdviseQuery, StatsQuery } from "../engine/statistics/stats-query.ts";
+import type { ExportPage, ExportPageOptions } from "../engine/transfer/export-jobs.ts";
+import type { ImportedLine, ImportOptions } from "../engine/transfer/import-jobs.ts";
 import { QueueWarnings } from "../engine/worker/warn-of-queues.ts";
 import type { WorkOptions } from "../engine/worker/work-options.ts";
 import { Caller } from "./caller.ts";

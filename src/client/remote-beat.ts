@@ -46,8 +46,8 @@ interface BeatHost {
 const LONGEST_PACE = 5_000;
 const MOST_NAMED = 1_000;
 /** The time limit of a beat; shorter for short heartbeats. The next beat says the same. */
-const PATIENCE = 3_000;
-const SHORTEST_PATIENCE = 500;
+const TIMEOUT = 3_000;
+const SHORTEST_TIMEOUT = 500;
 
 /**
  * The worker's heartbeat. About once a second it names all running jobs, and the reply says which were cancelled, lost or
@@ -123,7 +123,7 @@ export class RemoteBeat {
       path: PATHS.beat,
       what: "beat",
       body,
-      timeout: this.#patience(),
+      timeout: this.#timeout(),
     } as const;
     const slept = clock.slept();
     const reply = await transport.once(request).catch((error) => {
@@ -141,14 +141,14 @@ export class RemoteBeat {
     direct.call(this.#host, said.state);
   }
 
-  #patience(): number {
-    let patience = PATIENCE;
+  #timeout(): number {
+    let timeout = TIMEOUT;
     for (const { row } of this.#host.attempts())
-      patience = Math.min(
-        patience,
-        Math.max(SHORTEST_PATIENCE, (row.heartbeat ?? Number.POSITIVE_INFINITY) / 2),
+      timeout = Math.min(
+        timeout,
+        Math.max(SHORTEST_TIMEOUT, (row.heartbeat ?? Number.POSITIVE_INFINITY) / 2),
       );
-    return patience;
+    return timeout;
   }
 
   /** An answer belongs to the attempt that asked, not to a later one of the same job. */

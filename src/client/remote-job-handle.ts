@@ -14,7 +14,7 @@ import type { JobProgress, LogPage } from "../engine/operations/job-handle.ts";
 import type { ExtendOptions } from "../engine/operations/operate-job.ts";
 import type { RescheduleOptions } from "../engine/operations/reschedule-options.ts";
 import type { RetryByHandOptions } from "../engine/operations/retry-by-hand.ts";
-import type { Awaited } from "../ojs/calls.ts";
+import type { Awaited } from "../ojs/call-names.ts";
 import type { Caller } from "./caller.ts";
 import { openedJob, openedJson } from "./opened-job.ts";
 import { readJob } from "./remote-jobs.ts";

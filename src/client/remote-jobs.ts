@@ -1,9 +1,9 @@
 import type { Job } from "../core/job/job-view.ts";
 import type { Json } from "../core/schema.ts";
 import type { BulkApi, DeadLettersApi } from "../engine/curfew-api.ts";
+import type { JobPage, PageOptions } from "../engine/find/find-jobs.ts";
 import type { BulkOptions, BulkResult } from "../engine/operations/bulk.ts";
-import type { JobPage, PageOptions } from "../engine/operations/find-jobs.ts";
-import type { BulkStep, CallName } from "../ojs/calls.ts";
+import type { BulkStep, CallName } from "../ojs/call-names.ts";
 import type { Caller } from "./caller.ts";
 
 /** A job as the server sent it. JSON has no undefined, so absent documents are put back. */

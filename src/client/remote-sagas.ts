@@ -8,7 +8,7 @@ import type { MessageHandleApi, SagaHandleApi, SagaRecordsApi } from "../engine/
 import type { SagaView } from "../engine/sagas/saga-handle.ts";
 import type { SagaDetail } from "../engine/sagas/saga-records.ts";
 import type { MessageOptions } from "../engine/sagas/sagas.ts";
-import type { Awaited } from "../ojs/calls.ts";
+import type { Awaited } from "../ojs/call-names.ts";
 import { readTimeout } from "../ojs/timeout-fields.ts";
 import type { Caller } from "./caller.ts";
 import { refuseTx } from "./remote-timeouts.ts";

@@ -1,7 +1,7 @@
 import { CurfewError } from "../core/errors.ts";
 import { backoff, jittered } from "../core/pace.ts";
 import { type Duration, formatDuration, parseDuration } from "../core/time.ts";
-import type { Awaited } from "../ojs/calls.ts";
+import type { Awaited } from "../ojs/call-names.ts";
 import type { Timer } from "../ports/system.ts";
 import type { Caller } from "./caller.ts";
 

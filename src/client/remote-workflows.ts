@@ -6,7 +6,7 @@ import type { WorkflowNode } from "../core/workflow/node.ts";
 import type { WorkflowHandleApi, WorkflowsApi } from "../engine/curfew-api.ts";
 import type { WorkflowOptions } from "../engine/workflows/start-options.ts";
 import type { WorkflowSummary, WorkflowView } from "../engine/workflows/workflow-view.ts";
-import type { Awaited } from "../ojs/calls.ts";
+import type { Awaited } from "../ojs/call-names.ts";
 import { portableWorkflow } from "../ojs/workflow-nodes.ts";
 import type { Caller } from "./caller.ts";
 import { readJob } from "./remote-jobs.ts";

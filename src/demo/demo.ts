@@ -7,7 +7,7 @@ import { mail, newsletter, rates } from "./jobs.ts";
 import { orderSaga } from "./order-saga.ts";
 import { FAX, MARK, refuseOtherJobs, TRIALS } from "./own-store.ts";
 import { producers } from "./producers.ts";
-import { setRules } from "./rules.ts";
+import { setRules } from "./set-rules.ts";
 
 export interface Demo {
   /** Ends what keeps the shop busy. What runs has a second. */

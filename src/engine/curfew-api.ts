@@ -33,13 +33,11 @@ import type {
   LatestPage,
   ReadOptions,
 } from "./events/event-journal.ts";
+import type { JobPage, PageOptions } from "./find/find-jobs.ts";
+import type { JobQuery } from "./find/job-query.ts";
 import type { BulkOptions, BulkResult } from "./operations/bulk.ts";
 import type { DeadLetterQuery } from "./operations/dead-letters.ts";
-import type { ExportPage, ExportPageOptions } from "./operations/export-jobs.ts";
-import type { JobPage, PageOptions } from "./operations/find-jobs.ts";
-import type { ImportedLine, ImportOptions } from "./operations/import-jobs.ts";
 import type { JobProgress, LogPage } from "./operations/job-handle.ts";
-import type { JobQuery } from "./operations/job-query.ts";
 import type { ExtendOptions } from "./operations/operate-job.ts";
 import type { JobRequestOptions } from "./operations/request-job.ts";
 import type { RescheduleOptions } from "./operations/reschedule-options.ts";
@@ -57,6 +55,8 @@ import type { MessageOptions } from "./sagas/sagas.ts";
 import type { CounterSnapshot } from "./statistics/counters.ts";
 import type { Stats } from "./statistics/statistics.ts";
 import type { AdviseQuery, StatsQuery } from "./statistics/stats-query.ts";
+import type { ExportPage, ExportPageOptions } from "./transfer/export-jobs.ts";
+import type { ImportedLine, ImportOptions } from "./transfer/import-jobs.ts";
 import type { DeliveriesOptions, DeliveryPage, DeliveryView } from "./webhooks/delivery-log.ts";
 import type {
   CreatedWebhook,

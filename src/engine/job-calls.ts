@@ -7,14 +7,14 @@ import type { Why } from "../core/job/why/reason.ts";
 import type { Json } from "../core/schema.ts";
 import type { Store } from "../ports/store.ts";
 import type { EngineContext } from "./context.ts";
-import { type ExportPage, type ExportPageOptions, exportPage } from "./operations/export-jobs.ts";
-import { type JobPage, type PageOptions, pageView } from "./operations/find-jobs.ts";
+import { type JobPage, type PageOptions, pageView } from "./find/find-jobs.ts";
+import type { JobQuery } from "./find/job-query.ts";
 import { JobHandle } from "./operations/job-handle.ts";
-import type { JobQuery } from "./operations/job-query.ts";
 import { JobRows } from "./operations/job-rows.ts";
 import type { ExtendOptions } from "./operations/operate-job.ts";
 import type { RetryByHandOptions } from "./operations/retry-by-hand.ts";
 import type { CounterSnapshot } from "./statistics/counters.ts";
+import { type ExportPage, type ExportPageOptions, exportPage } from "./transfer/export-jobs.ts";
 
 type ResultOf<Definition> = Definition extends JobDefinition<unknown, unknown, infer Result> ? Result : never;
 

@@ -1,4 +1,4 @@
-import type { StoreDiagnosis } from "../core/doctor/facts.ts";
+import type { StoreDiagnosis } from "../core/doctor/doctor-facts.ts";
 import type { NewEvent } from "../core/event/new-event.ts";
 import type { Turns } from "../core/fair/turns.ts";
 import type { Home } from "../core/home/cell.ts";

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { LineReader } from "./lines.ts";
+import { LineReader } from "./line-reader.ts";
 import { MOST_LINES, type Report } from "./protocol.ts";
 
 type Stream = "stdout" | "stderr";

@@ -10,7 +10,7 @@ import {
   type Exit,
   environmentOf,
 } from "./carrier.ts";
-import { LineReader } from "./lines.ts";
+import { LineReader } from "./line-reader.ts";
 import { childOf, memoryOf, type Silence, silenceOf } from "./proc.ts";
 import { decodeError, FrameReader, type Order, parseReport } from "./protocol.ts";
 import { entryOf, NO_DEBUGGER, reaper } from "./reaper.ts";

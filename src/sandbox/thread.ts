@@ -2,7 +2,7 @@ import { pathToFileURL } from "node:url";
 import { Worker } from "node:worker_threads";
 import type { System } from "../ports/system.ts";
 import { type Carrier, type CarrierEvents, type CarrierOptions, environmentOf } from "./carrier.ts";
-import { LineReader } from "./lines.ts";
+import { LineReader } from "./line-reader.ts";
 import { type Silence, UNSEEN } from "./proc.ts";
 import { MESSAGE_LIMIT, type Order, ProtocolFlaw, parseReport } from "./protocol.ts";
 import { entryOf } from "./reaper.ts";

@@ -43,9 +43,9 @@ interface Channel {
   pending: JournalEvent[];
   /** Events that were dropped, because there were more than the readers' share allows. */
   missed: number;
-  pulsing: Timer | undefined;
+  snapshotTimer: Timer | undefined;
   /** The last snapshot. A new reader gets it at once. */
-  pulsed: Uint8Array | undefined;
+  lastSnapshot: Uint8Array | undefined;
 }
 
 /** The shortest time between two flushes, in milliseconds. */
@@ -55,7 +55,7 @@ const COST = { reader: 0.1, byte: 1e-5 };
 /** The share of the time that readers may take. */
 const SHARE = 0.03;
 const BEAT_EVERY = 15_000;
-const PULSE_EVERY = 3_000;
+const SNAPSHOT_EVERY = 3_000;
 const BEAT = encode(": beat\n\n");
 /** The share of the time for readers that catch up, and the milliseconds of one event that is read for them. */
 const CATCH_UP_SHARE = 0.1;
@@ -83,7 +83,7 @@ export class EventHub {
   readonly #logger: Logger;
   readonly #channels = new Map<string, Channel>();
   readonly #everybody = new Set<Subscription>();
-  readonly #pulses = new Map<string, { readonly at: number; readonly bytes: Promise<Uint8Array> }>();
+  readonly #snapshots = new Map<string, { readonly at: number; readonly bytes: Promise<Uint8Array> }>();
   #following: AbortController | undefined;
   #flushing: Timer | undefined;
   /** The readers have used up their share of the time until this instant. */
@@ -114,7 +114,7 @@ export class EventHub {
     this.#everybody.add(subscription);
     if (wantsEvents(feed)) this.#following ??= this.#follow();
     this.#beating ??= this.#system.after(BEAT_EVERY, () => this.#beat());
-    if (channel.pulsed) this.#send(subscription, channel.pulsed);
+    if (channel.lastSnapshot) this.#send(subscription, channel.lastSnapshot);
     if (after !== undefined) void this.#catchUp(subscription, after);
     return () => this.#leave(subscription);
   }
@@ -129,37 +129,40 @@ export class EventHub {
       readers: new Set(),
       pending: [],
       missed: 0,
-      pulsing: undefined,
-      pulsed: undefined,
+      snapshotTimer: undefined,
+      lastSnapshot: undefined,
     };
     this.#channels.set(key, channel);
-    if (feed.snapshot) void this.#pulse(channel, feed.snapshot);
+    if (feed.snapshot) void this.#sendSnapshot(channel, feed.snapshot);
     return channel;
   }
 
   /** A snapshot is made once for all readers. */
-  #pulseOf(name: string, snapshot: NonNullable<Feed["snapshot"]>): Promise<Uint8Array> {
+  #snapshotOf(name: string, snapshot: NonNullable<Feed["snapshot"]>): Promise<Uint8Array> {
     const now = this.#system.monotonic();
-    const known = this.#pulses.get(name);
-    if (known && now - known.at < PULSE_EVERY / 2) return known.bytes;
+    const known = this.#snapshots.get(name);
+    if (known && now - known.at < SNAPSHOT_EVERY / 2) return known.bytes;
     const bytes = snapshot().then(encode);
-    this.#pulses.set(name, { at: now, bytes });
+    this.#snapshots.set(name, { at: now, bytes });
     return bytes;
   }
 
-  async #pulse(channel: Channel, snapshot: NonNullable<Feed["snapshot"]>): Promise<void> {
+  async #sendSnapshot(channel: Channel, snapshot: NonNullable<Feed["snapshot"]>): Promise<void> {
     try {
-      channel.pulsed = await this.#pulseOf(channel.feed.name, snapshot);
+      channel.lastSnapshot = await this.#snapshotOf(channel.feed.name, snapshot);
     } catch (error) {
       this.#logger.error(
         { error, feed: channel.feed.name },
         "could not send the current snapshot to readers",
       );
     }
-    const { pulsed, readers } = channel;
-    if (pulsed) for (const subscription of [...readers]) this.#send(subscription, pulsed);
+    const { lastSnapshot, readers } = channel;
+    if (lastSnapshot) for (const subscription of [...readers]) this.#send(subscription, lastSnapshot);
     if (readers.size === 0) return;
-    channel.pulsing = this.#system.after(PULSE_EVERY, () => void this.#pulse(channel, snapshot));
+    channel.snapshotTimer = this.#system.after(
+      SNAPSHOT_EVERY,
+      () => void this.#sendSnapshot(channel, snapshot),
+    );
   }
 
   #leave(subscription: Subscription): void {
@@ -167,7 +170,7 @@ export class EventHub {
     this.#everybody.delete(subscription);
     channel.readers.delete(subscription);
     if (channel.readers.size === 0) {
-      channel.pulsing?.cancel();
+      channel.snapshotTimer?.cancel();
       for (const [key, each] of this.#channels) if (each === channel) this.#channels.delete(key);
     }
     // Reading every event for nobody costs more than all else that an open dashboard does.

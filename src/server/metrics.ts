@@ -150,7 +150,7 @@ function writeUnattended(page: Exposition, { unattended }: CounterSnapshot): voi
   );
 }
 
-/** Figures of this process that have no type or queue. */
+/** Stats of this process that have no type or queue. */
 const PLAIN = [
   ["started", "Attempts started."],
   ["failed", "Attempts that failed."],
@@ -196,11 +196,11 @@ function writeRequests(page: Exposition, meters: readonly Meter[]): void {
     );
 }
 
-/** The most tenants that have figures of their own. The others share the name `_other`. */
+/** The most tenants that have stats of their own. The others share the name `_other`. */
 const MOST_TENANTS = 1_000;
 const OTHER_TENANTS = "_other";
 
-/** Figures of tenants, of those that this process works for. */
+/** Stats of the tenants that this process works for. */
 function writeTenants(page: Exposition, engine: Engine): void {
   const opened = [...engine.tenants.opened];
   if (opened.length === 0) return;
@@ -238,12 +238,12 @@ const MOST_QUEUES = 20;
 const MOST_WORKERS = 1_000;
 const MOST_ACTIVE = 1_000;
 const GAUGES_EVERY = 10_000;
-/** Counting walks the store, so it may take at most this share of the time. */
+/** Counting reads all jobs, so it may take at most this share of the time. */
 const SHARE = 1 / 20;
 
 type Depths = readonly (readonly [queue: string, states: Readonly<Record<string, number>>])[];
 
-/** Figures from the store: read seldom, one read at a time, and cached in between. */
+/** Stats from the store: read seldom, one read at a time, and cached in between. */
 class Gauges {
   readonly #engine: Engine;
   readonly #system: Pick<System, "monotonic">;

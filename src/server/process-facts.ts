@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { InstalledCopy, ProcessFacts } from "../core/doctor/facts.ts";
+import type { InstalledCopy, ProcessFacts } from "../core/doctor/doctor-facts.ts";
 
 /** Native modules of the SQLite drivers for Node, and the library of the system. */
 const SQLITE_LIBRARY = /\/(?:better-sqlite3|sqlite3|libsql)\/.*\.node$|\/libsqlite3\.so/;

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { PolicyCache } from "../../src/calls/policy-cache.ts";
+import { CallPolicyCache } from "../../src/calls/call-policy-cache.ts";
 import { type CallOptions, parseCall, resolveCall } from "../../src/core/call/call-policy.ts";
 import { openCalls } from "./open-calls.ts";
 
@@ -35,7 +35,7 @@ describe("kept policies", () => {
   it("are those that parsing gives, in any order of calls", () => {
     fc.assert(
       fc.property(fc.array(someOptions, { minLength: 1, maxLength: 150 }), (all) => {
-        const cache = new PolicyCache();
+        const cache = new CallPolicyCache();
         for (const options of all as CallOptions[])
           expect(cache.policyOf(options, parse)).toEqual(parse(options));
       }),
@@ -43,7 +43,7 @@ describe("kept policies", () => {
   });
 
   it("are parsed once, and beyond 100 kinds on each call", () => {
-    const cache = new PolicyCache();
+    const cache = new CallPolicyCache();
     let parsed = 0;
     const count = (options: CallOptions) => {
       parsed += 1;

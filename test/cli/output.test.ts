@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { adviceText } from "../../src/cli/commands/advise.ts";
 import { queueTable } from "../../src/cli/commands/queues.ts";
-import { instantOption } from "../../src/cli/filters.ts";
+import { instantOption } from "../../src/cli/filter-options.ts";
 import { jobTable } from "../../src/cli/job-table.ts";
 import { printable } from "../../src/cli/output/paint.ts";
 import { Progress } from "../../src/cli/output/progress.ts";

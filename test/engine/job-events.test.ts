@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { StoredEvent } from "../../src/core/event/stored-event.ts";
 import type { JobRow } from "../../src/core/job/job.ts";
 import type { Json } from "../../src/core/schema.ts";
-import { eventsAround } from "../../src/engine/events/job-events.ts";
+import { eventsAround } from "../../src/engine/events/events-around.ts";
 import { rowOf as storedRow } from "../../src/testing/read-store.ts";
 import { jobWith, openStage } from "./stage.ts";
 

@@ -97,17 +97,6 @@ describe("a loop", () => {
     await loop.stop();
   });
 
-  it("runOnce runs one round", async () => {
-    let runs = 0;
-    const { loop, system } = loopOf(async () => {
-      runs += 1;
-      return 10;
-    });
-    expect(await loop.runOnce()).toBe(10);
-    await system.advance(1_000);
-    expect([runs, system.pendingTimers]).toEqual([1, 0]);
-  });
-
   it("sweepOnce and pruneOnce are rounds that an operator may run", async () => {
     const stage = await openStage();
     const job = await stage.engine.enqueue(jobOf({ timeouts: { wait: "1m" } }));

@@ -1,4 +1,4 @@
-import type { CallName } from "../../src/ojs/calls.ts";
+import type { CallName } from "../../src/ojs/call-names.ts";
 
 type Things = Record<
   "waiting" | "running" | "dead" | "workflow" | "webhook" | "delivery" | "timeout" | "saga",

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { chain, defineJob, step, unchecked } from "../../src/index.ts";
-import { CALLS, type CallName } from "../../src/ojs/calls.ts";
+import { CALLS, type CallName } from "../../src/ojs/call-names.ts";
 import { openClientStage } from "./client-stage.ts";
 import { openStage } from "./stage.ts";
 

@@ -1,5 +1,5 @@
 import { defineSaga, unchecked } from "../../src/index.ts";
-import type { CallName } from "../../src/ojs/calls.ts";
+import type { CallName } from "../../src/ojs/call-names.ts";
 import type { Route } from "../../src/server/route.ts";
 import { CALL_ARGS } from "./call-args.ts";
 import type { Stage } from "./stage.ts";

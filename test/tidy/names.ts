@@ -21,6 +21,15 @@ const BANNED: Record<string, string> = {
   maintain: "sweep, reap or prune",
   driver: "store",
   isolate: "sandbox",
+  gate: "limit key, or what it checks",
+  judge: "decide",
+  fate: "decision or verdict",
+  recess: "maintenance",
+  rung: "source or settings",
+  stencil: "job template",
+  turnstile: "barrier job",
+  patience: "what is waited for",
+  keeper: "cleanup or holder",
   manager: "a name for what it does",
   helper: "a name for what it does",
   helpers: "names for what they do",
@@ -144,6 +153,27 @@ export function fileNames(files: readonly Pick<TextFile, "path">[]): Finding[] {
     if (bad === undefined) return [];
     return [
       { path, line: 1, says: `is not in kebab-case: ${bad}.`, fix: "Name the file after its main export." },
+    ];
+  });
+}
+
+/** Folders whose files are named after what they have in common with others: a store, a command, a route, a page. */
+const SETS =
+  /^src\/(stores|ports|dashboard|cli\/commands|server\/(routes|wire|calls)|testing\/conformance)\/|\/index\.ts$/;
+
+/** A file name leads to one file, so that nobody opens the wrong one. */
+export function uniqueNames(files: readonly Pick<TextFile, "path">[]): Finding[] {
+  const first = new Map<string, string>();
+  return files.flatMap(({ path }) => {
+    if (!path.startsWith("src/") || SETS.test(path)) return [];
+    const name = path.slice(path.lastIndexOf("/") + 1);
+    const other = first.get(name);
+    if (other === undefined) {
+      first.set(name, path);
+      return [];
+    }
+    return [
+      { path, line: 1, says: `has the name of ${other}.`, fix: "Name the file after its main export." },
     ];
   });
 }

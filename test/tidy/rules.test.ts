@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { systemCalls } from "./calls.ts";
 import { lostCauses } from "./causes.ts";
 import { importCycles, importDirections } from "./imports.ts";
-import { fileNames, glossary, wordsOf } from "./names.ts";
+import { fileNames, glossary, uniqueNames, wordsOf } from "./names.ts";
 import { retiredPhrases } from "./phrases.ts";
 import { sizes } from "./size.ts";
 import { type Finding, parse, report, type Source } from "./source.ts";
@@ -408,6 +408,13 @@ describe("file names", () => {
     "docs/adr/0001-a.md",
   ])("accepts %s", (path) => {
     expect(fileNames([{ path }])).toEqual([]);
+  });
+
+  it("refuses a second file of one name, unless its folder is a set", () => {
+    const paths = (...all: string[]) => all.map((path) => ({ path }));
+    expect(uniqueNames(paths("src/core/a.ts", "src/engine/a.ts"))[0]?.path).toBe("src/engine/a.ts");
+    expect(uniqueNames(paths("src/core/a.ts", "src/stores/sqlite/a.ts", "test/a.ts"))).toEqual([]);
+    expect(uniqueNames(paths("src/client/index.ts", "src/server/index.ts"))).toEqual([]);
   });
 });
 

@@ -3,7 +3,7 @@ import { CurfewError, refuse } from "../../core/errors.ts";
 import { parseAdaptive, type Quantile } from "../../core/stats/adaptive-limit.ts";
 import { type Duration, parseDuration } from "../../core/time.ts";
 import { withPage, withTarget } from "../declare.ts";
-import { instantOption } from "../filters.ts";
+import { instantOption } from "../filter-options.ts";
 import { paint, printable } from "../output/paint.ts";
 import { type Column, tableText } from "../output/table.ts";
 import { spanText } from "../output/times.ts";

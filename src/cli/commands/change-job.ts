@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import { parseDuration } from "../../core/time.ts";
 import { countNumber, withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
-import { futureOption } from "../filters.ts";
+import { futureOption } from "../filter-options.ts";
 import { onJob } from "../not-found.ts";
 import { printable } from "../output/paint.ts";
 import { relativeText } from "../output/times.ts";

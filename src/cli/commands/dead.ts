@@ -1,8 +1,14 @@
 import type { Command } from "commander";
-import { BULK_JSON, type BulkOptions, bulk, withBulkOptions } from "../bulk.ts";
+import { BULK_JSON, type BulkOptions, bulk, withBulkOptions } from "../bulk-jobs.ts";
 import { countNumber, withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
-import { actionFilter, type FilterOptions, filterFields, withErrorFilters, withFilters } from "../filters.ts";
+import {
+  actionFilter,
+  type FilterOptions,
+  filterFields,
+  withErrorFilters,
+  withFilters,
+} from "../filter-options.ts";
 import { jobTable } from "../job-table.ts";
 import { act, type TargetContext } from "../run-command.ts";
 import { type Fields, type Query, Refusal } from "../target.ts";

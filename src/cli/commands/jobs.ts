@@ -1,9 +1,15 @@
 import type { Command } from "commander";
 import { JOB_STATES } from "../../core/job/job.ts";
-import { BULK_JSON, type BulkOptions, type BulkVerb, bulk, withBulkOptions } from "../bulk.ts";
+import { BULK_JSON, type BulkOptions, type BulkVerb, bulk, withBulkOptions } from "../bulk-jobs.ts";
 import { countNumber, withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
-import { actionFilter, type FilterOptions, filterFields, withErrorFilters, withFilters } from "../filters.ts";
+import {
+  actionFilter,
+  type FilterOptions,
+  filterFields,
+  withErrorFilters,
+  withFilters,
+} from "../filter-options.ts";
 import { attemptText, errorText, jobTable, shownState } from "../job-table.ts";
 import { lookUpQueue } from "../known-queues.ts";
 import { onJob, onMeantJob } from "../not-found.ts";

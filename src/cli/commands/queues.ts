@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
-import { instantOption } from "../filters.ts";
+import { instantOption } from "../filter-options.ts";
 import { lookUpQueue } from "../known-queues.ts";
 import { offered } from "../not-found.ts";
 import { confirm } from "../output/confirm.ts";

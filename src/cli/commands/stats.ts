@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import { withPage, withTarget } from "../declare.ts";
-import { instantOption } from "../filters.ts";
+import { instantOption } from "../filter-options.ts";
 import { dim, printable } from "../output/paint.ts";
 import { type Column, fieldsText, tableText } from "../output/table.ts";
 import { spanText } from "../output/times.ts";

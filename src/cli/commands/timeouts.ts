@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { countNumber, withPage, withTarget } from "../declare.ts";
-import { futureOption } from "../filters.ts";
+import { futureOption } from "../filter-options.ts";
 import { offered } from "../not-found.ts";
 import { printable } from "../output/paint.ts";
 import { relativeText } from "../output/times.ts";

@@ -41,7 +41,7 @@ export function register(command: Command): void {
     }
     if (!process.stdin.isTTY || !process.stdout.isTTY)
       throw new CommandFailed("usage", "top: there is no terminal; pass --once or --json");
-    const { runTop } = await import("../top/run.ts");
+    const { runTop } = await import("../top/run-top.ts");
     await runTop(context, every);
   });
 }

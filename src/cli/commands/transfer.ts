@@ -11,7 +11,7 @@ import {
   readLines,
   writeLine,
 } from "../export-file.ts";
-import { type FilterOptions, filterFields, withFilters } from "../filters.ts";
+import { type FilterOptions, filterFields, withFilters } from "../filter-options.ts";
 import { offered } from "../not-found.ts";
 import { paint, printable } from "../output/paint.ts";
 import type { Progress } from "../output/progress.ts";

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { JOB_STATES } from "../../core/job/job.ts";
 import { CommandFailed } from "../exit.ts";
-import { instantOption } from "../filters.ts";
+import { instantOption } from "../filter-options.ts";
 import { onJob } from "../not-found.ts";
 import type { Fields, Query, Target } from "../target.ts";
 import { boundedText, briefJob, wholeJob } from "./replies.ts";

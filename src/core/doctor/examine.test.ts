@@ -1,7 +1,14 @@
 import { describe, expect, it } from "vitest";
+import type {
+  DoctorFacts,
+  PostgresFacts,
+  SqliteFacts,
+  StoreFacts,
+  WorkerFacts,
+  WorkFacts,
+} from "./doctor-facts.ts";
+import { DOCTOR_RULES, type DoctorCode } from "./doctor-rules.ts";
 import { examine } from "./examine.ts";
-import type { DoctorFacts, PostgresFacts, SqliteFacts, StoreFacts, WorkerFacts, WorkFacts } from "./facts.ts";
-import { DOCTOR_RULES, type DoctorCode } from "./rules.ts";
 
 const NOW = 1_900_000_000_000;
 const GIGABYTE = 1_000_000_000;

@@ -1,5 +1,5 @@
-import type { DoctorFacts } from "./facts.ts";
-import { DOCTOR_RULES, type DoctorCode, type DoctorLevel, type Rule } from "./rules.ts";
+import type { DoctorFacts } from "./doctor-facts.ts";
+import { DOCTOR_RULES, type DoctorCode, type DoctorLevel, type Rule } from "./doctor-rules.ts";
 
 /** A problem that the doctor found. */
 export interface DoctorFinding {

@@ -41,15 +41,12 @@ declare const PARENTS: unique symbol;
 
 export type AnyDefinition = JobDefinition<unknown, unknown, unknown>;
 
-export type InputOfJob<Definition> =
-  Definition extends JobDefinition<infer Input, unknown, unknown> ? Input : never;
-
-/** The definitions of the steps before a step, in their order; or one definition for any number of them. */
 /** The arguments after a definition. The payload may be left out if undefined fits it. */
 export type PayloadArgs<Input, Options> = undefined extends Input
   ? [payload?: NoInfer<Input>, options?: Options]
   : [payload: NoInfer<Input>, options?: Options];
 
+/** The definitions of the steps before a step, in their order; or one definition for any number of them. */
 export type Parents = AnyDefinition | readonly AnyDefinition[] | undefined;
 
 type ResultOfJob<Definition> = Definition extends {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { forbiddenKind, isIn, readAddress, readRange } from "./address.ts";
+import { forbiddenKind, isIn, readAddress, readRange } from "./address-range.ts";
 import { allowsAddress, allowsHost, parseAllowList } from "./endpoint.ts";
 
 describe("addresses that must not be called", () => {

@@ -1,5 +1,5 @@
 import { refuse } from "../errors.ts";
-import { type AddressRange, forbiddenKind, isIn, readAddress, readRange } from "./address.ts";
+import { type AddressRange, forbiddenKind, isIn, readAddress, readRange } from "./address-range.ts";
 
 /** What an operator allows beyond public addresses: names of hosts and ranges of addresses. */
 export interface AllowList {

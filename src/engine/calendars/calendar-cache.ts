@@ -1,6 +1,6 @@
 import type { BusinessCalendar, NamedCalendars } from "../../core/calendar/business-calendar.ts";
 import type { Store } from "../../ports/store.ts";
-import { recordKind } from "../commit/records.ts";
+import { recordKind } from "../commit/record-kind.ts";
 
 export const CALENDARS = recordKind<BusinessCalendar>("calendar");
 /** Every change of a calendar writes this record too, so that one small read finds out whether any has changed. */

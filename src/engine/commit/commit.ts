@@ -5,7 +5,7 @@ import type { Instant } from "../../core/time.ts";
 import type { CommitOptions, Effect, Outcome, Store, Unit } from "../../ports/store.ts";
 import type { EngineContext } from "../context.ts";
 import { announce } from "./announce.ts";
-import type { RecordKind } from "./records.ts";
+import type { RecordKind } from "./record-kind.ts";
 import { type DecidedJob, unitOf } from "./unit.ts";
 
 /** How many times a call reads and decides again, because the job or record changed after it was read. */

@@ -6,7 +6,7 @@ import type { JobId } from "../../core/job/job.ts";
 import { defineJob } from "../../core/job/job-definition.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Effect } from "../../ports/store.ts";
-import { recordKind } from "../commit/records.ts";
+import { recordKind } from "../commit/record-kind.ts";
 import type { EngineContext } from "../context.ts";
 
 export const CRONS = recordKind<CronBody>("cron");

@@ -8,10 +8,10 @@ import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Outcome, RecordRow, Unit } from "../../ports/store.ts";
 import { commitJobs, STALE_TRIES } from "../commit/commit.ts";
-import type { StoredRecord } from "../commit/records.ts";
+import type { StoredRecord } from "../commit/record-kind.ts";
 import type { DecidedJob } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
-import { rowsById } from "../operations/find-jobs.ts";
+import { rowsById } from "../find/find-jobs.ts";
 import { announceRuns, CRONS, type CronHost, cronEvents, cronJob, putCron } from "./cron-jobs.ts";
 
 type StoredCron = StoredRecord<CronBody>;

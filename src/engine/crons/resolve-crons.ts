@@ -2,7 +2,7 @@ import { type CronBody, resolvedCron } from "../../core/cron/cron.ts";
 import { CurfewError } from "../../core/errors.ts";
 import { BATCH_LIMIT, type Unit } from "../../ports/store.ts";
 import { commitUnits } from "../commit/commit.ts";
-import type { StoredRecord } from "../commit/records.ts";
+import type { StoredRecord } from "../commit/record-kind.ts";
 import type { EngineContext } from "../context.ts";
 import { CRONS, putCron } from "./cron-jobs.ts";
 

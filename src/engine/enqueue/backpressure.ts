@@ -4,7 +4,7 @@ import type { Enqueued } from "../../ports/store.ts";
 import { commitJobs, STALE_TRIES } from "../commit/commit.ts";
 import type { DecidedJob } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
-import { firstJobs } from "../operations/find-jobs.ts";
+import { firstJobs } from "../find/find-jobs.ts";
 import { QueueFullError } from "./queue-full-error.ts";
 
 const PAGE = 200;

@@ -20,7 +20,7 @@ import { rest } from "../../ports/system.ts";
 import { commitJobs, commitUnits, STALE_TRIES, STORE_TRIES } from "../commit/commit.ts";
 import { type DecidedJob, unitOf } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
-import { rowsById } from "../operations/find-jobs.ts";
+import { rowsById } from "../find/find-jobs.ts";
 import { Batcher } from "../runtime/batcher.ts";
 import { foundOr, type Intake } from "./enqueue-batches.ts";
 import { EnqueueFailedError } from "./enqueue-failed-error.ts";

@@ -2,7 +2,7 @@ import type { JobId, JobRow } from "../../core/job/job.ts";
 import { holdersIn, holdersLeft } from "../../core/job/unique-holders.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Store } from "../../ports/store.ts";
-import { rowsById } from "../operations/find-jobs.ts";
+import { rowsById } from "../find/find-jobs.ts";
 
 /** A unique key that blocks new jobs. */
 export interface UniqueKeyView {

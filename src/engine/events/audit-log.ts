@@ -3,7 +3,7 @@ import { checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { UUID } from "../../core/ids.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Effect } from "../../ports/store.ts";
-import { recordKind, type StoredRecord } from "../commit/records.ts";
+import { recordKind, type StoredRecord } from "../commit/record-kind.ts";
 import type { EngineContext } from "../context.ts";
 
 /** Audit entries. Their `wakeAt` is the end of their retention. */

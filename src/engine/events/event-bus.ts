@@ -212,10 +212,6 @@ export class EventBus {
     return this.#add(name, listener as Listener);
   }
 
-  onAny(listener: (event: EngineEvent) => void): () => void {
-    return this.#add("*", listener as Listener);
-  }
-
   #add(name: EngineEventName | "*", listener: Listener): () => void {
     const set = this.#listeners.get(name) ?? new Set();
     this.#listeners.set(name, set.add(listener));

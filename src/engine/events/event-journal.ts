@@ -11,7 +11,7 @@ import type { Instant } from "../../core/time.ts";
 import type { EventPage, Inspector, RecordKey } from "../../ports/store.ts";
 import { commitUnits } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
-import { eventsAround, MARGIN } from "./job-events.ts";
+import { eventsAround, MARGIN } from "./events-around.ts";
 
 export interface ReadOptions extends EventFilter {
   /** The cursor of an event: reads the events after it. Default: from the oldest stored event. */

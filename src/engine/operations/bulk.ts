@@ -15,9 +15,9 @@ import { commitJobs } from "../commit/commit.ts";
 import { type Decided, type DecidedJob, removalOf } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
-import { BoundedReader } from "./bounded-reader.ts";
-import { countJobs, countSome, type JobCount, loadNamed, ownJobs, type RowPage } from "./find-jobs.ts";
-import { type JobQuery, matches, type ParsedQuery, parseQuery } from "./job-query.ts";
+import { BoundedReader } from "../find/bounded-reader.ts";
+import { countJobs, countSome, type JobCount, loadNamed, ownJobs, type RowPage } from "../find/find-jobs.ts";
+import { type JobQuery, matches, type ParsedQuery, parseQuery } from "../find/job-query.ts";
 import { parseRetryByHand, RETRY_BY_HAND_KEYS, type RetryByHandOptions } from "./retry-by-hand.ts";
 
 export interface BulkOptions {

@@ -4,9 +4,16 @@ import type { JobId, JobRow } from "../../core/job/job.ts";
 import { type Job, jobView } from "../../core/job/job-view.ts";
 import { openedRow } from "../../core/job/sealed.ts";
 import type { EngineContext } from "../context.ts";
+import {
+  countJobs,
+  findJobs,
+  type JobPage,
+  type PageOptions,
+  pageView,
+  parsePage,
+} from "../find/find-jobs.ts";
+import { type JobQuery, parseQuery } from "../find/job-query.ts";
 import type { Bulk, BulkOptions, BulkResult } from "./bulk.ts";
-import { countJobs, findJobs, type JobPage, type PageOptions, pageView, parsePage } from "./find-jobs.ts";
-import { type JobQuery, parseQuery } from "./job-query.ts";
 import { JobRows } from "./job-rows.ts";
 import { removeJob } from "./operate-job.ts";
 import type { RetryByHandOptions } from "./retry-by-hand.ts";

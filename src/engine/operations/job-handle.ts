@@ -24,7 +24,7 @@ import { JobRows } from "./job-rows.ts";
 import { type ExtendOptions, unknownJob } from "./operate-job.ts";
 import type { RescheduleOptions } from "./reschedule-options.ts";
 import type { RetryByHandOptions } from "./retry-by-hand.ts";
-import { why } from "./why.ts";
+import { why } from "./why-facts.ts";
 
 const POLL = 1_000;
 

@@ -12,7 +12,7 @@ import {
 import type { Instant } from "../../core/time.ts";
 import { type Effect, type LimitRow, limitRecordKey, queueMark } from "../../ports/store.ts";
 import { commitUnits } from "../commit/commit.ts";
-import { recordKind } from "../commit/records.ts";
+import { recordKind } from "../commit/record-kind.ts";
 import { ADMITTED_AT_ONCE } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";

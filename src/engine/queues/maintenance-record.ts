@@ -1,6 +1,6 @@
 import type { ChangedBy } from "../../core/audit/audit-entry.ts";
 import type { Instant } from "../../core/time.ts";
-import { recordKind, type StoredRecord } from "../commit/records.ts";
+import { recordKind, type StoredRecord } from "../commit/record-kind.ts";
 
 export interface MaintenanceView {
   readonly reason: string | null;

@@ -1,13 +1,13 @@
 import { type FairWeights, type QueueFairness, weightsOf } from "../../core/fair/fair-options.ts";
-import type { Pool } from "../../core/fair/pool.ts";
 import { RoundPace } from "../../core/fair/round-pace.ts";
 import { homeTurnsAfter, type LastTurns, NO_TURNS, type Turns, turnsAfter } from "../../core/fair/turns.ts";
+import type { Pool } from "../../core/fair/worker-pool.ts";
 import type { Home } from "../../core/home/cell.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import type { QueueDepth, StoredQueue } from "../../core/limit/queue-settings.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Store } from "../../ports/store.ts";
-import { recordKind, type StoredRecord } from "../commit/records.ts";
+import { recordKind, type StoredRecord } from "../commit/record-kind.ts";
 import { MAINTENANCE, MAINTENANCE_NAME, type MaintenanceView, maintenanceIn } from "./maintenance-record.ts";
 
 export const QUEUES = recordKind<StoredQueue>("queue");

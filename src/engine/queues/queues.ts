@@ -21,7 +21,7 @@ import {
 import type { Instant } from "../../core/time.ts";
 import { type Effect, pauseKey, type ScannedJobs } from "../../ports/store.ts";
 import { commitJobs, commitUnits } from "../commit/commit.ts";
-import { recordKind, type StoredRecord } from "../commit/records.ts";
+import { recordKind, type StoredRecord } from "../commit/record-kind.ts";
 import type { Decided, DecidedJob } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";

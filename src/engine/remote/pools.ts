@@ -9,7 +9,7 @@ import {
   parsePool,
   type QueuePlan,
   withLeastShare,
-} from "../../core/fair/pool.ts";
+} from "../../core/fair/worker-pool.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { checkQueue } from "../../core/job/job-definition.ts";
 import type { Json } from "../../core/schema.ts";
@@ -17,7 +17,7 @@ import { commitUnits } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
 import type { SchedulingDetail } from "../events/event-bus.ts";
-import { loadBrief } from "../operations/bounded-reader.ts";
+import { loadBrief } from "../find/bounded-reader.ts";
 import { POOLS, QUEUES_REVISED } from "../queues/queue-settings-cache.ts";
 import type { RemoteFetch } from "./remote-fetch.ts";
 

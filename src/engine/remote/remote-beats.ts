@@ -5,7 +5,7 @@ import type { Instant } from "../../core/time.ts";
 import type { BeatAnswer } from "../../ports/store.ts";
 import type { EngineContext } from "../context.ts";
 import { announceHeartbeat } from "../events/heartbeat.ts";
-import { loadBrief, loadInParts } from "../operations/bounded-reader.ts";
+import { loadBrief, loadInParts } from "../find/bounded-reader.ts";
 import { remoteName } from "../worker/worker-record.ts";
 import { type RemoteWorker, RemoteWorkers } from "./remote-workers.ts";
 import type { RowCache } from "./row-cache.ts";

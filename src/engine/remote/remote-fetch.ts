@@ -1,4 +1,4 @@
-import type { PoolStrategy } from "../../core/fair/pool.ts";
+import type { PoolStrategy } from "../../core/fair/worker-pool.ts";
 import type { PolicySettings } from "../../core/job/job.ts";
 
 /** What a remote worker asks for. */

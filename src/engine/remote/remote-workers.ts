@@ -5,7 +5,7 @@ import type { Instant } from "../../core/time.ts";
 import { isStoppedState, workerOfRecord } from "../../core/worker/worker-report.ts";
 import type { Effect, RecordRow } from "../../ports/store.ts";
 import { commitUnits } from "../commit/commit.ts";
-import { recordKind, type StoredRecord } from "../commit/records.ts";
+import { recordKind, type StoredRecord } from "../commit/record-kind.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
 import type { EngineEvents, WorkerDetail } from "../events/event-bus.ts";

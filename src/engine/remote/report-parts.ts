@@ -3,7 +3,7 @@ import { isHolder } from "../../core/job/holder.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { sizeOfRow } from "../../core/job/row-size.ts";
 import { BATCH_LIMIT, type Store } from "../../ports/store.ts";
-import { loadBrief, loadInParts } from "../operations/bounded-reader.ts";
+import { loadBrief, loadInParts } from "../find/bounded-reader.ts";
 import type { Report, Reported } from "./report-types.ts";
 import type { RowCache } from "./row-cache.ts";
 

@@ -25,7 +25,7 @@ import type { Decided } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
 import type { Crons } from "../crons/crons.ts";
 import { tracedEach } from "../enqueue/trace-enqueue.ts";
-import { loadBrief, loadWithin } from "../operations/bounded-reader.ts";
+import { loadBrief, loadWithin } from "../find/bounded-reader.ts";
 import { JobRows } from "../operations/job-rows.ts";
 import { removeJob } from "../operations/operate-job.ts";
 import { CLOSE_MARKS, CloseBudget } from "../runtime/close-budget.ts";

@@ -73,11 +73,6 @@ export class Loop {
     return this.#failures > 0;
   }
 
-  /** One round, for tests and operators. */
-  runOnce(): Promise<number | null> {
-    return this.#options.round();
-  }
-
   async #run(): Promise<void> {
     let rest: number | null = 0;
     while (this.#state === "running" && (this.#isWoken || rest === 0)) {

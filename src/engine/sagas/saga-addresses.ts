@@ -13,7 +13,7 @@ import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { NewTimeout, TimeoutRow } from "../../core/timeout/timeout.ts";
 import type { RecordKey } from "../../ports/store.ts";
-import { recordKind } from "../commit/records.ts";
+import { recordKind } from "../commit/record-kind.ts";
 
 /** The type and the correlation value of one saga. */
 export interface SagaName {

@@ -4,7 +4,7 @@ import type { Compensation, SagaRecord } from "../../core/saga/saga-record.ts";
 import type { Instant } from "../../core/time.ts";
 import type { TimeoutRow } from "../../core/timeout/timeout.ts";
 import { changeRecord } from "../commit/commit.ts";
-import type { StoredRecord } from "../commit/records.ts";
+import type { StoredRecord } from "../commit/record-kind.ts";
 import { auditEffects } from "../events/audit-log.ts";
 import type { Chains } from "../runtime/serial-by-key.ts";
 import { compensate } from "./compensate.ts";

@@ -1,6 +1,6 @@
 import { resolveStored } from "../calendars/resolve-again.ts";
 import { commitUnits } from "../commit/commit.ts";
-import { recordKind } from "../commit/records.ts";
+import { recordKind } from "../commit/record-kind.ts";
 import type { EngineContext } from "../context.ts";
 
 const ZONES = recordKind<{ readonly version?: string }>("zones");

@@ -10,8 +10,8 @@ import type { EngineContext } from "../context.ts";
 import type { Destination } from "../dispatch/destination.ts";
 import { Batcher } from "../runtime/batcher.ts";
 import { Chains } from "../runtime/serial-by-key.ts";
+import { openMessageBatches } from "./message-batches.ts";
 import { MessageHandle } from "./message-handle.ts";
-import { openOutbox } from "./outbox.ts";
 import { keyPrefixOf, messageRow, rowIdOf, SAGAS } from "./saga-addresses.ts";
 import { SagaHandle, type SagaView, viewOf } from "./saga-handle.ts";
 import { checkSagas, SagaDestination } from "./saga-host.ts";
@@ -47,7 +47,7 @@ type Serve = (name: string, destination: Destination) => () => Promise<void>;
 export class Sagas {
   readonly #context: StepContext;
   readonly #chains = new Chains();
-  readonly #outbox: Batcher<NewTimeout, undefined>;
+  readonly #messages: Batcher<NewTimeout, undefined>;
 
   constructor(context: EngineContext, noticeJobs: (jobs: readonly NewJob[]) => void) {
     const { store, waiters } = context;
@@ -58,7 +58,7 @@ export class Sagas {
       noticeJobs,
       hintReply: (message) => waiters.hint(message),
     };
-    this.#outbox = openOutbox(context);
+    this.#messages = openMessageBatches(context);
   }
 
   host(sagas: readonly AnySaga[], serve: Serve): SagaHost {
@@ -97,7 +97,7 @@ export class Sagas {
     const rowId = rowIdOf({ saga: message.saga, to: message.to }, nextId);
     const now = clock.now();
     const row = messageRow({ ...message, replyTo: null }, rowId, now);
-    if (tx === undefined) await this.#outbox.add(row);
+    if (tx === undefined) await this.#messages.add(row);
     else {
       checkTx(store, tx);
       await store.timeouts.insert([row], { now, tx });
@@ -134,7 +134,7 @@ export class Sagas {
   }
 
   flushed(): Promise<void> {
-    return this.#outbox.idle();
+    return this.#messages.idle();
   }
 }
 

@@ -1,5 +1,5 @@
 import type { SchemaIndex, StoredSchema } from "../../core/registry/registered-schema.ts";
-import { recordKind } from "../commit/records.ts";
+import { recordKind } from "../commit/record-kind.ts";
 
 /** Named by type and version: `card.charge@2`. */
 export const SCHEMAS = recordKind<StoredSchema>("schema");

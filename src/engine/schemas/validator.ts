@@ -5,7 +5,7 @@ import { patternWeight } from "../../core/registry/pattern-weight.ts";
 import { CHECK_LIMITS, SchemaCost } from "../../core/registry/schema-cost.ts";
 import type { Json } from "../../core/schema.ts";
 
-/** The first thing that does not fit: its place (`[0].email`), and what was expected there. */
+/** The first thing that does not fit: its path (`[0].email`), and what was expected there. */
 export interface Misfit {
   readonly at: string;
   readonly message: string;
@@ -139,11 +139,11 @@ function misfit(error: AjvError | undefined): Misfit {
   const extra =
     keyword === "additionalProperties" ? ` (${String(params.additionalProperty).slice(0, 100)})` : "";
   const values = keyword === "enum" ? ` (${JSON.stringify(params.allowedValues).slice(0, 200)})` : "";
-  return { at: placeOf(error.instancePath), message: `${message}${extra}${values}` };
+  return { at: pathOf(error.instancePath), message: `${message}${extra}${values}` };
 }
 
 /** `/0/a~1b/c` as `[0].a/b.c`. */
-function placeOf(pointer: string): string {
+function pathOf(pointer: string): string {
   const steps = pointer.split("/").slice(1);
   return steps
     .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"))

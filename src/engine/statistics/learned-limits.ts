@@ -1,7 +1,7 @@
 import { type AdaptiveRule, type LearnedLimit, ruleKey } from "../../core/stats/adaptive-limit.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Store } from "../../ports/store.ts";
-import { recordKind, type StoredRecord } from "../commit/records.ts";
+import { recordKind, type StoredRecord } from "../commit/record-kind.ts";
 
 /** The current limit of each type and rule. A record is made when its window has enough runs. */
 export const LEARNED = recordKind<LearnedLimit>("learned");

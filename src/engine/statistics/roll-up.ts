@@ -12,7 +12,7 @@ import { mergeWaits, type WaitPeak } from "../../core/stats/waits.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Effect, Guard } from "../../ports/store.ts";
 import { commitUnits } from "../commit/commit.ts";
-import { type RecordKind, recordKind, type StoredRecord } from "../commit/records.ts";
+import { type RecordKind, recordKind, type StoredRecord } from "../commit/record-kind.ts";
 import type { EngineContext } from "../context.ts";
 
 /** Records per commit. */

@@ -11,7 +11,7 @@ import type { Instant } from "../../core/time.ts";
 import type { LiveCount } from "../../ports/store.ts";
 import type { EngineContext } from "../context.ts";
 import { type Loop, storeLoop } from "../runtime/loop.ts";
-import { heldSlots } from "./held-slots.ts";
+import { heldSlots } from "./count-held-slots.ts";
 import { MOST_SERIES, RollUp } from "./roll-up.ts";
 import { type AdviseQuery, parseAdvise, parseStats, type Range, type StatsQuery } from "./stats-query.ts";
 import { readRanges } from "./stats-reader.ts";
@@ -61,7 +61,7 @@ const ROLL_UP_EVERY = 300_000;
 const DEPTH_SHARE = 20;
 const DEPTH_AT_LEAST = 500;
 /** Later callers wait this long for the next count, then get the last one if it is not older than `DEPTH_KEPT`. */
-const DEPTH_PATIENCE = 250;
+const DEPTH_WAIT = 250;
 const DEPTH_KEPT = 120_000;
 
 /** Stats of all processes that share a store: counted in memory, written every few seconds, added up when old. */
@@ -198,7 +198,7 @@ export class Statistics {
     counting.catch(() => {});
     if (live && now < live.until) return live.counts;
     if (!live || now >= live.keptUntil) return counting;
-    return this.#within(DEPTH_PATIENCE, counting, live.counts);
+    return this.#within(DEPTH_WAIT, counting, live.counts);
   }
 
   /** The value of `work`, or `other` if it takes longer than `limit`. */

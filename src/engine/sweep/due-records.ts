@@ -4,7 +4,7 @@ import { type Effect, type RecordRow, START_KIND, type Unit } from "../../ports/
 import { CALENDARS } from "../calendars/calendar-cache.ts";
 import { settleCalendars } from "../calendars/calendars.ts";
 import { commitUnits } from "../commit/commit.ts";
-import { recordKind } from "../commit/records.ts";
+import { recordKind } from "../commit/record-kind.ts";
 import { ADMITTED_AT_ONCE } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
 import { AUDIT } from "../events/audit-log.ts";

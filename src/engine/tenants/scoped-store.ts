@@ -13,22 +13,17 @@ import type {
   Unit,
 } from "../../ports/store.ts";
 import type { TimeoutStore } from "../../ports/timeouts.ts";
+import type { TenantLimiter } from "./tenant-limiter.ts";
 import type { TenantScope } from "./tenant-scope.ts";
-
-/** How many jobs a tenant may run. */
-export interface TenantGate {
-  /** Calls `take` with how many of `wanted` jobs the tenant may claim now, or not at all. */
-  claim<Row>(wanted: number, take: (limit: number) => Promise<Row[]>): Promise<Row[]>;
-}
 
 /**
  * The store as one tenant sees it: an engine above it can neither read nor write anything else. The loops that act for
  * all tenants (sweep, prune) stay with the engine that was opened first.
  */
-export function scopedStore(store: Store, scope: TenantScope, gate: TenantGate): Store {
+export function scopedStore(store: Store, scope: TenantScope, limiter: TenantLimiter): Store {
   return {
     capabilities: store.capabilities,
-    jobs: scopedJobs(store.jobs, scope, gate),
+    jobs: scopedJobs(store.jobs, scope, limiter),
     records: scopedRecords(store.records, scope),
     timeouts: scopedTimeouts(store.timeouts, scope),
     inspect: scopedInspector(store.inspect, scope),
@@ -70,12 +65,14 @@ function ownRow(row: JobRow | null, scope: TenantScope): JobRow | null {
   return row && scope.owns(row.queue) ? scope.row(row) : null;
 }
 
-function scopedJobs(jobs: JobStore, scope: TenantScope, gate: TenantGate): JobStore {
+function scopedJobs(jobs: JobStore, scope: TenantScope, limiter: TenantLimiter): JobStore {
   const enqueued = (answer: Enqueued): Enqueued =>
     typeof answer === "object" ? { duplicate: scope.id(answer.duplicate) } : answer;
   const claim = async (request: ClaimRequest) => {
     const [queue, worker] = [scope.name(request.queue), scope.name(request.worker)];
-    const rows = await gate.claim(request.limit, (limit) => jobs.claim({ ...request, limit, queue, worker }));
+    const rows = await limiter.claim(request.limit, (limit) =>
+      jobs.claim({ ...request, limit, queue, worker }),
+    );
     return rows.map((row) => scope.row(row));
   };
   return {

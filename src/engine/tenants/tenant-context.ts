@@ -5,7 +5,7 @@ import { EventBus } from "../events/event-bus.ts";
 import { openOwnParts, type SharedContext } from "../open-context.ts";
 import { QueueSettings } from "../queues/queue-settings-cache.ts";
 import { scopedStore } from "./scoped-store.ts";
-import { TenantUse } from "./tenant-gate.ts";
+import { TenantLimiter } from "./tenant-limiter.ts";
 import type { TenantScope } from "./tenant-scope.ts";
 
 /** The context of an engine within a tenant. What it does not own, such as the clock and the keys, is that of `all`. */
@@ -15,8 +15,13 @@ export async function tenantContext(
   limits: () => TenantLimits,
 ): Promise<SharedContext> {
   const { tenant } = scope;
-  const gate = new TenantUse({ tenant, inspect: all.store.inspect, limits, now: () => all.clock.now() });
-  const store = scopedStore(all.store, scope, gate);
+  const limiter = new TenantLimiter({
+    tenant,
+    inspect: all.store.inspect,
+    limits,
+    now: () => all.clock.now(),
+  });
+  const store = scopedStore(all.store, scope, limiter);
   const own = await openOwnParts(all, {
     store,
     bus: new EventBus(all.logger),
@@ -27,7 +32,7 @@ export async function tenantContext(
     ...all,
     ...own,
     tenant,
-    admit: (jobs) => gate.enqueue(jobs),
+    admit: (jobs) => limiter.enqueue(jobs),
     nextId: idsOfTenant(all.nextId, scope.prefix),
   };
 }

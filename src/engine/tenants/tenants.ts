@@ -10,7 +10,7 @@ import type { Instant } from "../../core/time.ts";
 import type { TimeoutRow } from "../../core/timeout/timeout.ts";
 import type { Hint, TenantUse as Use } from "../../ports/store.ts";
 import { commitUnits } from "../commit/commit.ts";
-import { recordKind } from "../commit/records.ts";
+import { recordKind } from "../commit/record-kind.ts";
 import type { EngineContext } from "../context.ts";
 import type { Delivery, DeliveryLease } from "../dispatch/destination.ts";
 import { auditEffects } from "../events/audit-log.ts";

@@ -2,7 +2,7 @@ import type { Instant } from "../../core/time.ts";
 import type { OpenCircuit } from "../../core/webhook/circuit.ts";
 import type { WebhookSecrets } from "../../core/webhook/secret.ts";
 import type { Subscription } from "../../core/webhook/subscription.ts";
-import { recordKind } from "../commit/records.ts";
+import { recordKind } from "../commit/record-kind.ts";
 
 /** How far the deliveries of a subscription are made. It moves in the unit that stores them. */
 export interface WebhookCursor {

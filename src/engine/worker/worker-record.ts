@@ -1,6 +1,6 @@
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
-import { recordKind } from "../commit/records.ts";
+import { recordKind } from "../commit/record-kind.ts";
 
 /** What every worker, local or remote, writes with each beat. */
 export interface WorkerBody {

@@ -19,7 +19,7 @@ import { type ConsumerDeps, type Prefetched, QueueConsumer } from "./queue-consu
 import { warnOfHolds } from "./warn-of-holds.ts";
 import type { WorkOptions } from "./work-options.ts";
 import { WorkerBeat } from "./worker-beat.ts";
-import { WorkerReporter } from "./worker-report.ts";
+import { WorkerReporter } from "./worker-reporter.ts";
 import { UNKNOWN_TYPE_DELAY, WorkerShell } from "./worker-shell.ts";
 
 const UNFLUSHED_ROOM = 1_200;

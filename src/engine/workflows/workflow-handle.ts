@@ -33,9 +33,9 @@ export class WorkflowHandle<Result = unknown> {
   readonly #context: EngineContext;
   readonly #cleanup: WorkflowCleanup;
 
-  constructor(context: EngineContext, keeper: WorkflowCleanup, id: string, duplicate: boolean) {
+  constructor(context: EngineContext, cleanup: WorkflowCleanup, id: string, duplicate: boolean) {
     this.#context = context;
-    this.#cleanup = keeper;
+    this.#cleanup = cleanup;
     this.id = id;
     this.duplicate = duplicate;
   }

@@ -3,8 +3,8 @@ import type { Json } from "../../core/schema.ts";
 import type { Plan } from "../../core/workflow/plan.ts";
 import type { WorkflowRecord } from "../../core/workflow/workflow-record.ts";
 import type { Store } from "../../ports/store.ts";
-import { recordKind, type StoredRecord } from "../commit/records.ts";
-import { loadInParts, PART_SIZE } from "../operations/bounded-reader.ts";
+import { recordKind, type StoredRecord } from "../commit/record-kind.ts";
+import { loadInParts, PART_SIZE } from "../find/bounded-reader.ts";
 
 /** One call reads or writes at most this many jobs of a workflow, because rows contain payloads. */
 const PAGE = 500;

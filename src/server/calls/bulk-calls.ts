@@ -1,9 +1,9 @@
 import { z } from "zod";
+import type { JobQuery } from "../../engine/find/job-query.ts";
 import type { BulkOptions, BulkResult } from "../../engine/operations/bulk.ts";
 import type { DeadLetterQuery } from "../../engine/operations/dead-letters.ts";
-import type { JobQuery } from "../../engine/operations/job-query.ts";
 import type { RetryByHandOptions } from "../../engine/operations/retry-by-hand.ts";
-import type { BulkStep } from "../../ojs/calls.ts";
+import type { BulkStep } from "../../ojs/call-names.ts";
 import { bounds, type CallHost, call, jobQuery, options } from "./call.ts";
 
 type Sent<More> = Omit<BulkOptions, "signal" | "onProgress" | "by"> & Partial<BulkStep> & More;

@@ -7,7 +7,7 @@ import { type AnyDefinition, defineJob } from "../../core/job/job-definition.ts"
 import type { PortableDefinition } from "../../core/job/portable.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { Service } from "../../engine/remote/service.ts";
-import type { Awaited } from "../../ojs/calls.ts";
+import type { Awaited } from "../../ojs/call-names.ts";
 import { bounded } from "../bounded.ts";
 
 /** What a call gets besides its arguments. */

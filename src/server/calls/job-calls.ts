@@ -6,14 +6,14 @@ import { type Job, jobView } from "../../core/job/job-view.ts";
 import { pathsWithin, visibleRow } from "../../core/job/redaction.ts";
 import { redactValue } from "../../core/redact.ts";
 import type { Json } from "../../core/schema.ts";
+import type { PageOptions, RowPage } from "../../engine/find/find-jobs.ts";
+import type { JobQuery } from "../../engine/find/job-query.ts";
 import type { DeadLetterQuery } from "../../engine/operations/dead-letters.ts";
-import type { ExportPageOptions } from "../../engine/operations/export-jobs.ts";
-import type { PageOptions, RowPage } from "../../engine/operations/find-jobs.ts";
-import type { ImportOptions } from "../../engine/operations/import-jobs.ts";
-import type { JobQuery } from "../../engine/operations/job-query.ts";
 import { type ExtendOptions, unknownJob } from "../../engine/operations/operate-job.ts";
 import type { RescheduleOptions } from "../../engine/operations/reschedule-options.ts";
 import type { RetryByHandOptions } from "../../engine/operations/retry-by-hand.ts";
+import type { ExportPageOptions } from "../../engine/transfer/export-jobs.ts";
+import type { ImportOptions } from "../../engine/transfer/import-jobs.ts";
 import { isInternal } from "../wire/internal-jobs.ts";
 import { limited, readTexts } from "../wire/job-page.ts";
 import {

@@ -1,6 +1,6 @@
 import { z } from "zod";
+import type { DoctorFacts, StoreFacts, WorkerFacts, WorkFacts } from "../../core/doctor/doctor-facts.ts";
 import { examine } from "../../core/doctor/examine.ts";
-import type { DoctorFacts, StoreFacts, WorkerFacts, WorkFacts } from "../../core/doctor/facts.ts";
 import { CurfewError } from "../../core/errors.ts";
 import { isSilent, type WorkerReport } from "../../core/worker/worker-report.ts";
 import type { Engine } from "../../engine/engine.ts";

@@ -1,8 +1,8 @@
 import type { z } from "zod";
-import { loadInParts } from "../../engine/operations/bounded-reader.ts";
+import { loadInParts } from "../../engine/find/bounded-reader.ts";
+import type { PageOptions } from "../../engine/find/find-jobs.ts";
+import { isIdPrefix, type JobQuery } from "../../engine/find/job-query.ts";
 import type { BulkOptions, BulkResult } from "../../engine/operations/bulk.ts";
-import type { PageOptions } from "../../engine/operations/find-jobs.ts";
-import { isIdPrefix, type JobQuery } from "../../engine/operations/job-query.ts";
 import { BASE, PATHS } from "../../ojs/paths.ts";
 import { revealedText } from "../../ojs/write-job.ts";
 import { type HttpError, refusedField } from "../http-error.ts";
@@ -23,7 +23,7 @@ import {
 import { filledCopy } from "../wire/enqueue.ts";
 import { bulkReply, readBulk, readFilter } from "../wire/filter.ts";
 import { countOwn, withoutInternal } from "../wire/internal-jobs.ts";
-import { jobsPage, nearMissText, placeOf, scannedPage } from "../wire/pages.ts";
+import { jobsPage, nearMissText, pageRequestOf, scannedPage } from "../wire/pages.ts";
 import { jobReplySchema } from "../wire/replies.ts";
 import { emptySchema, enqueueSchema } from "../wire/schemas.ts";
 import { isSortKey, sortedPage } from "../wire/sorted-jobs.ts";
@@ -71,7 +71,7 @@ async function searchPage(
   text: string,
   { engine, service }: RouteContext,
 ) {
-  const { perPage, cursor, skipped } = placeOf(query);
+  const { perPage, cursor, skipped } = pageRequestOf(query);
   if (skipped > 0) throw searchedByCursor(query.offset === undefined ? "page" : "offset");
   const filter = readFilter(query, engine.now());
   if (cursor === null && text.length >= SHORTEST_PREFIX && isIdPrefix(text)) {
@@ -101,7 +101,7 @@ const nearMisses = route({
   query: nearMissesQuery,
   replies: { 200: "A page; a request looks at 10,000 jobs at most, and says how far it came" },
   run({ query }, { engine, service }) {
-    const { perPage, cursor } = placeOf(query);
+    const { perPage, cursor } = pageRequestOf(query);
     const filter = { ...readFilter(query, engine.now()), nearMiss: true as const };
     const find = (page: PageOptions) => service.rows.find(filter, { ...page, newestFirst: true });
     return scannedPage(find, cursor, perPage, { show: nearMissText });

@@ -2,7 +2,7 @@ import { notFound } from "../failures.ts";
 import { byKey, json, type Route, routesOf } from "../route.ts";
 import { sagasQuery } from "../wire/admin-schemas.ts";
 import { readParts } from "../wire/job-page.ts";
-import { placeOf } from "../wire/pages.ts";
+import { pageRequestOf } from "../wire/pages.ts";
 import { compensateReply, sagaDetail, sagaFields, sagaReply, sagasReply } from "../wire/sagas.ts";
 import { emptySchema } from "../wire/schemas.ts";
 
@@ -20,7 +20,7 @@ const list = route({
   replies: { 200: "A page of sagas" },
   async run({ query }, { engine }) {
     const { type, limit, per_page, cursor, order = "desc" } = query;
-    const { perPage } = placeOf({ ...(limit && { limit }), ...(per_page && { per_page }) });
+    const { perPage } = pageRequestOf({ ...(limit && { limit }), ...(per_page && { per_page }) });
     const read = async (after: string | null, count: number) => {
       const named = type === undefined ? {} : { type };
       const found = await engine.sagaRecords.list({ ...named, after, limit: count, order });

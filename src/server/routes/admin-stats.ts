@@ -62,7 +62,7 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const POINTS = 24;
 
-/** Every step of the range has a point, even without events. Old figures are stored in wider steps. */
+/** Every step of the range has a point, even without events. Old stats are stored in wider steps. */
 function seriesOf({ since, until, step, points }: Stats): object[] {
   const byStart = new Map(points.map((point) => [point.at, point]));
   const data: object[] = [];
@@ -116,16 +116,16 @@ const history = route({
     const until = query.until === undefined ? now + 1 : readInstant(query.until, now, "until");
     const usual = until - (step < HOUR ? HOUR : POINTS * step);
     const since = query.since === undefined ? usual : readInstant(query.since, now, "since");
-    const figures = await engine.stats({
+    const stats = await engine.stats({
       since: { epochMilliseconds: Math.max(0, since) },
       until: { epochMilliseconds: until },
       step: { milliseconds: step },
       ...(queue && { queue }),
       ...(type && { type }),
     });
-    const range = { since: instantText(figures.since), until: instantText(figures.until) };
-    const data = seriesOf(figures);
-    const { attainment } = figures.total;
+    const range = { since: instantText(stats.since), until: instantText(stats.until) };
+    const data = seriesOf(stats);
+    const { attainment } = stats.total;
     return json(200, { period, ...range, attainment, data, data_points: data });
   },
 });

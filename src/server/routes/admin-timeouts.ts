@@ -6,7 +6,7 @@ import { byKey, json, type Route, routesOf } from "../route.ts";
 import { rescheduleSchema, timeoutsQuery } from "../wire/admin-schemas.ts";
 import { readBusinessTime } from "../wire/business-time.ts";
 import { readParts } from "../wire/job-page.ts";
-import { listedPage, placeOf } from "../wire/pages.ts";
+import { listedPage, pageRequestOf } from "../wire/pages.ts";
 import { emptySchema } from "../wire/schemas.ts";
 import { revokedReply, timeoutDetail, timeoutFields, timeoutReply, timeoutsReply } from "../wire/timeouts.ts";
 
@@ -71,7 +71,7 @@ const list = route({
           ...(before !== undefined && { before }),
         }),
       );
-    const { perPage } = placeOf(page);
+    const { perPage } = pageRequestOf(page);
     const read = async (after: string | null, count: number) => {
       const found = await engine.timeouts.calendar({
         ...(destination !== undefined && { destination }),

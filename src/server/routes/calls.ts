@@ -4,7 +4,7 @@ import type { Json } from "../../core/schema.ts";
 import { ConcurrencyError } from "../../core/timeout/timeout.ts";
 import { JobFailedError } from "../../engine/operations/job-failed-error.ts";
 import { WorkflowFailedError } from "../../engine/workflows/workflow-failed-error.ts";
-import { CALLS, type CallName, callPath } from "../../ojs/calls.ts";
+import { CALLS, type CallName, callPath } from "../../ojs/call-names.ts";
 import { BASE } from "../../ojs/paths.ts";
 import { bulkCalls } from "../calls/bulk-calls.ts";
 import { calendarCalls } from "../calls/calendar-calls.ts";

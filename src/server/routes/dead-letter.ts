@@ -4,7 +4,7 @@ import { deadLettersQuery } from "../wire/admin-schemas.ts";
 import { readFilter } from "../wire/filter.ts";
 import { countOwn } from "../wire/internal-jobs.ts";
 import { readTexts } from "../wire/job-page.ts";
-import { cursorAfter, placeOf } from "../wire/pages.ts";
+import { cursorAfter, pageRequestOf } from "../wire/pages.ts";
 import { deletedReplySchema, jobsReplySchema } from "../wire/replies.ts";
 import { manyLetterRoutesBy } from "./admin-dead-letters.ts";
 import { letterRoutesBy, plainRoutes } from "./job-actions.ts";
@@ -25,7 +25,7 @@ const list = route({
   query: deadLettersQuery,
   replies: { 200: "A page of jobs" },
   async run({ query }, { engine, service }) {
-    const { perPage, cursor, skipped } = placeOf(query, PER_PAGE);
+    const { perPage, cursor, skipped } = pageRequestOf(query, PER_PAGE);
     const filter = { ...readFilter(query, engine.now()), deadLetter: true };
     const read = (after: string | null, count: number) => service.rows.find(filter, { after, limit: count });
     const from = cursor ?? (await cursorAfter(skipped, read));

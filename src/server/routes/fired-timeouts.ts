@@ -7,7 +7,7 @@ import { HttpError } from "../http-error.ts";
 import { json, type Route, route } from "../route.ts";
 import { firedTimeoutsReply } from "../wire/admin-replies.ts";
 import { firedTimeoutsQuery } from "../wire/admin-schemas.ts";
-import { placeOf } from "../wire/pages.ts";
+import { pageRequestOf } from "../wire/pages.ts";
 
 const MOST = 1_000;
 /** Events that a look further back reads. The newest page reads 5,000, since open tabs repeat it. */
@@ -50,7 +50,7 @@ const list = route({
   },
   async run({ query }, { engine }) {
     const { kind, mode, queue, type } = query;
-    const { page, perPage, cursor } = placeOf(query);
+    const { page, perPage, cursor } = pageRequestOf(query);
     const before = query.before ?? null;
     for (const [field, text] of Object.entries({ cursor, before }))
       if (text !== null && !isEventCursor(text))

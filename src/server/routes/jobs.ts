@@ -3,8 +3,8 @@ import { UUID } from "../../core/ids.ts";
 import { dueAtOf, type JobRow, type JobState } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Instant } from "../../core/time.ts";
-import { loadBrief } from "../../engine/operations/bounded-reader.ts";
-import { firstJobs } from "../../engine/operations/find-jobs.ts";
+import { loadBrief } from "../../engine/find/bounded-reader.ts";
+import { firstJobs } from "../../engine/find/find-jobs.ts";
 import type { RemoteEnqueued, RemoteJob } from "../../engine/remote/service.ts";
 import { BASE, PATHS } from "../../ojs/paths.ts";
 import { errorFields, instantText } from "../../ojs/wire-fields.ts";
@@ -16,7 +16,7 @@ import { turn } from "../turn.ts";
 import { readJob } from "../wire/enqueue.ts";
 import { countOwn, isInternal, withoutInternal } from "../wire/internal-jobs.ts";
 import { type JobTexts, readTexts } from "../wire/job-page.ts";
-import { cursorAfter, placeOf } from "../wire/pages.ts";
+import { cursorAfter, pageRequestOf } from "../wire/pages.ts";
 import { pressureHeaders, refuseTooMany } from "../wire/pressure.ts";
 import { retryFields } from "../wire/queue-config.ts";
 import { batchReplySchema, jobReplySchema, jobsReplySchema, retriesReplySchema } from "../wire/replies.ts";
@@ -185,7 +185,7 @@ const list = route({
       ...(type && { type }),
       ...(state && { state: state as JobState }),
     };
-    const { skipped } = placeOf({ limit, offset, cursor });
+    const { skipped } = pageRequestOf({ limit, offset, cursor });
     const find = withoutInternal(async ({ after = null, limit: count = 1 }) => {
       const rows = await firstJobs(engine.store, filter, after, count + 1);
       const jobs = rows.slice(0, count);

@@ -1,4 +1,4 @@
-import type { RowPage } from "../../engine/operations/find-jobs.ts";
+import type { RowPage } from "../../engine/find/find-jobs.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
 import { HttpError } from "../http-error.ts";
 import { byKey, json, type Route, routesOf } from "../route.ts";

@@ -4,7 +4,7 @@ import { HttpError } from "../http-error.ts";
 import { json, type Route, route } from "../route.ts";
 import { uniqueJobsReply } from "../wire/admin-replies.ts";
 import { adminPageQuery } from "../wire/admin-schemas.ts";
-import { placeOf } from "../wire/pages.ts";
+import { pageRequestOf } from "../wire/pages.ts";
 
 const MOST_SKIPPED = 5_000;
 const STEP = 500;
@@ -31,7 +31,7 @@ const list = route({
   query: adminPageQuery,
   replies: { 200: "A page of keys in their order; a short page may not be the last" },
   async run({ query }, { engine }) {
-    const { page, perPage, cursor, skipped } = placeOf(query);
+    const { page, perPage, cursor, skipped } = pageRequestOf(query);
     if (skipped > MOST_SKIPPED)
       throw new HttpError(400, "invalid_request", "page: too far from the start; continue with cursor");
     const now = engine.now();

@@ -2,7 +2,7 @@ import type { WebhookView } from "../../engine/webhooks/webhooks.ts";
 import { notFound } from "../failures.ts";
 import { byKey, json, type Reply, type Route, type RouteContext, routesOf } from "../route.ts";
 import { adminPageQuery } from "../wire/admin-schemas.ts";
-import { listedPage, placeOf } from "../wire/pages.ts";
+import { listedPage, pageRequestOf } from "../wire/pages.ts";
 import { deletedReplySchema } from "../wire/replies.ts";
 import { emptySchema } from "../wire/schemas.ts";
 import {
@@ -160,7 +160,7 @@ const deliveries = route({
   query: deliveriesQuery,
   replies: { 200: "A page; a short page may not be the last" },
   async run({ query }, { engine }) {
-    const { perPage, cursor } = placeOf(query, 50);
+    const { perPage, cursor } = pageRequestOf(query, 50);
     const { subscription_id, status } = query;
     const found = await engine.webhooks.deliveries({
       after: cursor,

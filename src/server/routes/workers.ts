@@ -1,4 +1,4 @@
-import { checkQueueWeights } from "../../core/fair/pool.ts";
+import { checkQueueWeights } from "../../core/fair/worker-pool.ts";
 import { softKind } from "../../core/job/deadlines.ts";
 import type { Sender } from "../../core/job/holder.ts";
 import { checkVersion } from "../../core/registry/registered-schema.ts";
@@ -110,8 +110,8 @@ async function ack(id: string, body: SucceedBody, identity: Identity, context: R
 
 async function nack(id: string, body: FailBody, identity: Identity, context: RouteContext): Promise<Reply> {
   const sender = senderOf(body, identity, context);
-  const judge = readFailure(body, context.engine.now());
-  return reported(id, sender, await context.service.report(id, sender, judge), "nack");
+  const eventOf = readFailure(body, context.engine.now());
+  return reported(id, sender, await context.service.report(id, sender, eventOf), "nack");
 }
 
 const ackJob = route({

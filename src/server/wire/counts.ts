@@ -8,7 +8,7 @@ import { instantText } from "../../ojs/wire-fields.ts";
 
 /** The window of ended jobs. Statistics have these counts, so history costs nothing. */
 export const LATELY = "24h";
-/** The window of throughput figures. */
+/** The window of throughput stats. */
 export const RECENTLY = "5m";
 const RECENT_MINUTES = 5;
 
@@ -22,8 +22,8 @@ export function countsOf({ depth, completed, discarded, cancelled }: Counted) {
 const rounded = (count: number) => Math.round((count / RECENT_MINUTES) * 100) / 100;
 
 /** Attempts per minute that ended by themselves, and those that failed. */
-export function throughputOf(figures: Pick<JobStats, "enqueued" | "completed" | "failed">) {
-  const { enqueued, completed, failed } = figures;
+export function throughputOf(stats: Pick<JobStats, "enqueued" | "completed" | "failed">) {
+  const { enqueued, completed, failed } = stats;
   return {
     processed_per_minute: rounded(completed + failed),
     completed_per_minute: rounded(completed),

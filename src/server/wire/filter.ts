@@ -1,7 +1,7 @@
 import type { JobState } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
+import type { JobQuery } from "../../engine/find/job-query.ts";
 import type { BulkOptions, BulkResult } from "../../engine/operations/bulk.ts";
-import type { JobQuery } from "../../engine/operations/job-query.ts";
 import { durationOf, readInstant } from "../../ojs/wire-durations.ts";
 import type { Identity } from "../auth.ts";
 import { refusedField } from "../http-error.ts";

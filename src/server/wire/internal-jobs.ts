@@ -2,8 +2,8 @@ import { isInternalQueue, WEBHOOK_QUEUE } from "../../core/job/internal-queue.ts
 import type { JobRow } from "../../core/job/job.ts";
 import { BOOKKEEPING_QUEUE } from "../../core/job/step-rules.ts";
 import type { Engine } from "../../engine/engine.ts";
-import type { JobCount, PageOptions, RowPage } from "../../engine/operations/find-jobs.ts";
-import type { JobQuery } from "../../engine/operations/job-query.ts";
+import type { JobCount, PageOptions, RowPage } from "../../engine/find/find-jobs.ts";
+import type { JobQuery } from "../../engine/find/job-query.ts";
 
 export function isInternal({ queue }: Pick<JobRow, "queue">): boolean {
   return isInternalQueue(queue);

@@ -1,6 +1,6 @@
 import type { JobRow } from "../../core/job/job.ts";
 import { type NearMiss, nearMissOf } from "../../core/job/near-miss.ts";
-import type { JobCount, PageOptions, RowPage } from "../../engine/operations/find-jobs.ts";
+import type { JobCount, PageOptions, RowPage } from "../../engine/find/find-jobs.ts";
 import { jobText } from "../../ojs/write-job.ts";
 import { type HttpError, refusedField } from "../http-error.ts";
 import { type Reply, reply } from "../route.ts";
@@ -21,7 +21,7 @@ interface PageRequest {
 }
 
 /** Where a page begins: after a cursor, at an offset, or at a page by number. */
-export function placeOf(query: PageQuery, usual = PER_PAGE): PageRequest {
+export function pageRequestOf(query: PageQuery, usual = PER_PAGE): PageRequest {
   const { per_page, limit, offset } = query;
   const perPage = per_page ?? limit ?? usual;
   const cursor = query.cursor || null;
@@ -35,7 +35,7 @@ export function placeOf(query: PageQuery, usual = PER_PAGE): PageRequest {
 
 /** A page of a list in memory, which is in the order of its cursors. */
 export function pageOf<Item>(all: readonly Item[], query: PageQuery, cursorOf: (item: Item) => string) {
-  const { page, perPage, cursor, skipped } = placeOf(query);
+  const { page, perPage, cursor, skipped } = pageRequestOf(query);
   const from = cursor === null ? skipped : all.filter((item) => cursorOf(item) <= cursor).length;
   const items = all.slice(from, from + perPage);
   const last = items.at(-1);
@@ -75,7 +75,7 @@ interface Listing<Item> {
  * being the last.
  */
 export async function listedPage<Item>(query: PageQuery, { list, cursorOf, isWanted, usual }: Listing<Item>) {
-  const { page, perPage, cursor, skipped } = placeOf(query, usual);
+  const { page, perPage, cursor, skipped } = pageRequestOf(query, usual);
   const wanted = skipped + perPage + 1;
   const found: Item[] = [];
   let after = cursor;
@@ -104,7 +104,7 @@ export async function jobsPage(
   find: (page: PageOptions & { readonly limit: number }) => Promise<RowPage>,
   count: () => Promise<JobCount>,
 ): Promise<Reply> {
-  const { page, perPage, cursor, skipped } = placeOf(query);
+  const { page, perPage, cursor, skipped } = pageRequestOf(query);
   const read = (after: string | null, limit: number) => find({ after, limit });
   const after = cursor ?? (await cursorAfter(skipped, read));
   const [found, counted] = await Promise.all([

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { MOST_POOL_CONCURRENCY, type PoolOptions } from "../../core/fair/pool.ts";
+import { MOST_POOL_CONCURRENCY, type PoolOptions } from "../../core/fair/worker-pool.ts";
 import type { PoolView } from "../../engine/remote/pools.ts";
 import { poolStrategy, queueWeights } from "./fair.ts";
 import { queueName } from "./schemas.ts";

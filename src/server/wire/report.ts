@@ -38,10 +38,11 @@ export function callerOf({ name, by }: Identity): string | undefined {
   return by === "nobody" ? undefined : name;
 }
 
-type Judge = (row: JobRow, now: Instant) => JobEvent;
+/** The event that a report is, once the row is read. */
+type EventOf = (row: JobRow, now: Instant) => JobEvent;
 
 /** Reads an ACK. */
-export function readSuccess(body: SenderFields & { readonly result?: unknown }, limit?: number): Judge {
+export function readSuccess(body: SenderFields & { readonly result?: unknown }, limit?: number): EventOf {
   const result = body.result === undefined ? undefined : toJsonText(body.result, "result", limit);
   return (row, now) => ({
     type: "succeed",
@@ -51,7 +52,7 @@ export function readSuccess(body: SenderFields & { readonly result?: unknown }, 
 }
 
 /** Reads a NACK: a failure, a job given back, or a snooze. */
-export function readFailure(body: FailBody, now: Instant): Judge {
+export function readFailure(body: FailBody, now: Instant): EventOf {
   if (typeof body.snooze_until === "string") {
     const dueAt = readInstant(body.snooze_until, now, "snooze_until");
     return (row, at) => ({
@@ -77,7 +78,7 @@ export function readFailure(body: FailBody, now: Instant): Judge {
 }
 
 /** A job given back. `error: null` means that nothing failed. */
-function readRelease(body: FailBody, error: ErrorInput): Judge {
+function readRelease(body: FailBody, error: ErrorInput): EventOf {
   const delay = body.delay_ms ?? undefined;
   const kept = body.error ? { ...error, type: "shutdown", details: { code: error.code } } : SHUTDOWN;
   return () => ({
@@ -88,7 +89,7 @@ function readRelease(body: FailBody, error: ErrorInput): Judge {
 }
 
 /** A worker ended the attempt itself: at the hard deadline, or because the handler stalled (SEMANTICS 3.7). */
-function readVerdict(body: FailBody, error: ErrorInput): Judge {
+function readVerdict(body: FailBody, error: ErrorInput): EventOf {
   const where = error.stack === undefined ? {} : { stack: error.stack };
   if (body.stalled) return () => ({ type: "stall", witnessed: true, ...where });
   return (row, now) =>

@@ -1,12 +1,12 @@
 import { dueAtOf, type JobRow } from "../../core/job/job.ts";
-import { BoundedReader } from "../../engine/operations/bounded-reader.ts";
-import type { PageOptions, RowPage } from "../../engine/operations/find-jobs.ts";
+import { BoundedReader } from "../../engine/find/bounded-reader.ts";
+import type { PageOptions, RowPage } from "../../engine/find/find-jobs.ts";
 import { jobText } from "../../ojs/write-job.ts";
 import { refusedField } from "../http-error.ts";
 import type { Reply } from "../route.ts";
 import type { PageQuery } from "./admin-schemas.ts";
 import { limited } from "./job-page.ts";
-import { jobsReply, pagination, placeOf } from "./pages.ts";
+import { jobsReply, pageRequestOf, pagination } from "./pages.ts";
 
 /** No store keeps jobs in these orders, so all that fit the filter are read; only what they are sorted by is kept. */
 const KEYS = {
@@ -42,7 +42,7 @@ export function sortedPage(query: PageQuery, sorted: SortedJobs): Promise<Reply>
 }
 
 async function readPage(query: PageQuery, { by, isUpward, find, load }: SortedJobs): Promise<Reply> {
-  const { page, perPage, cursor, skipped } = placeOf(query);
+  const { page, perPage, cursor, skipped } = pageRequestOf(query);
   const from = cursor === null ? skipped : Number(CURSOR.exec(cursor)?.[1] ?? Number.NaN);
   if (Number.isNaN(from))
     throw refusedField("cursor", "not a cursor of this sorted list; leave it out to start over");

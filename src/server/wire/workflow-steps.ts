@@ -1,7 +1,7 @@
 import type { JobRow } from "../../core/job/job.ts";
 import { progressOf } from "../../core/job/job-progress.ts";
 import { childrenOf, finalsOf, type PlanNode, stepsOf } from "../../core/workflow/plan.ts";
-import { loadBrief, loadInParts } from "../../engine/operations/bounded-reader.ts";
+import { loadBrief, loadInParts } from "../../engine/find/bounded-reader.ts";
 import { loadPlan } from "../../engine/workflows/workflow-records.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
 import type { Store } from "../../ports/store.ts";

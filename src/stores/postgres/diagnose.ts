@@ -1,4 +1,4 @@
-import type { PostgresFacts, StoreDiagnosis } from "../../core/doctor/facts.ts";
+import type { PostgresFacts, StoreDiagnosis } from "../../core/doctor/doctor-facts.ts";
 import { MIGRATIONS } from "./migrations.ts";
 import type { PoolLike, Runner } from "./session.ts";
 import { SERVER_FACTS, TABLE_FACTS, WRITE_FACTS } from "./statements.ts";

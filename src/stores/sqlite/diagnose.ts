@@ -1,5 +1,5 @@
 import { statfsSync, statSync } from "node:fs";
-import type { SqliteFacts, StoreDiagnosis } from "../../core/doctor/facts.ts";
+import type { SqliteFacts, StoreDiagnosis } from "../../core/doctor/doctor-facts.ts";
 import type { Connection } from "./connection.ts";
 import { MIGRATIONS } from "./migrations.ts";
 import type { Session } from "./session.ts";

@@ -99,8 +99,8 @@ function workerSilent(facts: WhyFacts): WhyReason[] {
   const { row, now, holder } = facts;
   // A remote worker beats for each of its jobs, and less often.
   const since = lastSign(facts);
-  const patience = holder?.isRemote || row.policy?.worker !== undefined ? 30_000 : BUSY_SILENT_AFTER;
-  if (now - since <= patience) return [];
+  const silentAfter = holder?.isRemote || row.policy?.worker !== undefined ? 30_000 : BUSY_SILENT_AFTER;
+  if (now - since <= silentAfter) return [];
   const id = holderOf(row);
   const until = stallAtOf(row, holder?.seenAt ?? null);
   const end =

@@ -6,7 +6,7 @@ import type {
   SqliteFacts,
   StoreFacts,
   WorkFacts,
-} from "./facts.ts";
+} from "./doctor-facts.ts";
 
 /** `error`: jobs are at risk or do not run. `warning`: somebody should look. `note`: good to know. */
 export type DoctorLevel = "error" | "warning" | "note";

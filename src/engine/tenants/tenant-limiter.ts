@@ -2,14 +2,13 @@ import type { NewJob } from "../../core/job/envelope.ts";
 import type { TenantLimits } from "../../core/tenant/tenant-limits.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Inspector } from "../../ports/store.ts";
-import type { TenantGate } from "./scoped-store.ts";
 import { TenantLimitError } from "./tenant-limit-error.ts";
 
 /** How long a count of waiting jobs is used. Jobs that this process adds meanwhile are added to it. */
 const COUNTED_FOR = 1_000;
 const RETRY_WAITING = 1_000;
 
-interface GateDeps {
+interface LimiterDeps {
   readonly tenant: string;
   readonly inspect: Pick<Inspector, "used">;
   readonly limits: () => TenantLimits;
@@ -17,8 +16,8 @@ interface GateDeps {
 }
 
 /** Enforces the limits of one tenant in this process. Without limits it costs two comparisons. */
-export class TenantUse implements TenantGate {
-  readonly #deps: GateDeps;
+export class TenantLimiter {
+  readonly #deps: LimiterDeps;
   #waiting: { readonly at: Instant; count: number } | undefined;
   #counting: Promise<void> | undefined;
   /** Enqueued jobs that the rate still counts: a bucket that empties at the rate. */
@@ -26,7 +25,7 @@ export class TenantUse implements TenantGate {
   /** Claims run one after the other while `active` is limited, so that their counts add up. */
   #lastClaim: Promise<unknown> = Promise.resolve();
 
-  constructor(deps: GateDeps) {
+  constructor(deps: LimiterDeps) {
     this.#deps = deps;
   }
 
@@ -90,6 +89,7 @@ export class TenantUse implements TenantGate {
     return this.#counting;
   }
 
+  /** Calls `take` with how many of `wanted` jobs the tenant may claim now, or not at all. */
   async claim<Row>(wanted: number, take: (limit: number) => Promise<Row[]>): Promise<Row[]> {
     const { active: most } = this.#deps.limits();
     if (most === undefined) return take(wanted);

@@ -22,12 +22,12 @@ import { finalsOf, positionOf } from "../../core/workflow/plan.ts";
 import type { WorkflowRecord } from "../../core/workflow/workflow-record.ts";
 import { limitRecordKey, pauseKey, type RecordKey, type RecordRow, type Store } from "../../ports/store.ts";
 import type { EngineContext } from "../context.ts";
+import { loadBrief } from "../find/bounded-reader.ts";
 import { MAINTENANCE, MAINTENANCE_NAME, maintenanceIn } from "../queues/maintenance-record.ts";
 import { QUEUES } from "../queues/queue-settings-cache.ts";
 import { PAUSES } from "../queues/queues.ts";
 import { statsKind } from "../statistics/roll-up.ts";
 import { loadPlan, WORKFLOWS } from "../workflows/workflow-records.ts";
-import { loadBrief } from "./bounded-reader.ts";
 import { unknownJob } from "./operate-job.ts";
 import { listWorkers } from "./worker-list.ts";
 

@@ -4,9 +4,9 @@ import { isTerminal } from "../../core/job/lifecycle.ts";
 import { holdersIn, holdersLeft, type UniqueHolder } from "../../core/job/unique-holders.ts";
 import type { EngineContext } from "../context.ts";
 import { UNIQUE } from "../enqueue/unique-keys.ts";
-import { BoundedReader, loadInParts } from "./bounded-reader.ts";
-import { findJobs, type PageOptions, parsePage } from "./find-jobs.ts";
-import { type JobQuery, matches, type ParsedQuery, parseQuery } from "./job-query.ts";
+import { BoundedReader, loadInParts } from "../find/bounded-reader.ts";
+import { findJobs, type PageOptions, parsePage } from "../find/find-jobs.ts";
+import { type JobQuery, matches, type ParsedQuery, parseQuery } from "../find/job-query.ts";
 
 /** The jobs that were added under one unique key and still block others, where a record of the store keeps the rule. */
 export interface UniqueLine {

@@ -16,7 +16,7 @@ interface Kept {
  * The policies of limits that are written as text. Parsing costs more than the call, and most programs write a few
  * texts.
  */
-export class PolicyCache {
+export class CallPolicyCache {
   /** By the text of their `attempt`. */
   readonly #kept = new Map<unknown, Kept[]>();
   #count = 0;

@@ -9,7 +9,7 @@ const TRIES = 4;
 const BACKOFF = { first: 25, factor: 4, most: 400 };
 
 /** Messages sent while a store call is running share the next one. Each promise resolves when its message is durable. */
-export function openOutbox(context: EngineContext): Batcher<NewTimeout, undefined> {
+export function openMessageBatches(context: EngineContext): Batcher<NewTimeout, undefined> {
   const call = async (messages: readonly NewTimeout[]): Promise<undefined[]> => {
     await storeMessages(context, messages);
     return messages.map(() => undefined);

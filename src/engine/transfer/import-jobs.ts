@@ -11,11 +11,11 @@ import { holderRecord, holdersIn, type UniqueHolder } from "../../core/job/uniqu
 import { parseInstant } from "../../core/time.ts";
 import { BATCH_LIMIT, type Enqueued, NAME_LIMIT, type RecordKey, type Unit } from "../../ports/store.ts";
 import { changeRecord, commitUnits, STALE_TRIES, tooManyChanges } from "../commit/commit.ts";
-import { recordKind } from "../commit/records.ts";
+import { recordKind } from "../commit/record-kind.ts";
 import type { EngineContext } from "../context.ts";
 import { UNIQUE } from "../enqueue/unique-keys.ts";
 import { auditEffects } from "../events/audit-log.ts";
-import { loadInParts } from "./bounded-reader.ts";
+import { loadInParts } from "../find/bounded-reader.ts";
 
 export interface ImportOptions {
   /** Checks the lines and looks for known ids, and stores nothing. Unique keys are not looked up. */
