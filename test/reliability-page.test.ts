@@ -1,13 +1,11 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { reliabilityPage } from "../scripts/reliability-page.ts";
+import { testFolder } from "./support/folders.ts";
 import { addRun, type NewRun } from "./support/run-report.ts";
 
 function openFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), "curfew-reliability-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = testFolder();
   return folder;
 }
 

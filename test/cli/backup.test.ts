@@ -1,17 +1,13 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { defineJob, openEngine } from "../../src/index.ts";
+import { fileFolder } from "../support/folders.ts";
 import { answer, curfew } from "./stage.ts";
 
 const job = defineJob({ type: "mail.send" });
 
-let folder: string;
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "curfew-cli-backup-"));
-});
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = fileFolder();
 
 const at = (name: string) => join(folder, name);
 

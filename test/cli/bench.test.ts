@@ -1,18 +1,13 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { describe, expect, inject, it } from "vitest";
 import { openEngine } from "../../src/index.ts";
 import { createDatabase } from "../postgres.ts";
 import { command } from "../server/command.ts";
+import { fileFolder } from "../support/folders.ts";
 import { answer, curfew } from "./stage.ts";
 
-let folder: string;
+const folder = fileFolder();
 let stores = 0;
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "curfew-cli-bench-"));
-});
-afterAll(() => rmSync(folder, { recursive: true }));
 
 async function emptyStore(): Promise<string> {
   const store = `sqlite:${join(folder, `${stores++}.db`)}`;

@@ -1,24 +1,22 @@
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { defineJob, openEngine } from "../../src/index.ts";
 import { RunningCommand } from "../server/command.ts";
+import { fileFolder } from "../support/folders.ts";
 import { answer, curfew } from "./stage.ts";
 import { inTerminal } from "./terminal.ts";
 
 const many = defineJob({ type: "many", queue: "many" });
 const few = defineJob({ type: "few", queue: "few" });
 
-let folder = "";
+const folder = fileFolder();
 let store = "";
 let server: RunningCommand;
 let url = "";
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "curfew-cli-"));
   store = `sqlite:${join(folder, "jobs.db")}`;
   const engine = await openEngine({ store });
   await engine.enqueueMany(many, Array.from({ length: 1_000 }));
@@ -30,7 +28,6 @@ beforeAll(async () => {
 afterAll(async () => {
   server.kill("SIGKILL");
   await server.ended;
-  rmSync(folder, { recursive: true });
 });
 
 describe("an action by filter", () => {

@@ -1,22 +1,20 @@
 import { execFile, spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
+import { fileFolder } from "../support/folders.ts";
 import { curfew } from "./stage.ts";
 
 const run = promisify(execFile);
-let folder: string;
+const folder = fileFolder();
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "curfew-cli-completion-"));
   for (const shell of ["bash", "zsh", "fish"]) {
     const { code, stdout, stderr } = await curfew(["completion", shell]);
     if (code !== 0) throw new Error(stderr);
     writeFileSync(join(folder, shell), stdout);
   }
 });
-afterAll(() => rmSync(folder, { recursive: true }));
 
 /** What each shell offers for a line; the last word is the one that is being written. */
 const OFFERS: Readonly<Record<string, (words: readonly string[]) => Promise<string>>> = {

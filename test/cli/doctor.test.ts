@@ -1,22 +1,20 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { connect, createServer, type Socket } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { beforeAll, describe, expect, inject, it } from "vitest";
 import { defineJob, openEngine, processor } from "../../src/index.ts";
 import { createDatabase } from "../postgres.ts";
 import { RunningCommand, server } from "../server/command.ts";
+import { fileFolder } from "../support/folders.ts";
 import { answer, curfew } from "./stage.ts";
 
-let folder = "";
+const folder = fileFolder();
 let store = "";
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "curfew-doctor-"));
   store = `sqlite:${join(folder, "jobs.db")}`;
   await (await openEngine({ store })).close();
 });
-afterAll(() => rmSync(folder, { recursive: true }));
 
 interface Report {
   readonly is_ok: boolean;

@@ -1,16 +1,12 @@
-import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, mkdtempSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { RunningCommand, server } from "../server/command.ts";
+import { fileFolder } from "../support/folders.ts";
 import { type Answer, answer, curfew } from "./stage.ts";
 
-let folder: string;
+const folder = fileFolder();
 let files = 0;
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "curfew-cli-keys-"));
-});
-afterAll(() => rmSync(folder, { recursive: true }));
 
 /** A key file with a worker's key and an admin's key. */
 async function keyFile() {

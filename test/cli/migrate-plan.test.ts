@@ -1,17 +1,13 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import pg from "pg";
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { describe, expect, inject, it } from "vitest";
 import { createDatabase } from "../postgres.ts";
+import { fileFolder } from "../support/folders.ts";
 import { type Answer, answer, curfew } from "./stage.ts";
 
-let folder: string;
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "curfew-cli-plan-"));
-});
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = fileFolder();
 
 type Plan = Answer & {
   pending: { version: number; name: string; sql: string }[];

@@ -1,5 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import pg from "pg";
@@ -9,6 +8,7 @@ import { bindSchema } from "../../src/stores/postgres/session.ts";
 import { checksumOf } from "../../src/stores/sql/migrator.ts";
 import { MIGRATIONS as SQLITE_MIGRATIONS } from "../../src/stores/sqlite/migrations.ts";
 import { createDatabase, type TestPostgres } from "../postgres.ts";
+import { fileFolder } from "../support/folders.ts";
 import { curfew } from "./stage.ts";
 
 const OLD = 6;
@@ -23,15 +23,13 @@ const COMMANDS = [
   ["enqueue", "greet"],
 ];
 
-let folder: string;
+const folder = fileFolder();
 let database: TestPostgres;
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "curfew-old-schema-"));
   database = await createDatabase(inject("postgresUrl"));
 });
 afterAll(async () => {
   await database[Symbol.asyncDispose]();
-  rmSync(folder, { recursive: true });
 });
 
 /** A file as an older curfew left it. */

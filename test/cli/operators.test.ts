@@ -1,11 +1,11 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir, userInfo } from "node:os";
+import { userInfo } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from "vitest";
 import { defineJob, type Engine, openEngine, processor } from "../../src/index.ts";
 import { diary } from "../engine/saga-stage.ts";
 import { createDatabase, type TestPostgres } from "../postgres.ts";
 import { RunningCommand } from "../server/command.ts";
+import { fileFolder } from "../support/folders.ts";
 import { answer, curfew } from "./stage.ts";
 
 const quick = defineJob({ type: "quick", queue: "quick", retention: { completed: "7d" } });
@@ -42,11 +42,10 @@ interface Place {
 }
 const places = new Map<string, Place>();
 const place = (name: string) => places.get(name) as Place;
-let folder = "";
+const folder = fileFolder();
 let server: RunningCommand;
 let database: TestPostgres;
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "curfew-operators-"));
   database = await createDatabase(inject("postgresUrl"));
   for (const [name, store] of [
     ["sqlite", `sqlite:${join(folder, "a.db")}`],
@@ -66,7 +65,6 @@ afterAll(async () => {
   server.kill("SIGKILL");
   await server.ended;
   await database[Symbol.asyncDispose]();
-  rmSync(folder, { recursive: true });
 });
 
 describe.each(["sqlite", "server", "postgres"])("on %s", (name) => {

@@ -1,10 +1,9 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { defineJob, type Engine, openEngine, processor } from "../../src/index.ts";
 import { createDatabase } from "../postgres.ts";
 import { server } from "../server/command.ts";
+import { fileFolder } from "../support/folders.ts";
 import { answer, curfew } from "./stage.ts";
 import { inTerminal } from "./terminal.ts";
 
@@ -20,12 +19,11 @@ const lost = defineJob({ type: "mail.send", queue: "mial" });
 /** What leaves the second buffer of the terminal and shows the cursor again. */
 const RESTORED = "\u001b[?25h\u001b[?1049l";
 
-let folder = "";
+const folder = fileFolder();
 let store = "";
 let engine: Engine;
 let isPaid = false;
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "curfew-top-"));
   store = `sqlite:${join(folder, "jobs.db")}`;
   engine = await openEngine({ store });
   engine.work({
@@ -43,7 +41,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await engine.close({ drain: "0s" });
-  rmSync(folder, { recursive: true });
 });
 
 describe("curfew top on a terminal", () => {

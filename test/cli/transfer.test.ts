@@ -1,31 +1,29 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { defineJob, openEngine, unchecked } from "../../src/index.ts";
 import { createDatabase } from "../postgres.ts";
 import { bareEnvironment, command, RunningCommand, server } from "../server/command.ts";
+import { fileFolder } from "../support/folders.ts";
 import { answer, curfew, openStage, type Stage } from "./stage.ts";
 
 const MAIN = join(import.meta.dirname, "../../src/cli/main.ts");
 
 let stage: Stage;
-let folder: string;
+const folder = fileFolder();
 let file: string;
 let stores = 0;
 
 beforeAll(async () => {
   stage = await openStage();
-  folder = mkdtempSync(join(tmpdir(), "curfew-cli-transfer-"));
   file = join(folder, "jobs.jsonl");
   const { stdout } = await curfew(["export", "--store", stage.store, "--partial"]);
   writeFileSync(file, stdout);
 });
 afterAll(async () => {
   await stage.close();
-  rmSync(folder, { recursive: true });
 });
 
 /** A new, empty store. */

@@ -1,22 +1,20 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { beforeAll, describe, expect, inject, it } from "vitest";
 import { openEngine, silentLogger } from "../../src/index.ts";
 import { createDatabase } from "../postgres.ts";
 import { command } from "../server/command.ts";
+import { fileFolder } from "../support/folders.ts";
 import { answer, curfew } from "./stage.ts";
 
 const WORKERS = join(import.meta.dirname, "../server/cli/workers.ts");
 const INDEX = join(import.meta.dirname, "../../src/index.ts");
 
-let folder = "";
+const folder = fileFolder();
 let store = "";
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "curfew-work-"));
   store = `sqlite:${join(folder, "jobs.db")}`;
 });
-afterAll(() => rmSync(folder, { recursive: true }));
 
 function write(name: string, text: string): string {
   const path = join(folder, name);

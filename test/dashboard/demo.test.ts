@@ -1,17 +1,16 @@
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { defineJob } from "../../src/core/job/job-definition.ts";
 import { openEngine } from "../../src/open.ts";
 import { silentLogger } from "../../src/ports/log.ts";
 import { command, server } from "../server/command.ts";
+import { testFolder } from "../support/folders.ts";
 import { hasBrowser, openBrowser } from "./shared-browser.ts";
 import { openPage } from "./stage.ts";
 
 function folder(): string {
-  const made = mkdtempSync(join(tmpdir(), "curfew-demo-"));
-  onTestFinished(() => rmSync(made, { recursive: true, force: true }));
+  const made = testFolder();
   return made;
 }
 

@@ -1,9 +1,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -12,6 +11,7 @@ import { SERVER_PACKAGES } from "../../src/core/load-package.ts";
 import { parseDuration } from "../../src/core/time.ts";
 import { openEngine, silentLogger } from "../../src/index.ts";
 import { createServer, Keyring } from "../../src/server/index.ts";
+import { testFolder } from "../support/folders.ts";
 
 const root = join(import.meta.dirname, "../..");
 const deploy = join(root, "deploy");
@@ -165,8 +165,7 @@ const healthcheck = JSON.parse(last("HEALTHCHECK").replace(/^.* CMD /, "")) as s
 
 /** What the image has in /app, with curfew from the source. */
 function unpackImage(): string {
-  const folder = mkdtempSync(join(tmpdir(), "curfew-image-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = testFolder();
   cpSync(join(deploy, "app"), folder, { recursive: true });
   const curfew = join(folder, "node_modules/curfew");
   mkdirSync(join(curfew, "dist/cli"), { recursive: true });

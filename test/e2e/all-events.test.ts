@@ -1,5 +1,3 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, inject, it, onTestFinished } from "vitest";
 import {
@@ -16,12 +14,12 @@ import {
 } from "../../src/index.ts";
 import { diary } from "../engine/saga-stage.ts";
 import { createDatabase } from "../postgres.ts";
+import { testFolder } from "../support/folders.ts";
 
 /** What happens around jobs, recorded in real databases: each event once, in the write that it reports. */
 
 async function openSqlite(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), "curfew-all-events-"));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const folder = testFolder();
   return `sqlite:${join(folder, "jobs.db")}`;
 }
 

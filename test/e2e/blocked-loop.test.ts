@@ -1,11 +1,10 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type CounterSnapshot, type EngineEvent, openEngine, silentLogger } from "../../src/index.ts";
 import { rowOf } from "../../src/testing/read-store.ts";
+import { testFolder } from "../support/folders.ts";
 import { blocker, innocent } from "./blocked-loop-jobs.ts";
 import { killChild } from "./support/kill-child.ts";
 
@@ -51,8 +50,7 @@ function endsOf({ events }: Report, id: string): string[] {
 
 describe("3.6 a handler that blocks the event loop of its worker (5.2)", () => {
   it("is named, the innocents beside it are taken over, and no job gets two verdicts", async () => {
-    const folder = await mkdtemp(join(tmpdir(), "curfew-blocked-"));
-    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const folder = testFolder();
     const store = `sqlite:${join(folder, "curfew.db")}`;
     await using engine = await openEngine({ store, logger: silentLogger });
     const blocked = startWorker(store, "blocked");
@@ -94,8 +92,7 @@ describe("3.6 a handler that blocks the event loop of its worker (5.2)", () => {
   });
 
   it("a process whose worker has closed ends by itself", async () => {
-    const folder = await mkdtemp(join(tmpdir(), "curfew-blocked-"));
-    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const folder = testFolder();
     const store = `sqlite:${join(folder, "curfew.db")}`;
     const child = startWorker(store, "quiet");
     await told(child, "ready");

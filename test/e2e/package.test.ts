@@ -14,7 +14,8 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
+import { fileFolder } from "../support/folders.ts";
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "../..");
@@ -28,10 +29,9 @@ async function build(dist: string): Promise<void> {
 }
 
 /** The package as users get it: built, packed, unpacked into their `node_modules`, and compiled against. */
-let user: string;
+const user = fileFolder();
 
 beforeAll(async () => {
-  user = await mkdtemp(join(tmpdir(), "curfew-package-"));
   const built = join(user, "built");
   // `npm test` has built the package before.
   if (process.env.CURFEW_BUILT === "1")
@@ -74,8 +74,6 @@ beforeAll(async () => {
   );
   await run(compiler, ["-p", user], { cwd: user, env });
 }, 120_000);
-
-afterAll(() => rm(user, { recursive: true, force: true }));
 
 describe("a sandbox of the built package", () => {
   it.each([

@@ -1,9 +1,7 @@
 import { type ChildProcess, execFile, fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
 import { createServer as createHttpServer, request as httpRequest } from "node:http";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { promisify } from "node:util";
@@ -15,6 +13,7 @@ import { silentLogger } from "../../src/ports/log.ts";
 import { createServer, listen } from "../../src/server/index.ts";
 import { jobsOf, rowOf } from "../../src/testing/read-store.ts";
 import { command } from "../server/command.ts";
+import { testFolder } from "../support/folders.ts";
 import { take } from "./remote/jobs.ts";
 import { act } from "./sandbox/act-job.ts";
 import { killChild } from "./support/kill-child.ts";
@@ -82,8 +81,7 @@ describe("a remote worker in a process of its own (4.3, 5.2)", () => {
   });
 
   it("the server is killed and started again in the middle: the handler goes on, and its result counts", async () => {
-    const folder = await mkdtemp(join(tmpdir(), "curfew-remote-"));
-    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const folder = testFolder();
     const port = await freePort();
     const flags = ["serve", "--store", `sqlite:${join(folder, "jobs.db")}`, "--port", String(port)];
     const before = command(flags);

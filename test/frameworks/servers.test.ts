@@ -1,22 +1,17 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { openEngine, silentLogger } from "../../src/index.ts";
+import { fileFolder } from "../support/folders.ts";
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "../..");
 const examples = join(root, "examples/frameworks");
-let scratch: string;
-
-beforeAll(() => {
-  scratch = mkdtempSync(join(tmpdir(), "curfew-frameworks-"));
-});
-afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+const scratch = fileFolder();
 
 interface Server {
   readonly url: string;

@@ -1,7 +1,6 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
+import { fileFolder } from "../support/folders.ts";
 import { FLOODS, runFlood } from "./attack/floods.ts";
 import { sendEach } from "./attack/run.ts";
 
@@ -11,11 +10,7 @@ const MOST_MEMORY = 512_000_000;
 /** A tenth of what `npm run attack` sends. */
 const SCALE = 0.3;
 
-let folder: string;
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "curfew-attack-"));
-});
-afterAll(() => rm(folder, { recursive: true }));
+const folder = fileFolder();
 
 it("no request of up to 1 MB blocks the event loop for long", async () => {
   const results = await sendEach("memory:", 2);

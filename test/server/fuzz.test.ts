@@ -1,11 +1,10 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, inject, it, onTestFinished } from "vitest";
+import { describe, expect, inject, it } from "vitest";
 import { openEngine, silentLogger } from "../../src/index.ts";
 import { createServer } from "../../src/server/app.ts";
 import { openTestEngine } from "../../src/testing/index.ts";
 import { createDatabase } from "../postgres.ts";
+import { testFolder } from "../support/folders.ts";
 import { fuzz, fuzzStore } from "./fuzz/run.ts";
 import { fuzzSocket } from "./fuzz/socket.ts";
 
@@ -84,8 +83,7 @@ describe("strange requests on a database", () => {
   };
 
   it("SQLite", async () => {
-    const folder = await mkdtemp(join(tmpdir(), "curfew-fuzz-"));
-    onTestFinished(() => rm(folder, { recursive: true }));
+    const folder = testFolder();
     await check(`sqlite:${join(folder, "fuzz.db")}`);
   }, 300_000);
 

@@ -1,10 +1,9 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { z } from "zod";
 import { chain, defineJob, openEngine, silentLogger, step, unchecked } from "../../src/index.ts";
 import { createDatabase } from "../postgres.ts";
+import { testFolder } from "../support/folders.ts";
 import { openStage } from "./stage.ts";
 
 const charge = {
@@ -16,8 +15,7 @@ const charge = {
 const rules = { validation: "always", compatibility: "backward" };
 
 async function openSqlite(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), "curfew-schemas-"));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const folder = testFolder();
   return `sqlite:${join(folder, "jobs.db")}`;
 }
 

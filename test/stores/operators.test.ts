@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
 import {
@@ -13,20 +11,19 @@ import {
 } from "../../src/index.ts";
 import { rowOf } from "../../src/testing/read-store.ts";
 import { createDatabase, type TestPostgres } from "../postgres.ts";
+import { fileFolder } from "../support/folders.ts";
 
 /** What operators look at and do, on the real engine over each store. */
 
-let folder: string;
+const folder = fileFolder();
 let database: TestPostgres;
 let opened = 0;
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "curfew-operators-"));
   database = await createDatabase(inject("postgresUrl"));
 });
 
 afterAll(async () => {
-  rmSync(folder, { recursive: true });
   await database[Symbol.asyncDispose]();
 });
 

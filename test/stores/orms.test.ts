@@ -1,6 +1,4 @@
 import { execFile } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import Database from "better-sqlite3";
@@ -15,6 +13,7 @@ import {
 } from "../../examples/orms/shop.ts";
 import { type Engine, openEngine, processor, silentLogger } from "../../src/index.ts";
 import { createDatabase } from "../postgres.ts";
+import { testFolder } from "../support/folders.ts";
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "../..");
@@ -117,8 +116,7 @@ describe("enqueue, send and request a timeout in a transaction, on SQLite", () =
   it.each(Object.entries(ON_SQLITE))(
     "%s: all of it exists if and only if it commits",
     async (_name, load) => {
-      const folder = await mkdtemp(join(tmpdir(), "curfew-orms-"));
-      onTestFinished(() => rm(folder, { recursive: true }));
+      const folder = testFolder();
       const file = join(folder, "shop.db");
       withDatabase(file, (database) => database.exec("create table orders (name text primary key)"));
       const { openShop } = await load();

@@ -1,22 +1,19 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
 import { defineJob, type Engine, openEngine, openPostgresStore, silentLogger } from "../../src/index.ts";
 import { createServer } from "../../src/server/app.ts";
 import { createDatabase, type TestPostgres } from "../postgres.ts";
+import { fileFolder } from "../support/folders.ts";
 
-let folder: string;
+const folder = fileFolder();
 let database: TestPostgres;
 let opened = 0;
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "curfew-search-"));
   database = await createDatabase(inject("postgresUrl"));
 });
 
 afterAll(async () => {
-  rmSync(folder, { recursive: true });
   await database[Symbol.asyncDispose]();
 });
 

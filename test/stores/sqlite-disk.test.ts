@@ -1,11 +1,10 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { createIdSource } from "../../src/core/ids.ts";
 import { realSystem } from "../../src/engine/runtime/real-system.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { sketchJob } from "../../src/testing/conformance/test-bed.ts";
+import { fileFolder } from "../support/folders.ts";
 import { productionSystem } from "../support/system.ts";
 
 type Sync = (error: Error | null) => void;
@@ -26,14 +25,8 @@ const NOW = 1_800_000_000_000;
 const nextId = createIdSource(() => NOW, realSystem.fill);
 const job = () => sketchJob({}, NOW, nextId);
 
-let folder: string;
+const folder = fileFolder();
 let opened = 0;
-
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "curfew-sqlite-"));
-});
-
-afterAll(() => rmSync(folder, { recursive: true }));
 
 function open() {
   disk.waiting = undefined;

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import Database from "better-sqlite3";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import {
   backupSqlite,
   defineJob,
@@ -16,24 +16,22 @@ import {
   silentLogger,
 } from "../../src/index.ts";
 import { depthOf } from "../../src/testing/read-store.ts";
+import { fileFolder } from "../support/folders.ts";
 
 const require = createRequire(import.meta.url);
 const ping = defineJob({ type: "ping" });
 
-let copies: string;
+const copies = fileFolder();
 /** better-sqlite3 once more, as a second copy in the tree of a user's dependencies is. */
 let OtherDatabase: typeof Database;
 
 beforeAll(() => {
-  copies = mkdtempSync(join(tmpdir(), "curfew-copy-"));
   const original = dirname(require.resolve("better-sqlite3/package.json"));
   for (const part of ["package.json", "lib", "prebuilds"]) {
     cpSync(join(original, part), join(copies, part), { recursive: true });
   }
   OtherDatabase = require(copies) as typeof Database;
 });
-
-afterAll(() => rmSync(copies, { recursive: true }));
 
 let folder: string;
 let path: string;

@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
@@ -11,16 +9,15 @@ import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { createDatabase, type TestPostgres } from "../postgres.ts";
+import { fileFolder } from "../support/folders.ts";
 import { productionSystem } from "../support/system.ts";
 
-let folder: string;
+const folder = fileFolder();
 let database: TestPostgres;
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "curfew-transfer-options-"));
   database = await createDatabase(inject("postgresUrl"));
 });
 afterAll(async () => {
-  rmSync(folder, { recursive: true });
   await database[Symbol.asyncDispose]();
 });
 

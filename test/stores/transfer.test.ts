@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
 import type { JobRow } from "../../src/core/job/job.ts";
@@ -15,20 +13,19 @@ import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { failFirst, faultyStore } from "../../src/testing/faulty-store.ts";
 import { createDatabase, type TestPostgres } from "../postgres.ts";
 import { DURABLE, findRedis, startNode, type TestRedis } from "../redis.ts";
+import { fileFolder } from "../support/folders.ts";
 import { productionSystem } from "../support/system.ts";
 
-let folder: string;
+const folder = fileFolder();
 let database: TestPostgres;
 let redis: TestRedis;
 let opened = 0;
 const program = await findRedis();
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "curfew-transfer-"));
   database = await createDatabase(inject("postgresUrl"));
   if (program) redis = await startNode(program, DURABLE);
 });
 afterAll(async () => {
-  rmSync(folder, { recursive: true });
   await database[Symbol.asyncDispose]();
   await redis?.[Symbol.asyncDispose]();
 });

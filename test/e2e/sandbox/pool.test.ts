@@ -1,12 +1,12 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { sandboxed } from "../../../src/index.ts";
 import { rowOf } from "../../../src/testing/read-store.ts";
+import { testFolder } from "../../support/folders.ts";
 import { act } from "./act-job.ts";
 import { ACT, openStage, processesMarked, reapersOf, sleep, until } from "./stage.ts";
 
@@ -55,8 +55,7 @@ describe("8.5 the pool", () => {
   });
 
   it("fails a few jobs with the load error, gives the others back, and takes them when the module is mended", async () => {
-    const folder = await mkdtemp(join(tmpdir(), "curfew-sandbox-"));
-    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const folder = testFolder();
     process.env.CURFEW_MENDED = join(folder, "mended");
     const module = new URL("./act-broken.ts", import.meta.url);
     const stage = await openStage({ concurrency: 4, spare: 0, module, env: ["CURFEW_MENDED"] });

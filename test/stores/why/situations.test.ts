@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
 import { realSystem } from "../../../src/engine/runtime/real-system.ts";
@@ -8,6 +6,7 @@ import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
 import { openPostgresStore } from "../../../src/stores/postgres/postgres-store.ts";
 import { openSqliteStore } from "../../../src/stores/sqlite/sqlite-store.ts";
 import { createDatabase, type TestPostgres } from "../../postgres.ts";
+import { fileFolder } from "../../support/folders.ts";
 import { productionSystem } from "../../support/system.ts";
 import { BLOCKED } from "./blocked.ts";
 import { ENDED } from "./ended.ts";
@@ -19,17 +18,15 @@ import { WAITING } from "./waiting.ts";
 /** Each situation is made with real operations on each store; the first reason must be the true one. */
 const SITUATIONS: readonly Situation[] = [...WAITING, ...BLOCKED, ...RUNNING, ...ENDED];
 
-let folder: string;
+const folder = fileFolder();
 let database: TestPostgres;
 let opened = 0;
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "curfew-why-"));
   database = await createDatabase(inject("postgresUrl"));
 });
 
 afterAll(async () => {
-  rmSync(folder, { recursive: true });
   await database[Symbol.asyncDispose]();
 });
 
