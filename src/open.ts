@@ -227,7 +227,7 @@ export async function openMongoTimeouts(
   return mongodb.openMongoTimeouts(options);
 }
 
-/** Opens a SQLite store with what an address cannot say: a database of one's own, whose copy of SQLite it shares. */
+/** Opens a SQLite store with what an address cannot say: your own database, whose copy of SQLite it shares. */
 export async function openSqliteStore(options: FileOptions & { readonly system?: System }): Promise<Store> {
   refuseUnknownKeys(options, "options", SQLITE_KEYS);
   const sqlite = await import("./stores/sqlite/sqlite-store.ts");

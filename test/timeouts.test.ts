@@ -120,7 +120,7 @@ describe("the timeout store alone", () => {
     await expect(timeouts.claimDue({ lease: "0s" })).rejects.toThrow(/lease: "0s"/);
   });
 
-  it("stands on a store of one's own that serves nothing else", async () => {
+  it("works on your own store that serves nothing else", async () => {
     const { timeouts: port, clock, close } = createMemoryStore({ clock: () => START });
     const lone: LoneTimeoutStore = { timeouts: port, clock, close };
     const { timeouts } = await open({ store: lone });

@@ -48,7 +48,7 @@ describe("JSON", () => {
     ["bytes", { bytes: new Uint8Array(1) }, "payload.bytes"],
     ["a bigint", { big: 5n }, "payload.big"],
     ["a function", { run: () => 1 }, "payload.run"],
-    ["a toJSON of one's own", { toJSON: () => 1 }, "payload.toJSON"],
+    ["an own toJSON", { toJSON: () => 1 }, "payload.toJSON"],
     ["a symbol", [Symbol("x")], "payload[0]"],
     ["a key named __proto__", JSON.parse('{"a":{"__proto__":{"admin":true}}}'), "payload.a.__proto__"],
   ])("%s is refused, naming where it is", (_name, value, path) => {

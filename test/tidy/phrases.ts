@@ -8,7 +8,7 @@ import { type Finding, isTest, parse, type Source, type TextFile, walk } from ".
 const SCOPE: readonly RegExp[] = [
   /^test\/.*\.ts$/,
   /\.test(-d)?\.ts$/,
-  /^src\/.*\.ts$/,
+  /^src\/.*\.tsx?$/,
   /^(README|ARCHITECTURE|CHANGELOG|CONTRIBUTING)\.md$/,
   /^docs\/.*\.md$/,
 ];
@@ -18,6 +18,9 @@ const RETIRED: readonly { readonly pattern: RegExp; readonly fix: string }[] = [
   { pattern: /\bwhoever\b/i, fix: "Name the actor: the worker, the sweep, another process." },
   { pattern: /\b(?:told|tells) of\b/i, fix: "An event is recorded, announced or notified." },
   { pattern: /\bso (?:many|long|often)\b/i, fix: "Name the number or the constant." },
+  { pattern: /\bbut for\b/i, fix: "Write except, or say what is left out." },
+  { pattern: /\bone's own\b/i, fix: "Say whose: yours, the worker's, the caller's." },
+  { pattern: /\bnet below\b/i, fix: "Say what fails, and what helps then." },
 ];
 
 const RUNNERS = new Set(["it", "test", "describe"]);

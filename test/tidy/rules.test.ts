@@ -352,6 +352,9 @@ describe("retired phrases", () => {
     ["a test name", 'it("runs so many at once", f);', 1],
     ["a name by each", 'it.each([1])("tells of %s", f);', 1],
     ["a describe block", "describe.concurrent(`waits so long`, f);", 1],
+    ["an exception", "// All of them but for the last.", 1],
+    ["an owner without a name", "// A store of one's own.", 1],
+    ["an image", "// Polls are a net below it.", 1],
   ])("refuses %s", (_where, text, line) => {
     const found = retiredPhrases([{ path: TEST, text }]);
     expect(found.map((finding) => finding.line)).toEqual([line]);
@@ -378,6 +381,7 @@ describe("retired phrases", () => {
       "src/core/a.ts",
       "src/engine/a.ts",
       "src/engine/a.test.ts",
+      "src/dashboard/a.tsx",
       "test/stage.ts",
       "test/a.test-d.ts",
       "README.md",

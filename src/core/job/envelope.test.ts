@@ -196,7 +196,7 @@ describe("payloads", () => {
     expect([preparePayload(free, [1]), preparePayload(free, undefined)]).toEqual(["[1]", "null"]);
   });
 
-  it("a limit of one's own counts bytes", () => {
+  it("a limit that the caller sets counts bytes", () => {
     expect(() => preparePayload(defineJob({ type: "a" }), "€€", 7)).toThrow(
       expect.objectContaining({ code: "too_large", field: "payload" }),
     );

@@ -3,7 +3,7 @@ import type { History } from "../api/wire-history.ts";
 /** A plot keeps at least this many points, so that it does not jump about. */
 const LEAST = 10;
 
-/** Without what lies before the first job: the plots of a store that is minutes old would be empty but for their edge. */
+/** Leaves out what lies before the first job. Otherwise the plots of a store that is minutes old would be almost empty. */
 export function fromFirstJob<Point extends History["data"][number]>(
   points: readonly Point[],
 ): readonly Point[] {

@@ -39,8 +39,8 @@ type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
 export const ADMITTED_AT_ONCE = 200;
 
 /**
- * How many steps of revisions outsiders take, one per millisecond in turn. A holder steps by one, because it must know the
- * revision that its own write gives.
+ * An outsider increases the revision by more than one, by a number that changes every millisecond: see `step` of the
+ * store port. A holder increases it by one, because it must know the revision that its own write gives.
  */
 const STEPS = 65_536;
 

@@ -26,7 +26,7 @@ export interface DispatchDeps {
   readonly nextId: () => string;
   /** Factor for the pause of an idle loop. */
   readonly idlePollFactor?: number;
-  /** Whether a lookout calls `wakeAt` with what is due. Then polls are only a net below it. */
+  /** Whether a lookout calls `wakeAt` with what is due. Then polls are for the case that it fails. */
   readonly isWatched?: boolean;
   storeFailed(error: unknown, during: string): void;
 }

@@ -16,7 +16,7 @@ import type { RecordHandlers } from "./due-records.ts";
 const LIMIT = 200;
 /** How long a sweep may take to decide before another sweep gets the same row. */
 const HOLD = 2_000;
-/** The lookout finds what others made due. This is a net below it. */
+/** The lookout finds what others made due. This poll is for the case that the lookout fails. */
 const POLL = 300_000;
 /** The shortest rest. Deadlines within it share a sweep; it is far below the lateness that is allowed. */
 const SHORTEST = 2;

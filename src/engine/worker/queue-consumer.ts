@@ -50,7 +50,7 @@ const AHEAD = 100;
 const MOST_AHEAD = 2 * CLAIM_BATCH;
 /** Release a job that waited for a slot for longer than this. */
 const LONGEST_PREFETCH = 1_000;
-/** The lookout finds jobs whose hint was lost. This is a net below it. */
+/** The lookout finds jobs whose hint was lost. This poll is for the case that the lookout fails. */
 const POLL = 300_000;
 /** Claims continue from the last rank for this long. Then one starts at rank 0 and finds jobs whose hint was lost. */
 const RESTART_SCAN_AFTER = 1_000;

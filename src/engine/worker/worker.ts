@@ -27,7 +27,10 @@ const MARK_AFTER = 400;
 const SHORT_LEASE = 2_000;
 const REFUSED_DELAY = 500;
 const TOO_CLOSE_WAIT = 2;
-/** The most that a slow commit delays the deadlines of the next start. A crash before the entry is found that much later. */
+/**
+ * A start that is committed before its handler is entered counts its deadlines from the expected entry, at most this much
+ * later. If the process crashes before the entry, the sweep finds the job that much later.
+ */
 const LONGEST_START = 5_000;
 const TOO_CLOSE = { ok: false, because: "too_close" } as const;
 
@@ -152,7 +155,7 @@ export class Worker
     }
   }
 
-  /** Far from the store, the sweep could take a job whose handler runs for one that waited too long. */
+  /** Whether `wait` may end before the start mark is stored. The sweep would then discard a job whose handler runs. */
   #expiresBeforeMark({ waitAt }: JobRow): boolean {
     const { clock } = this.parts;
     return waitAt !== null && clock.isWide && waitAt - clock.now() < SHORT_LEASE;

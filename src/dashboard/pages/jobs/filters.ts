@@ -2,7 +2,7 @@ import type { Query } from "../../api/client.ts";
 import { JOB_STATES, type JobState } from "../../api/wire.ts";
 import type { Filter } from "../../ui/filter-bar.tsx";
 
-/** What the list can be filtered by. The names are those in the URL and, but for `last`, those of the interface. */
+/** What the list can be filtered by. The names are those in the URL. Except `last`, they are also those of the interface. */
 export function filtersOf(queues: readonly string[], types: readonly string[]): readonly Filter[] {
   return [
     { name: "queue", label: "queue", options: queues.map((name) => [name, name]), isFree: true },
