@@ -20,6 +20,8 @@ export interface TestEngineOptions extends PolicyOptions {
   readonly events?: "durable" | "off";
   readonly keepEvents?: Duration;
   readonly keepAudit?: Duration;
+  /** The most bytes of a payload or result, as in `openEngine`. */
+  readonly documentLimit?: number;
   /** What the engine leaves to others, as in `openEngine`. */
   readonly role?: "producer" | "operator";
   /** Delivers webhooks through your own sender. */

@@ -297,7 +297,7 @@ export class Service {
     }
   }
 
-  /** Returns the started row. `ended` also stands for a job that somebody else has now. */
+  /** Returns the started row. `ended` also stands for a job that another worker has now. */
   async #start(claimed: JobRow, request: RemoteFetch): Promise<JobRow | "released" | "ended" | "shelved"> {
     const { clock, random, store } = this.#context;
     let row = claimed;
@@ -429,6 +429,11 @@ export class Service {
 
   get system(): System {
     return this.#context.system;
+  }
+
+  /** The most bytes of a payload or result. */
+  get documentLimit(): number {
+    return this.#context.documentLimit;
   }
 
   /** Queues that a fetch waits for. */

@@ -62,7 +62,7 @@ export class SagaRecords {
 
   /** Sends a message whose payload the sender has checked. */
   async send(message: Omit<PostedMessage, "payload"> & { readonly payload: Json }): Promise<MessageHandle> {
-    const payload = toJsonText(message.payload, "payload");
+    const payload = toJsonText(message.payload, "payload", this.#sagas.documentLimit);
     checkText(message.saga, "saga");
     checkText(message.name, "name");
     return this.#sagas.post({ ...message, payload, to: identityText(message.to, "to") });

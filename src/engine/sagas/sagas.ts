@@ -75,6 +75,10 @@ export class Sagas {
     return { close, [Symbol.asyncDispose]: close };
   }
 
+  get documentLimit(): number {
+    return this.#context.documentLimit;
+  }
+
   async send(
     saga: unknown,
     name: string,

@@ -45,7 +45,8 @@ const put = route({
     const crons = service.crons.as(byKey(identity));
     const options = readSchedule(body) as CronOptions;
     const isNew = (await engine.crons.get(body.name)) === null;
-    const view = await crons.putRemote(body.name, options, readTemplate(body, engine.now()));
+    const template = readTemplate(body, engine.now(), service.documentLimit);
+    const view = await crons.putRemote(body.name, options, template);
     if (body.enabled === false) return cronReply(isNew ? 201 : 200, await crons.pause(body.name));
     if (body.enabled && view.isPaused) return cronReply(200, await crons.resume(body.name));
     return cronReply(isNew ? 201 : 200, view);

@@ -44,9 +44,9 @@ function refuseForSuite(body: EnqueueBody): void {
   throw new HttpError(422, "schema_validation", "args: the validating middleware refused an empty list");
 }
 
-function prepare(body: EnqueueBody, now: Instant, { isConformance }: RouteContext): RemoteJob {
+function prepare(body: EnqueueBody, now: Instant, { isConformance, service }: RouteContext): RemoteJob {
   if (isConformance) refuseForSuite(body);
-  return readJob(body, now);
+  return readJob(body, now, service.documentLimit);
 }
 
 function notUnique({ type }: JobRow, existing: string | undefined): HttpError {

@@ -79,7 +79,10 @@ const ackMany = route({
   path: "/ojs/v1/workers/ack/batch",
   summary: "Report that jobs succeeded, each decided alone",
   body: succeedManySchema,
-  run: (call, context) => settle("ack", call, (said) => readSuccess(said), context),
+  run(call, context) {
+    const { documentLimit } = context.service;
+    return settle("ack", call, (said) => readSuccess(said, documentLimit), context);
+  },
 });
 
 const nackMany = route({

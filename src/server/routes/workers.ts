@@ -105,7 +105,9 @@ type FailBody = Parameters<typeof readFailure>[0];
 
 async function ack(id: string, body: SucceedBody, identity: Identity, context: RouteContext): Promise<Reply> {
   const sender = senderOf(body, identity, context);
-  return reported(id, sender, await context.service.report(id, sender, readSuccess(body)), "ack");
+  const { service } = context;
+  const eventOf = readSuccess(body, service.documentLimit);
+  return reported(id, sender, await service.report(id, sender, eventOf), "ack");
 }
 
 async function nack(id: string, body: FailBody, identity: Identity, context: RouteContext): Promise<Reply> {

@@ -58,7 +58,7 @@ const start = route({
     // Checking, reading and storing thousands of steps each take a turn of the event loop.
     const isLarge = (body.steps ?? body.jobs ?? []).length > STEPS_PER_TURN;
     if (isLarge) await turn();
-    const steps = readWorkflow(body, engine.now());
+    const steps = readWorkflow(body, engine.now(), context.service.documentLimit);
     if (isLarge) await turn();
     const { id, name, meta, workflow_timeout, workflow_timeout_ms, retention } = body;
     const timeout = workflow_timeout_ms ?? (workflow_timeout == null ? null : workflow_timeout * 1_000);

@@ -118,10 +118,10 @@ function readMissed(said: string): CronMissed {
 }
 
 /** The job that the cron enqueues. */
-export function readTemplate(body: CronBody, now: Instant): RemoteCronJob {
+export function readTemplate(body: CronBody, now: Instant, documentLimit: number): RemoteCronJob {
   const { queue } = body;
   const template = body.job_template ? { queue, ...body.job_template } : readFlat(body);
-  const { definition, payload, options, isPending, visibility, wire } = readJob(template, now);
+  const { definition, payload, options, isPending, visibility, wire } = readJob(template, now, documentLimit);
   if (isPending) throw new HttpError(400, "invalid_request", "pending: the cron says when it runs");
   return {
     definition,

@@ -110,7 +110,7 @@ function definitionOf(type: string): JobDefinition<unknown, unknown, unknown> {
 }
 
 /** Reads a job from the wire. */
-export function readJob(body: EnqueueBody, now: Instant, documentLimit?: number): RemoteJob {
+export function readJob(body: EnqueueBody, now: Instant, documentLimit: number): RemoteJob {
   const isSpread = body.args.length !== 1;
   const payload = toJsonText(isSpread ? body.args : body.args[0], "args", documentLimit);
   const definition = definitionOf(body.type);

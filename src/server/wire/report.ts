@@ -42,7 +42,7 @@ export function callerOf({ name, by }: Identity): string | undefined {
 type EventOf = (row: JobRow, now: Instant) => JobEvent;
 
 /** Reads an ACK. */
-export function readSuccess(body: SenderFields & { readonly result?: unknown }, limit?: number): EventOf {
+export function readSuccess(body: SenderFields & { readonly result?: unknown }, limit: number): EventOf {
   const result = body.result === undefined ? undefined : toJsonText(body.result, "result", limit);
   return (row, now) => ({
     type: "succeed",

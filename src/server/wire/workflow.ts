@@ -133,12 +133,13 @@ export const workflowsQuery = adminPageQuery.extend({
 type WorkflowBody = z.output<typeof workflowSchema>;
 
 /** The workflow as the engine's tree. */
-export function readWorkflow(body: WorkflowBody, now: Instant): WorkflowNode {
-  return readNodes(body as WorkflowFields, { now, defaults: {} }, "");
+export function readWorkflow(body: WorkflowBody, now: Instant, documentLimit: number): WorkflowNode {
+  return readNodes(body as WorkflowFields, { now, documentLimit, defaults: {} }, "");
 }
 
 interface Reading {
   readonly now: Instant;
+  readonly documentLimit: number;
   /** Options of the workflows around a step. */
   readonly defaults: OptionsBody;
 }
@@ -216,9 +217,9 @@ function readCallbacks(said: CallbackFields | null | undefined, reading: Reading
   };
 }
 
-function readStep(said: EnqueueBody, { now, defaults }: Reading, place: string): StepNode {
+function readStep(said: EnqueueBody, { now, documentLimit, defaults }: Reading, place: string): StepNode {
   const body = { ...said, options: withDefaults(defaults, said, said.options ?? {}) };
-  const { definition, payload, options, isPending, visibility, wire } = readJob(body, now);
+  const { definition, payload, options, isPending, visibility, wire } = readJob(body, now, documentLimit);
   if (isPending) throw refusedField(`${place}.pending`, "the workflow says when it runs: leave it out");
   if (options.id) throw refusedField(`${place}.id`, "steps get their ids from the workflow: leave it out");
   if (options.unique)
