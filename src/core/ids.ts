@@ -62,14 +62,9 @@ const IDS_PER_CELL = 32;
 
 /**
  * Ids for a store with several homes: the low 12 bits of the counter are the cell. An id for which no cell is given is
- * spread: `IDS_PER_CELL` in a row share a random one, but those of different milliseconds do not. `isAway` says which
- * cells to avoid for now.
+ * spread: `IDS_PER_CELL` in a row share a random one, but those of different milliseconds do not.
  */
-export function createHomedIdSource(
-  now: () => Instant,
-  fill: (bytes: Uint8Array) => void,
-  isAway: (cell: Cell) => boolean = () => false,
-): IdSource {
+export function createHomedIdSource(now: () => Instant, fill: (bytes: Uint8Array) => void): IdSource {
   const pool = new Uint8Array(4_096);
   let used = pool.length;
   let lastAt = -1;
@@ -85,10 +80,6 @@ export function createHomedIdSource(
     used += bytes;
     return used - bytes;
   };
-  const randomCell = () => {
-    const from = reserve(2);
-    return (((pool[from] as number) << 8) | (pool[from + 1] as number)) % CELLS;
-  };
 
   const next = (cell?: Cell) => {
     const at = Math.floor(now());
@@ -99,8 +90,8 @@ export function createHomedIdSource(
       left = 0;
     }
     if (cell === undefined && left-- <= 0) {
-      spread = randomCell();
-      for (let tries = 0; tries < 8 && isAway(spread); tries++) spread = randomCell();
+      const from = reserve(2);
+      spread = (((pool[from] as number) << 8) | (pool[from + 1] as number)) % CELLS;
       left = IDS_PER_CELL - 1;
     }
     return prefix + tailText(counter * CELLS + (cell ?? spread), pool, reserve(6));

@@ -162,9 +162,9 @@ export interface FoundPage {
 }
 
 /** The page at a path below the base. */
-export function findPage(path: string, pages: readonly PageEntry[] = PAGES): FoundPage | null {
+export function findPage(path: string): FoundPage | null {
   const parts = path.split("/");
-  for (const entry of pages) {
+  for (const entry of PAGES) {
     const wanted = entry.path.split("/");
     if (wanted.length !== parts.length) continue;
     const params: Record<string, string> = {};

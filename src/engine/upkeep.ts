@@ -14,7 +14,7 @@ import { PruneLoop } from "./sweep/prune-loop.ts";
 const SETTINGS_EVERY = 5_000;
 /** How often it is asked whether enqueued jobs have a worker. That is a statement only after an enqueue. */
 const UNATTENDED_EVERY = 5_000;
-/** Settings are read when the lookout sees that they changed, and this often in case somebody changed them by hand. */
+/** Settings are read when the lookout sees that they changed, and this often in case an operator changed them in the database. */
 const READ_AGAIN = 900_000;
 
 interface UpkeepParts extends LookedFor {

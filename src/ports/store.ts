@@ -244,7 +244,7 @@ export interface JobWrite {
   readonly step?: number;
   /** Writes the documents that are named; null clears one. The others stay. */
   readonly documents?: JobDocuments;
-  /** The new fence. A decision of somebody else than the holder voids the holder's fence with it. */
+  /** The new fence. An outsider's decision sets it to void the fence of the holder. */
   readonly nextFence?: Fence;
   /** Sends the holder a hint that its row changed, although its fence still holds. */
   readonly notifyHolder?: true;

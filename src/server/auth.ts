@@ -4,7 +4,6 @@ import { keysOf } from "../core/option-keys.ts";
 import { checkTenantName } from "../core/tenant/tenant-name.ts";
 import { type Instant, type InstantInput, parseInstant } from "../core/time.ts";
 import { realSystem } from "../engine/runtime/real-system.ts";
-import type { System } from "../ports/system.ts";
 import { HttpError } from "./http-error.ts";
 import { type Right, ROLES, type Role } from "./roles.ts";
 
@@ -77,12 +76,9 @@ const MOST_KEYS = 1_000;
  * A new key and its hash. A key is 256 random bits, so nobody can guess it and a plain SHA-256 is enough. A slow hash
  * such as bcrypt would only let wrong keys keep the server busy.
  */
-export function createKey(fill: System["fill"] = realSystem.fill): {
-  readonly key: string;
-  readonly hash: string;
-} {
+export function createKey(): { readonly key: string; readonly hash: string } {
   const bytes = new Uint8Array(KEY_BYTES);
-  fill(bytes);
+  realSystem.fill(bytes);
   const key = PREFIX + Buffer.from(bytes).toString("base64url");
   return { key, hash: hashKey(key) };
 }

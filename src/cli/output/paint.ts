@@ -16,9 +16,11 @@ const UNPRINTABLE =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters on purpose.
   /[\u0000-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 
+const LONGEST = 1_000;
+
 /** Replaces what must not reach a terminal: names and messages come from users. */
-export function printable(text: string, longest = 1_000): string {
-  return text.slice(0, longest).replace(UNPRINTABLE, " ").toWellFormed();
+export function printable(text: string): string {
+  return text.slice(0, LONGEST).replace(UNPRINTABLE, " ").toWellFormed();
 }
 
 const STATES: Readonly<Record<string, Format>> = {

@@ -86,10 +86,8 @@ function padded(text: string, width: number, align: "right" | undefined): string
 }
 
 /** Names and values, one pair per line. A long value goes on below its beginning. */
-export function fieldsText(
-  fields: readonly (readonly [name: string, value: string])[],
-  width = terminalWidth(),
-): string {
+export function fieldsText(fields: readonly (readonly [name: string, value: string])[]): string {
+  const width = terminalWidth();
   const names = Math.max(...fields.map(([name]) => displayWidth(name)));
   const indent = " ".repeat(names + GAP);
   return fields

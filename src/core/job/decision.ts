@@ -187,7 +187,7 @@ interface Finish {
   readonly keptAtMost?: number;
 }
 
-/** How many milliseconds a job that ends in this state is kept; undefined: until somebody removes it. */
+/** How many milliseconds a job that ends in this state is kept; undefined: until an operator removes it. */
 function keptOf(job: JobRow, state: Terminal, deadLetter: boolean): number | undefined {
   const retention = retentionOf(job.policy, job.options?.retention);
   const kept = deadLetter ? (retention.deadLetter ?? undefined) : retention[state];

@@ -118,7 +118,7 @@ export interface RetryPolicy {
 
 /** How long a finished job is kept, by its terminal state. 0 deletes it in the settle itself. */
 export interface Retention extends Readonly<Record<Terminal, number>> {
-  /** For dead letters. Left out or null: they are kept until somebody removes them. */
+  /** For dead letters. Left out or null: they are kept until an operator removes them. */
   readonly deadLetter?: number | null;
 }
 

@@ -232,19 +232,18 @@ function valueAt(document: Json, path: readonly string[]): Json | undefined {
  * to handle a conflict, and older jobs cannot be read first. There a live job holds its key, and a second one is
  * skipped.
  */
-export function refuseDemanding(rule: UniqueRule, field = "unique"): void {
+export function refuseDemanding(rule: UniqueRule): void {
   const fix =
     'here a job is added within another commit: use onConflict "ignore" without period and states, or unique: false';
-  if (rule.pace) throw refuse("invalid_option", `${field}.${rule.pace.kind}`, rule.pace, fix);
+  if (rule.pace) throw refuse("invalid_option", `unique.${rule.pace.kind}`, rule.pace, fix);
   if (!isWhileAlive(rule))
     throw refuse(
       "invalid_option",
-      `${field}.${rule.period === null ? "states" : "period"}`,
+      `unique.${rule.period === null ? "states" : "period"}`,
       rule.period ?? rule.states,
       fix,
     );
-  if (rule.onConflict !== "ignore")
-    throw refuse("invalid_option", `${field}.onConflict`, rule.onConflict, fix);
+  if (rule.onConflict !== "ignore") throw refuse("invalid_option", "unique.onConflict", rule.onConflict, fix);
 }
 
 /** A rule as a user would have written it, for definitions and options that are sent. */

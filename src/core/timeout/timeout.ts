@@ -139,13 +139,13 @@ const FIELDS = keysOf<NewTimeout>({
 const TEXT_LIMIT = 512;
 
 /** Refuses a timeout that a store could not store unchanged. */
-export function checkTimeout(timeout: NewTimeout, field = "timeout"): void {
-  refuseUnknownKeys(timeout, field, FIELDS);
-  checkStoredText(timeout.id, `${field}.id`);
-  checkStoredText(timeout.destination, `${field}.destination`);
-  if (timeout.key !== undefined) checkStoredText(timeout.key, `${field}.key`);
-  if (timeout.headers !== undefined) encodeHeaders(timeout.headers, `${field}.headers`);
-  checkInstant(timeout.dueAt, `${field}.dueAt`);
+export function checkTimeout(timeout: NewTimeout): void {
+  refuseUnknownKeys(timeout, "timeout", FIELDS);
+  checkStoredText(timeout.id, "timeout.id");
+  checkStoredText(timeout.destination, "timeout.destination");
+  if (timeout.key !== undefined) checkStoredText(timeout.key, "timeout.key");
+  if (timeout.headers !== undefined) encodeHeaders(timeout.headers, "timeout.headers");
+  checkInstant(timeout.dueAt, "timeout.dueAt");
 }
 
 /** A name from a caller: it must not look like the name of a tenant. */

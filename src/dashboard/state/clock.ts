@@ -19,9 +19,9 @@ export function serverNow(): number {
  * Takes over what the server said its time was. A reply is always late, never early, so of the last few samples the one
  * that is furthest ahead is the nearest to the truth.
  */
-export function heardServerTime(at: number, receivedAt = localNow()): void {
+export function heardServerTime(at: number): void {
   if (!Number.isFinite(at)) return;
-  samples.push(at - receivedAt);
+  samples.push(at - localNow());
   if (samples.length > SAMPLES) samples.shift();
   offset.value = Math.max(...samples);
   // Nothing is ever shown by this machine's own idea of the time, not even for the first second.

@@ -319,7 +319,7 @@ export class EventJournal {
     });
   }
 
-  /** Whether somebody waits for events. */
+  /** Whether a reader waits for events. */
   get isFollowed(): boolean {
     return this.#waiting.size > 0;
   }

@@ -43,7 +43,7 @@ export class EngineClock {
   #ahead = { by: 0, at: 0 };
   #lastNow = 0;
   #isSampling = false;
-  /** Whether it is read again only when somebody asks for the time. */
+  /** Whether it is read again only when a caller asks for the time. */
   #readsWhenUsed = false;
   #lastWallOffset: number;
   readonly #sleptAtOpen: number;

@@ -65,7 +65,7 @@ export class TenantLimiter {
     await this.#count(most);
     const waiting = this.#waiting as { count: number };
     if (waiting.count + count > most) {
-      // A count of this moment, before somebody is refused.
+      // Count again before a caller is refused: the last count may be a second old.
       this.#waiting = undefined;
       await this.#count(most);
     }

@@ -38,7 +38,7 @@ interface QueueFloors {
 
 /**
  * Remembers where the available jobs of a queue begin. The entries of claimed jobs stay in the index until a vacuum, which
- * somebody's old transaction can stop for hours. A claim that began at the front would walk over all of them.
+ * an old transaction of another program can stop for hours. A claim that began at the front would read all of them.
  *
  * A floor rises when a claim has taken what was below it. Every commit that makes a job available sends a hint with its rank,
  * which lowers the floor again. So floors hold only while hints arrive. A hint may be lost with the process that sends it, and

@@ -81,9 +81,11 @@ export function liveWorkers({ workers, now }: Pick<WhyFacts, "workers" | "now">)
   return workers.filter((worker) => !isSilent(worker, now));
 }
 
+const MOST_NAMES = 5;
+
 /** `payments` or `payments, mails and 3 more`. */
-export function namesOf(names: readonly string[], most = 5): string {
-  const shown = names.slice(0, most).map((name) => `"${name}"`);
+export function namesOf(names: readonly string[]): string {
+  const shown = names.slice(0, MOST_NAMES).map((name) => `"${name}"`);
   const left = names.length - shown.length;
   if (left > 0) return `${shown.join(", ")} and ${left} more`;
   return shown.length < 2 ? (shown[0] ?? "none") : `${shown.slice(0, -1).join(", ")} and ${shown.at(-1)}`;
