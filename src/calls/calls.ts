@@ -24,9 +24,9 @@ import { DeadlineList } from "./deadline-list.ts";
 import { limitedStream, type StreamOptions } from "./limited-stream.ts";
 import {
   type CallContext,
+  type CallDeps,
   type CallEnd,
   type CallFunction,
-  type CallHost,
   RunningCall,
   type StreamEnd,
 } from "./running-call.ts";
@@ -82,7 +82,7 @@ export interface CallDefinition<Input, Output> extends CallOptions {
 const MOST_WARNED = 1_000;
 
 /** Calls that share a timer, defaults and counters. */
-export class Calls implements CallHost {
+export class Calls implements CallDeps {
   readonly system: System;
   readonly deadlines: DeadlineList;
   readonly #logger: Logger;

@@ -4,7 +4,7 @@ import { type Duration, parseDuration } from "../core/time.ts";
 import { type Ambient, currentAmbient, hasTimedOut, SIGNAL_WITHIN } from "../ports/ambient.ts";
 import { checkName, checkSignal } from "./check-options.ts";
 import { Deadline } from "./deadline-list.ts";
-import type { CallHost, StreamEnd } from "./running-call.ts";
+import type { CallDeps, StreamEnd } from "./running-call.ts";
 import { type Source, type StreamSource, sourceOf } from "./stream-source.ts";
 
 /** The limits of a stream. Each counts only while the consumer waits for the source (SEMANTICS 10.7). */
@@ -55,7 +55,7 @@ function parseLimits(options: StreamOptions): Limits {
 }
 
 export function limitedStream<Item>(
-  host: CallHost,
+  host: CallDeps,
   options: StreamOptions,
   source: StreamSource<Item>,
 ): AsyncIterableIterator<Item> {
@@ -80,7 +80,7 @@ interface Waiting<Item> extends WaitLimit {
 const DONE = { done: true, value: undefined } as const;
 
 class LimitedStream<Item> extends Deadline implements AsyncIterableIterator<Item, undefined> {
-  readonly #host: CallHost;
+  readonly #host: CallDeps;
   readonly #limits: Limits;
   readonly #controller = new AbortController();
   readonly #source: Source<Item>;
@@ -97,7 +97,7 @@ class LimitedStream<Item> extends Deadline implements AsyncIterableIterator<Item
   /** How long the consumer has waited for the source, in all. */
   #used = 0;
 
-  constructor(host: CallHost, limits: Limits, source: StreamSource<Item>, signal: AbortSignal | undefined) {
+  constructor(host: CallDeps, limits: Limits, source: StreamSource<Item>, signal: AbortSignal | undefined) {
     super();
     this.#host = host;
     this.#limits = limits;
@@ -290,13 +290,13 @@ class LimitedStream<Item> extends Deadline implements AsyncIterableIterator<Item
 /** A source that was asked to stop. After the grace it counts as stuck until it has stopped. */
 class Stopping extends Deadline {
   readonly promise: Promise<void>;
-  readonly #host: CallHost;
+  readonly #host: CallDeps;
   readonly #name: string;
   #resolve!: () => void;
   #isStuck = false;
   #isDone = false;
 
-  constructor(host: CallHost, name: string) {
+  constructor(host: CallDeps, name: string) {
     super();
     this.#host = host;
     this.#name = name;

@@ -8,8 +8,8 @@ import type { Calls } from "./calls.ts";
 import { checkName } from "./check-options.ts";
 import {
   type CallContext,
+  type CallDeps,
   type CallFunction,
-  type CallHost,
   goOnInside,
   RunningCall,
 } from "./running-call.ts";
@@ -32,7 +32,7 @@ class Route {
   readonly #calls: Calls;
   readonly #name: string;
   readonly #limit: number;
-  readonly #nodeHost: CallHost;
+  readonly #nodeHost: CallDeps;
 
   constructor(calls: Calls, options: RouteOptions) {
     refuseUnknownKeys(options, "deadline", ["attempt", "name"]);
@@ -67,7 +67,7 @@ class Route {
     this.#calls.ignored(this.#name);
   }
 
-  #start(host: CallHost, limit: number, signal: AbortSignal, run: CallFunction<void>): Promise<void> {
+  #start(host: CallDeps, limit: number, signal: AbortSignal, run: CallFunction<void>): Promise<void> {
     return new RunningCall(host, { name: this.#name, policy: once(limit), run, signal }).start();
   }
 }
@@ -78,7 +78,7 @@ function once(milliseconds: number): CallPolicy {
 }
 
 /** Express and Fastify do not say when a handler has ended. The close of a reply after its 504 is no late result. */
-function withoutEnds(calls: Calls): CallHost {
+function withoutEnds(calls: Calls): CallDeps {
   const nothing = () => {};
   return {
     system: calls.system,

@@ -46,7 +46,7 @@ export interface CallEnd {
 export type StreamEnd = "completed" | "failed" | "stopped" | "first" | "idle" | "total";
 
 /** What a call needs from its `Calls`. */
-export interface CallHost {
+export interface CallDeps {
   readonly system: System;
   readonly deadlines: DeadlineList;
   /** The span of a call that begins; undefined without a tracer. */
@@ -83,7 +83,7 @@ interface Failure {
 /** One call through all its tries (SEMANTICS 10). */
 export class RunningCall<Value> extends Deadline {
   readonly promise: Promise<Value>;
-  readonly #host: CallHost;
+  readonly #host: CallDeps;
   readonly #input: CallInput<Value>;
   readonly #ambient: Ambient | undefined;
   readonly #trace: CallTrace | undefined;
@@ -101,7 +101,7 @@ export class RunningCall<Value> extends Deadline {
   /** The caller's async context, for retries: a timer that all calls share begins them. */
   readonly #inContext: ReturnType<typeof captureContext> | undefined;
 
-  constructor(host: CallHost, input: CallInput<Value>) {
+  constructor(host: CallDeps, input: CallInput<Value>) {
     super();
     this.#host = host;
     this.#input = input;
@@ -345,7 +345,7 @@ class Try<Value> implements CallContext, Ambient {
   readonly startedAt: number;
   softAt: number;
   isEntered = false;
-  readonly #host: CallHost;
+  readonly #host: CallDeps;
   readonly #name: string;
   readonly #trace: CallTrace | undefined;
   #controller: AbortController | undefined;
@@ -355,7 +355,7 @@ class Try<Value> implements CallContext, Ambient {
   #isLeft = false;
 
   constructor(
-    host: CallHost,
+    host: CallDeps,
     name: string,
     attempt: number,
     startedAt: number,

@@ -10,7 +10,7 @@ import { settingsFields } from "../ojs/write-enqueue.ts";
 import type { Fetched } from "./remote-consumer.ts";
 import { type Reply, ReplyTooLarge, refused, type Transport } from "./transport.ts";
 
-interface FetchHost {
+interface FetcherDeps {
   readonly id: string;
   readonly parts: AttemptParts;
   readonly clock: EngineClock;
@@ -23,7 +23,7 @@ const TIMEOUT = 10_000;
 const MOST_AT_ONCE = 200;
 
 export class Fetcher {
-  readonly #host: FetchHost;
+  readonly #host: FetcherDeps;
   readonly #definitions: WireFetch["definitions"];
   readonly #versions: WireFetch["versions"] | undefined;
   readonly #nextId: () => string;
@@ -31,7 +31,7 @@ export class Fetcher {
   readonly #unanswered = new Map<string, string>();
   #most = MOST_AT_ONCE;
 
-  constructor(host: FetchHost, processors: readonly Processor[]) {
+  constructor(host: FetcherDeps, processors: readonly Processor[]) {
     this.#host = host;
     const { system, clock } = host.parts;
     this.#nextId = createIdSource(() => clock.now(), system.fill);

@@ -14,7 +14,7 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-interface NotesHost {
+interface NotesDeps {
   readonly parts: AttemptParts;
   readonly transport: Transport;
   readonly row: JobRow;
@@ -35,7 +35,7 @@ const SPACING = 100;
  * and checkpoint are sent, so a slow server gets fewer requests.
  */
 export class AttemptNotes {
-  readonly #host: NotesHost;
+  readonly #host: NotesDeps;
   #progress: string | undefined;
   #checkpoint: string | undefined;
   #waiting: Waiting[] = [];
@@ -45,7 +45,7 @@ export class AttemptNotes {
   #sending: Promise<void> | undefined;
   #timer: Timer | undefined;
 
-  constructor(host: NotesHost) {
+  constructor(host: NotesDeps) {
     this.#host = host;
   }
 

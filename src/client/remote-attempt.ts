@@ -1,13 +1,13 @@
 import type { JobRow } from "../core/job/job.ts";
 import type { Instant } from "../core/time.ts";
 import type { Processor } from "../engine/attempt/processor.ts";
-import { type RunHost, RunningAttempt, type Verdict } from "../engine/attempt/running-attempt.ts";
+import { type RunDeps, RunningAttempt, type Verdict } from "../engine/attempt/running-attempt.ts";
 import type { Deadlines } from "../ojs/read-job.ts";
 import { AttemptNotes } from "./remote-attempt-notes.ts";
 import type { Transport } from "./transport.ts";
 
 /** What an attempt needs from its worker. */
-export interface RemoteAttemptHost extends RunHost {
+export interface RemoteAttemptDeps extends RunDeps {
   readonly id: string;
   readonly transport: Transport;
   /** Sends the verdict after the attempt's notes. */
@@ -20,14 +20,14 @@ export interface RemoteAttemptHost extends RunHost {
  * An attempt of a fetched job. The server decides; this object keeps the deadlines that the server sent while the handler
  * runs, and reports the outcome.
  */
-export class RemoteAttempt extends RunningAttempt<RemoteAttemptHost> {
+export class RemoteAttempt extends RunningAttempt<RemoteAttemptDeps> {
   /** When the server last got a beat, by `clock.elapsed()`. */
   beatenAt: number;
   /** The handler's last heartbeat is not sent yet. */
   hasUnsentBeat = false;
   #notes: AttemptNotes | undefined;
 
-  constructor(host: RemoteAttemptHost, processor: Processor, row: JobRow, now: number) {
+  constructor(host: RemoteAttemptDeps, processor: Processor, row: JobRow, now: number) {
     super(host, processor, row, now);
     this.beatenAt = now;
   }

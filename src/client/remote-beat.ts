@@ -24,7 +24,7 @@ interface Named {
   readonly unsent?: () => void;
 }
 
-interface BeatHost {
+interface BeatDeps {
   readonly id: string;
   readonly parts: AttemptParts;
   readonly transport: Transport;
@@ -57,9 +57,9 @@ const SHORTEST_TIMEOUT = 500;
 export class RemoteBeat {
   readonly loop: Loop;
   readonly pace: BeatPace;
-  readonly #host: BeatHost;
+  readonly #host: BeatDeps;
 
-  constructor(host: BeatHost) {
+  constructor(host: BeatDeps) {
     this.#host = host;
     const { system, logger } = host.parts;
     this.loop = new Loop({

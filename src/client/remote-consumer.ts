@@ -18,7 +18,7 @@ export interface Fetched {
   readonly hasWaited: boolean;
 }
 
-interface ConsumerHost {
+interface ConsumerDeps {
   readonly parts: AttemptParts;
   readonly clock: EngineClock;
   readonly canFetch: boolean;
@@ -50,7 +50,7 @@ export class RemoteConsumer {
   readonly loop: Loop;
   /** The message of the last failed fetch. */
   failure = "";
-  readonly #host: ConsumerHost;
+  readonly #host: ConsumerDeps;
   #held: Held[] = [];
   #running = 0;
   #confirming = 0;
@@ -61,7 +61,7 @@ export class RemoteConsumer {
   #justConfirmed: ReadonlySet<Held> | undefined;
   #averageRun: number | undefined;
 
-  constructor(host: ConsumerHost, queue: string, concurrency: number) {
+  constructor(host: ConsumerDeps, queue: string, concurrency: number) {
     this.#host = host;
     this.queue = queue;
     this.concurrency = concurrency;

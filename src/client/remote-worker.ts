@@ -6,7 +6,7 @@ import type { AttemptParts } from "../engine/context.ts";
 import type { WorkerStatus, WorkOptions } from "../engine/worker/work-options.ts";
 import { type ShellDeps, WorkerShell } from "../engine/worker/worker-shell.ts";
 import { Fetcher } from "./fetcher.ts";
-import { RemoteAttempt, type RemoteAttemptHost } from "./remote-attempt.ts";
+import { RemoteAttempt, type RemoteAttemptDeps } from "./remote-attempt.ts";
 import type { AttemptNotes } from "./remote-attempt-notes.ts";
 import { type Heard, RemoteBeat } from "./remote-beat.ts";
 import { type Fetched, RemoteConsumer } from "./remote-consumer.ts";
@@ -21,7 +21,7 @@ export interface RemoteWorkerStatus extends WorkerStatus {
 const UNREPORTED_ROOM = 200;
 
 /** Fetches jobs from a server, runs their handlers under its deadlines, and reports the verdicts. */
-export class RemoteWorker extends WorkerShell<RemoteAttempt, RemoteConsumer> implements RemoteAttemptHost {
+export class RemoteWorker extends WorkerShell<RemoteAttempt, RemoteConsumer> implements RemoteAttemptDeps {
   readonly transport: Transport;
   protected override readonly beat: RemoteBeat;
   readonly #reports: Reports;

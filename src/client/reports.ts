@@ -22,7 +22,7 @@ interface Report extends NewReport {
   wasSent: boolean;
 }
 
-interface ReportsHost {
+interface ReportsDeps {
   readonly id: string;
   readonly transport: Transport;
   readonly system: System;
@@ -48,7 +48,7 @@ const ASK_AGAIN_AFTER = 60_000;
  * `Batcher`: up to 16 requests run at once, one kind of report per request.
  */
 export class Reports {
-  readonly #host: ReportsHost;
+  readonly #host: ReportsDeps;
   /** Reports whose notes are being sent. */
   readonly #noting = new Set<Report>();
   #waiting: Report[] = [];
@@ -59,7 +59,7 @@ export class Reports {
   #onIdle: (() => void)[] = [];
   #isAbandoned = false;
 
-  constructor(host: ReportsHost) {
+  constructor(host: ReportsDeps) {
     this.#host = host;
   }
 

@@ -107,7 +107,7 @@ export interface SandboxRunner {
 }
 
 /** What a sandbox needs from the worker that opens it. */
-export interface SandboxHost {
+export interface SandboxDeps {
   readonly system: System;
   readonly logger: Logger;
   /** The most attempts that the worker runs at once. */
@@ -120,7 +120,7 @@ export interface SandboxHost {
 export interface SandboxedProcessor {
   readonly definition: AnyDefinition;
   readonly handler: () => never;
-  readonly sandbox: (host: SandboxHost) => SandboxRunner;
+  readonly sandbox: (host: SandboxDeps) => SandboxRunner;
 }
 
 /**

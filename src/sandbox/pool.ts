@@ -1,6 +1,6 @@
 import {
   type SandboxCall,
-  type SandboxHost,
+  type SandboxDeps,
   type SandboxRefusal,
   type SandboxRun,
   type SandboxRunner,
@@ -18,7 +18,7 @@ import { SandboxQueue } from "./sandbox-queue.ts";
 export interface PoolOptions {
   readonly module: string;
   readonly type: string;
-  readonly open: (host: SandboxHost, events: CarrierEvents) => Carrier;
+  readonly open: (host: SandboxDeps, events: CarrierEvents) => Carrier;
   /** The most sandboxes at once. */
   readonly size: number | undefined;
   readonly spare: number;
@@ -51,7 +51,7 @@ const MOST_UNENTERED = 3;
  * failures no more are started for a while.
  */
 export class Pool implements SandboxRunner, SandboxOwner {
-  readonly #host: SandboxHost;
+  readonly #host: SandboxDeps;
   readonly #options: PoolOptions;
   readonly #size: number;
   readonly #all = new Set<Sandbox>();
@@ -67,7 +67,7 @@ export class Pool implements SandboxRunner, SandboxOwner {
   #resting: Timer | undefined;
   #closing: Promise<void> | undefined;
 
-  constructor(host: SandboxHost, options: PoolOptions) {
+  constructor(host: SandboxDeps, options: PoolOptions) {
     this.#host = host;
     this.#options = options;
     this.#size = options.size ?? host.concurrency;

@@ -20,7 +20,7 @@ import { type Look, lookText } from "./stack.ts";
 const MOST_QUESTIONS = 1_000;
 
 /** What a run needs from its sandbox. */
-export interface RunHost {
+export interface RunDeps {
   send(order: Order): void;
   capture(limit: number): Promise<Look>;
   silence(): Silence;
@@ -52,7 +52,7 @@ export class Run implements SandboxRun {
   #limits: { readonly at: Instant | null; readonly remaining: number | null; readonly since: number };
   #resolve: (value: unknown) => void = () => {};
   #reject: (error: unknown) => void = () => {};
-  #host: RunHost | undefined;
+  #host: RunDeps | undefined;
   #isSettled = false;
   /** It is being ended by force. Its result settles only when its sandbox is gone. */
   #isCondemned = false;
@@ -92,7 +92,7 @@ export class Run implements SandboxRun {
     return this.#isSettled || this.#isCondemned;
   }
 
-  begin(host: RunHost): void {
+  begin(host: RunDeps): void {
     this.#host = host;
     const { job, key } = this.call;
     this.#aliveAt = this.#system.monotonic();
@@ -237,7 +237,7 @@ export class Run implements SandboxRun {
   #look(limit: number): Promise<void> {
     const aliveAt = this.#aliveAt;
     this.#lookedAt = Math.min(this.#lookedAt, this.#system.monotonic());
-    this.#looking ??= (this.#host as RunHost).capture(limit).then((look) => {
+    this.#looking ??= (this.#host as RunDeps).capture(limit).then((look) => {
       this.#looking = undefined;
       // A loop that has reported meanwhile was not hanging. The end of a process does not show where it hung.
       if (this.#aliveAt === aliveAt && ("stack" in look || !this.#seen)) this.#seen = look;
@@ -284,7 +284,7 @@ export class Run implements SandboxRun {
   async #takeLastLook(): Promise<void> {
     const isBlocked = this.#silentFor >= SILENT_FOR || !this.#resources;
     if (!isBlocked || (this.#seen && "stack" in this.#seen)) return;
-    const host = this.#host as RunHost;
+    const host = this.#host as RunDeps;
     // A process that slept through an earlier look would sleep through this one too.
     const isVain = this.#system.monotonic() - this.#lookedAt >= LAST_LOOK && host.silence().isAsleep;
     if (!isVain) await within(this.#system, LAST_LOOK, this.#look(LAST_LOOK));

@@ -5,7 +5,7 @@ import { type System, type Timer, within } from "../ports/system.ts";
 import type { Carrier, CarrierEvents, Exit } from "./carrier.ts";
 import type { Silence } from "./proc.ts";
 import { decodeError, type Order, PROTOCOL, type Report } from "./protocol.ts";
-import type { Run, RunHost } from "./run.ts";
+import type { Run, RunDeps } from "./run.ts";
 import { type Look, lookText } from "./stack.ts";
 
 /** Calls of a sandbox to its pool. */
@@ -43,7 +43,7 @@ const GONE_WITHIN = 1_000;
 const OUT_OF_MEMORY = /heap out of memory|ERR_WORKER_OUT_OF_MEMORY/;
 
 /** One child process or thread with the loaded module. It runs at most one attempt at a time. */
-export class Sandbox implements CarrierEvents, RunHost {
+export class Sandbox implements CarrierEvents, RunDeps {
   readonly bornAt: number;
   jobs = 0;
   /** Its debugger was opened and stays open, so it gets no other attempt. */

@@ -3,7 +3,7 @@ import { refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { type AnyDefinition, assertDefinition } from "../core/job/job-definition.ts";
 import { keysOf } from "../core/option-keys.ts";
 import { type Duration, parseDuration } from "../core/time.ts";
-import type { SandboxedProcessor, SandboxHost, SandboxRunner } from "../ports/sandbox.ts";
+import type { SandboxDeps, SandboxedProcessor, SandboxRunner } from "../ports/sandbox.ts";
 import { startFile } from "../ports/start-file.ts";
 import type { CarrierEvents, CarrierOptions } from "./carrier.ts";
 import { ignoreDebugSignal } from "./debug-signal.ts";
@@ -93,7 +93,7 @@ export function sandboxed(
     handler: () => {
       throw new Error(`the processor of "${definition.type}" runs only in a sandbox`);
     },
-    sandbox: (host: SandboxHost): SandboxRunner => {
+    sandbox: (host: SandboxDeps): SandboxRunner => {
       if (host.system.isVirtual)
         throw refuse(
           "invalid_option",
@@ -141,7 +141,7 @@ function readOptions(definition: AnyDefinition, module: URL, options: SandboxOpt
   ];
   const carrier: CarrierOptions = { memory, env, flags, captures: capture && !permissions, command };
   const Carried = kind === "thread" ? ThreadCarrier : ProcessCarrier;
-  const open = (host: SandboxHost, events: CarrierEvents) => new Carried(host.system, carrier, events);
+  const open = (host: SandboxDeps, events: CarrierEvents) => new Carried(host.system, carrier, events);
   return {
     module: module.href,
     type: definition.type,

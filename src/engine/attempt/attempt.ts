@@ -14,10 +14,10 @@ import { AttemptNotes } from "./attempt-notes.ts";
 import type { AttemptScope } from "./attempt-scope.ts";
 import { AttemptWrite, type MarkedAttempt, StartMark } from "./attempt-writes.ts";
 import type { Processor } from "./processor.ts";
-import { type RunHost, RunningAttempt, type Verdict } from "./running-attempt.ts";
+import { type RunDeps, RunningAttempt, type Verdict } from "./running-attempt.ts";
 
 /** What an attempt needs from its local worker. */
-export interface AttemptHost extends RunHost {
+export interface AttemptDeps extends RunDeps {
   readonly parts: EngineContext;
   readonly writer: CommitQueue;
   /** An outsider wrote the row: load it and call `refresh`. */
@@ -30,14 +30,14 @@ export interface AttemptHost extends RunHost {
  * An attempt of a job that was claimed from the store. The stored row has the deadlines. This object watches them while
  * the handler runs, and writes the verdict.
  */
-export class Attempt extends RunningAttempt<AttemptHost> implements MarkedAttempt {
+export class Attempt extends RunningAttempt<AttemptDeps> implements MarkedAttempt {
   readonly mark: StartMark;
   /** The `stallAt` of the handler's last beat, if the store does not have it yet. */
   unsentStallAt: Instant | undefined;
   #notes: AttemptNotes | undefined;
   #trace: AttemptTrace | undefined;
 
-  constructor(host: AttemptHost, processor: Processor, row: JobRow, start: Decided) {
+  constructor(host: AttemptDeps, processor: Processor, row: JobRow, start: Decided) {
     // The start is not committed yet, so the store still has the revision of the claim.
     super(host, processor, writtenRow(row, start, row.rev), host.parts.clock.elapsed());
     this.mark = new StartMark(this, host.writer);

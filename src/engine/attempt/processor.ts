@@ -5,7 +5,7 @@ import { type AnyDefinition, assertDefinition, type JobDefinition } from "../../
 import type { Snooze } from "../../core/job/reasons.ts";
 import type { Json, KeepsLiterals } from "../../core/schema.ts";
 import { type Duration, type Instant, parseDuration } from "../../core/time.ts";
-import type { SandboxHost, SandboxRunner } from "../../ports/sandbox.ts";
+import type { SandboxDeps, SandboxRunner } from "../../ports/sandbox.ts";
 
 /**
  * What a handler gets. Every property is made when it is read, so a handler pays only for what it uses. Destructure it
@@ -107,7 +107,7 @@ export interface Processor {
   readonly definition: AnyDefinition;
   readonly handler: Handler<never, unknown>;
   /** Opens the sandboxes that run the attempts instead of `handler`; see `sandboxed`. */
-  readonly sandbox?: (host: SandboxHost) => SandboxRunner;
+  readonly sandbox?: (host: SandboxDeps) => SandboxRunner;
   /** Gathers jobs and handles many at once instead of calling `handler`; see `batchProcessor`. */
   readonly batch?: BatchSettings;
 }

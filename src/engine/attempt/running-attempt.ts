@@ -32,7 +32,7 @@ export type Verdict =
   | EventOf<"stall">;
 
 /** What an attempt needs from its worker, local or remote. */
-export interface RunHost {
+export interface RunDeps {
   readonly parts: AttemptParts;
   readonly middleware: readonly Middleware[];
   /** Undefined for a processor without a sandbox. */
@@ -61,14 +61,14 @@ interface Notes {
  * One attempt while its handler runs: the handler, its signal, its deadlines and its one verdict. A subclass knows
  * whether the verdict goes to a store or to a server.
  */
-export abstract class RunningAttempt<Host extends RunHost = RunHost> implements ScopedAttempt {
+export abstract class RunningAttempt<Deps extends RunDeps = RunDeps> implements ScopedAttempt {
   readonly processor: Processor;
   /** When `tick` must be called next; Infinity for never. */
   nextAt = Number.POSITIVE_INFINITY;
   /** By `clock.elapsed()`, to measure how long handlers run. */
   readonly enteredAt: number;
   row: JobRow;
-  protected readonly host: Host;
+  protected readonly host: Deps;
   #reason: AbortReason | undefined;
   #controller: AbortController | undefined;
   #isOver = false;
@@ -90,7 +90,7 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
   /** Its place in a batch. */
   #seat: Seat | undefined;
 
-  constructor(host: Host, processor: Processor, row: JobRow, enteredAt: number) {
+  constructor(host: Deps, processor: Processor, row: JobRow, enteredAt: number) {
     this.host = host;
     this.processor = processor;
     this.row = row;
@@ -105,7 +105,7 @@ export abstract class RunningAttempt<Host extends RunHost = RunHost> implements 
   /** Made on first use, because most handlers report nothing. */
   protected abstract get notes(): Notes;
 
-  get parts(): Host["parts"] {
+  get parts(): Deps["parts"] {
     return this.host.parts;
   }
 

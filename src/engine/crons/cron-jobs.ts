@@ -12,7 +12,7 @@ import type { EngineContext } from "../context.ts";
 export const CRONS = recordKind<CronBody>("cron");
 
 /** Lets crons enqueue jobs, and announce them once they are stored. */
-export interface CronHost {
+export interface CronDeps {
   readonly context: () => EnqueueContext;
   readonly notice: (jobs: readonly NewJob[]) => void;
 }

@@ -12,7 +12,7 @@ import type { StoredRecord } from "../commit/record-kind.ts";
 import type { DecidedJob } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
 import { rowsById } from "../find/find-jobs.ts";
-import { announceRuns, CRONS, type CronHost, cronEvents, cronJob, putCron } from "./cron-jobs.ts";
+import { announceRuns, CRONS, type CronDeps, cronEvents, cronJob, putCron } from "./cron-jobs.ts";
 
 type StoredCron = StoredRecord<CronBody>;
 
@@ -35,9 +35,9 @@ const MAINTENANCE_POLL = 5_000;
  */
 export class CronScheduler {
   readonly #context: EngineContext;
-  readonly #host: CronHost;
+  readonly #host: CronDeps;
 
-  constructor(context: EngineContext, host: CronHost) {
+  constructor(context: EngineContext, host: CronDeps) {
     this.#context = context;
     this.#host = host;
   }

@@ -39,7 +39,7 @@ import { changeRecord } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
 import { JobHandle } from "../operations/job-handle.ts";
-import { announceRuns, CRONS, type CronHost, cronEvents, cronJob, cronWakeAt } from "./cron-jobs.ts";
+import { announceRuns, CRONS, type CronDeps, cronEvents, cronJob, cronWakeAt } from "./cron-jobs.ts";
 
 /** What the jobs of a cron override in their definition. */
 export type CronJobOptions = Pick<
@@ -120,10 +120,10 @@ export class Crons {
   readonly #context: EngineContext;
   readonly #enqueueContext: () => EnqueueContext;
   readonly #notice: (jobs: readonly NewJob[]) => void;
-  readonly #host: CronHost;
+  readonly #host: CronDeps;
   readonly #by: By | undefined;
 
-  constructor(context: EngineContext, host: CronHost, by?: By) {
+  constructor(context: EngineContext, host: CronDeps, by?: By) {
     this.#context = context;
     this.#host = host;
     this.#by = by;

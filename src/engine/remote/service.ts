@@ -68,7 +68,7 @@ export interface RemoteEnqueued {
   readonly isRejected?: boolean;
 }
 
-interface ServiceHost {
+interface ServiceDeps {
   store(jobs: readonly NewJob[], rules: ReadonlyMap<NewJob, UniqueRule> | undefined): Promise<Enqueued[]>;
   context(): EnqueueContext;
   /** Promotes what is due by now. Returns whether a fetch that found nothing should look again. */
@@ -100,7 +100,7 @@ export class Service {
   readonly notes: RemoteNotes;
   readonly pools: Pools;
   readonly #context: EngineContext;
-  readonly #host: ServiceHost;
+  readonly #host: ServiceDeps;
   readonly #claims: RemoteClaims;
   readonly #shelf: VersionShelf;
   readonly #commits: CommitQueue;
@@ -118,7 +118,7 @@ export class Service {
   #underWay = 0;
   #onIdle: (() => void)[] = [];
 
-  constructor(context: EngineContext, host: ServiceHost) {
+  constructor(context: EngineContext, host: ServiceDeps) {
     this.id = context.nextId();
     this.#context = context;
     this.#host = host;

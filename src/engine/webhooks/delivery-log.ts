@@ -14,7 +14,7 @@ import { type JobQuery, parseQuery } from "../find/job-query.ts";
 import { operate } from "../operations/operate-job.ts";
 import { deliveryId } from "./deliverer.ts";
 import { DeliveryMaker, type DeliveryPayload, subjectOf } from "./delivery-jobs.ts";
-import type { FollowerHost } from "./follower.ts";
+import type { FollowerDeps } from "./follower.ts";
 import { WEBHOOKS } from "./webhook-records.ts";
 
 export const DELIVERY_STATES = ["waiting", "calling", "retrying", "delivered", "dead", "cancelled"] as const;
@@ -74,9 +74,9 @@ const QUERIES: Readonly<Record<DeliveryState, Pick<JobQuery, "state" | "isLive">
 /** Deliveries are jobs, so their log is the jobs that are kept: a day if they were delivered, else 14 days. */
 export class DeliveryLog {
   readonly #context: EngineContext;
-  readonly #host: FollowerHost;
+  readonly #host: FollowerDeps;
 
-  constructor(context: EngineContext, host: FollowerHost) {
+  constructor(context: EngineContext, host: FollowerDeps) {
     this.#context = context;
     this.#host = host;
   }

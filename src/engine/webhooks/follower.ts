@@ -12,7 +12,7 @@ import { DeliveryMaker, subjectOf } from "./delivery-jobs.ts";
 import { CURSORS, LEADS, MOST_SUBSCRIPTIONS, WEBHOOKS, type WebhookCursor } from "./webhook-records.ts";
 
 /** What makes deliveries out of payloads, and announces them once they are stored. */
-export interface FollowerHost {
+export interface FollowerDeps {
   readonly context: () => EnqueueContext;
   readonly notice: (jobs: readonly NewJob[]) => void;
 }
@@ -71,7 +71,7 @@ const LEAD = "journal";
 export class WebhookFollower {
   readonly loop: Loop;
   readonly #context: EngineContext;
-  readonly #host: FollowerHost;
+  readonly #host: FollowerDeps;
   readonly #owner: string;
   readonly #places = new Map<string, Place>();
   #subscriptions: ReadonlyMap<string, Subscription> = new Map();
@@ -83,7 +83,7 @@ export class WebhookFollower {
   #isWaking = false;
 
   /** `onFirst` is called with the first round that finds a subscription. */
-  constructor(context: EngineContext, host: FollowerHost, onFirst: () => void) {
+  constructor(context: EngineContext, host: FollowerDeps, onFirst: () => void) {
     this.#onFirst = onFirst;
     this.#context = context;
     this.#host = host;

@@ -6,10 +6,10 @@ import type { WorkOptions } from "../worker/work-options.ts";
 import { Deliverer } from "./deliverer.ts";
 import { DELIVERY } from "./delivery-jobs.ts";
 import { Endpoints } from "./endpoints.ts";
-import { type FollowerHost, WebhookFollower } from "./follower.ts";
+import { type FollowerDeps, WebhookFollower } from "./follower.ts";
 import { WebhookCounters, type WebhookCounts } from "./webhook-counters.ts";
 import { WEBHOOKS } from "./webhook-records.ts";
-import { Webhooks, type WebhooksHost } from "./webhooks.ts";
+import { Webhooks, type WebhooksDeps } from "./webhooks.ts";
 
 /** How a process delivers webhooks. */
 export interface WebhookSetup {
@@ -23,7 +23,7 @@ const CONCURRENCY = 64;
 /** The webhooks of an engine, and what delivers them in this process if it does. */
 export function openWebhooks(
   context: EngineContext,
-  host: Omit<WebhooksHost, "sender" | "changed" | "counts">,
+  host: Omit<WebhooksDeps, "sender" | "changed" | "counts">,
   setup: WebhookSetup | undefined,
 ): [Webhooks, WebhookDelivery | undefined] {
   const delivery = setup && new WebhookDelivery(context, host, setup);
@@ -47,7 +47,7 @@ export class WebhookDelivery {
   #waitingWork: ((options: WorkOptions) => unknown) | undefined;
   #start: (() => unknown) | undefined;
 
-  constructor(context: EngineContext, host: FollowerHost, setup: WebhookSetup) {
+  constructor(context: EngineContext, host: FollowerDeps, setup: WebhookSetup) {
     this.#context = context;
     this.#setup = setup;
     this.#follower = new WebhookFollower(context, host, () => this.#work());

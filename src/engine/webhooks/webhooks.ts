@@ -21,7 +21,7 @@ import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
 import type { EventJournal } from "../events/event-journal.ts";
 import { type DeliveriesOptions, DeliveryLog, type DeliveryPage, type DeliveryView } from "./delivery-log.ts";
-import type { FollowerHost } from "./follower.ts";
+import type { FollowerDeps } from "./follower.ts";
 import type { WebhookCounts } from "./webhook-counters.ts";
 import {
   CURSORS,
@@ -76,7 +76,7 @@ export interface WebhookTest {
 }
 
 /** What the room needs from its engine. */
-export interface WebhooksHost extends FollowerHost {
+export interface WebhooksDeps extends FollowerDeps {
   readonly journal: Pick<EventJournal, "turnOn" | "isForbidden">;
   /** Undefined in a process that delivers nothing. */
   readonly sender: WebhookSender | undefined;
@@ -92,11 +92,11 @@ const CANCELLED_AT_ONCE = 200;
 /** Subscriptions of events to endpoints over HTTP, and what was delivered (SEMANTICS 11). */
 export class Webhooks {
   readonly #context: EngineContext;
-  readonly #host: WebhooksHost;
+  readonly #host: WebhooksDeps;
   readonly #by: By | undefined;
   readonly #log: DeliveryLog;
 
-  constructor(context: EngineContext, host: WebhooksHost, by?: By) {
+  constructor(context: EngineContext, host: WebhooksDeps, by?: By) {
     this.#context = context;
     this.#host = host;
     this.#by = by;

@@ -10,7 +10,7 @@ import { BeatPace, BUSY_EVERY } from "./beat-pace.ts";
 import type { Prefetched } from "./queue-consumer.ts";
 import { WORKERS } from "./worker-record.ts";
 
-interface BeatHost {
+interface BeatDeps {
   readonly id: string;
   readonly queues: readonly string[];
   /** The fields of the worker's record that only the worker knows. */
@@ -33,9 +33,9 @@ export class WorkerBeat {
   readonly loop: Loop;
   readonly pace: BeatPace;
   readonly #context: EngineContext;
-  readonly #host: BeatHost;
+  readonly #host: BeatDeps;
 
-  constructor(context: EngineContext, host: BeatHost) {
+  constructor(context: EngineContext, host: BeatDeps) {
     this.#context = context;
     this.#host = host;
     const { system, logger, storeFailed } = context;

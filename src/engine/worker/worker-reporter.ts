@@ -6,7 +6,7 @@ import type { QueueConsumer } from "./queue-consumer.ts";
 import type { Sandboxes } from "./sandboxes.ts";
 import type { StuckHandlers } from "./stuck-handlers.ts";
 
-interface ReporterHost {
+interface ReporterDeps {
   readonly isClosing: boolean;
   readonly processors: ReadonlyMap<string, Processor>;
   status(): { readonly reason: string | null };
@@ -19,12 +19,12 @@ interface ReporterHost {
  * per beat, so it costs nothing per job.
  */
 export class WorkerReporter {
-  readonly #host: ReporterHost;
+  readonly #host: ReporterDeps;
   readonly #stuck: StuckHandlers;
   readonly #processors: Json | undefined;
   #blocked: { readonly at: Instant; readonly gap: number } | undefined;
 
-  constructor(host: ReporterHost, stuck: StuckHandlers) {
+  constructor(host: ReporterDeps, stuck: StuckHandlers) {
     this.#host = host;
     this.#stuck = stuck;
     this.#processors = reportedProcessors([...host.processors.values()].map(({ definition }) => definition));

@@ -7,7 +7,7 @@ import type { SandboxRunner } from "../../ports/sandbox.ts";
 import { within } from "../../ports/system.ts";
 import type { Gathering } from "../attempt/gathering.ts";
 import type { Middleware, Processor } from "../attempt/processor.ts";
-import type { RunHost, RunningAttempt } from "../attempt/running-attempt.ts";
+import type { RunDeps, RunningAttempt } from "../attempt/running-attempt.ts";
 import type { AttemptParts } from "../context.ts";
 import { CLOSE_MARKS, CloseBudget } from "../runtime/close-budget.ts";
 import type { EngineClock } from "../runtime/engine-clock.ts";
@@ -84,7 +84,7 @@ export abstract class WorkerShell<
   One extends RunningAttempt,
   Queue extends Consumer,
   Parts extends AttemptParts = AttemptParts,
-> implements RunHost, AsyncDisposable
+> implements RunDeps, AsyncDisposable
 {
   readonly id: string;
   readonly parts: Parts;

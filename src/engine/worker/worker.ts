@@ -8,7 +8,7 @@ import type { Json } from "../../core/schema.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import type { BeatAnswer } from "../../ports/store.ts";
 import { rest, type Timer } from "../../ports/system.ts";
-import { Attempt, type AttemptHost } from "../attempt/attempt.ts";
+import { Attempt, type AttemptDeps } from "../attempt/attempt.ts";
 import { AttemptWrite } from "../attempt/attempt-writes.ts";
 import type { Processor } from "../attempt/processor.ts";
 import { CommitQueue } from "../commit/commit-queue.ts";
@@ -37,7 +37,7 @@ const TOO_CLOSE = { ok: false, because: "too_close" } as const;
 /** Claims jobs from the store, runs their handlers, and gives each attempt its one verdict on time. */
 export class Worker
   extends WorkerShell<Attempt, QueueConsumer, EngineContext>
-  implements AttemptHost, ConsumerDeps
+  implements AttemptDeps, ConsumerDeps
 {
   readonly writer: CommitQueue;
   protected override readonly beat: WorkerBeat;

@@ -26,7 +26,7 @@ const MOST_STEPS = 10_000;
 /** At most this many jobs, barrier jobs included, and characters of payloads in one commit. */
 const AT_ONCE = { jobs: BATCH_LIMIT, text: 4_000_000 } as const;
 
-export interface WorkflowsHost {
+export interface WorkflowsDeps {
   context(): EnqueueContext;
   notice(jobs: readonly NewJob[]): void;
   readonly cleanup: WorkflowCleanup;
@@ -43,10 +43,10 @@ export interface WorkflowPage {
 /** Workflows: jobs in chains, groups, batches and graphs that are watched and cancelled as one. */
 export class Workflows {
   readonly #context: EngineContext;
-  readonly #host: WorkflowsHost;
+  readonly #host: WorkflowsDeps;
   readonly #intake: WorkflowIntake;
 
-  constructor(context: EngineContext, host: WorkflowsHost) {
+  constructor(context: EngineContext, host: WorkflowsDeps) {
     this.#context = context;
     this.#host = host;
     this.#intake = new WorkflowIntake(context);

@@ -4,14 +4,14 @@ import type { BulkOptions, BulkResult } from "../../engine/operations/bulk.ts";
 import type { DeadLetterQuery } from "../../engine/operations/dead-letters.ts";
 import type { RetryByHandOptions } from "../../engine/operations/retry-by-hand.ts";
 import type { BulkStep } from "../../ojs/call-names.ts";
-import { bounds, type CallHost, call, jobQuery, options } from "./call.ts";
+import { bounds, type CallDeps, call, jobQuery, options } from "./call.ts";
 
 type Sent<More> = Omit<BulkOptions, "signal" | "onProgress" | "by"> & Partial<BulkStep> & More;
 type Query = JobQuery & DeadLetterQuery;
 
 /** One step of an action. A job that comes back during the action, such as a retried one, is left out of later steps. */
 async function step<More extends object>(
-  host: CallHost,
+  host: CallDeps,
   query: Query,
   sent: Sent<More>,
   act: (query: Query, options: BulkOptions & More) => Promise<BulkResult>,

@@ -11,7 +11,7 @@ import type { Awaited } from "../../ojs/call-names.ts";
 import { bounded } from "../bounded.ts";
 
 /** What a call gets besides its arguments. */
-export interface CallHost {
+export interface CallDeps {
   readonly engine: Engine;
   readonly service: Service;
   /** The caller, for the audit. */
@@ -23,7 +23,7 @@ export interface CallHost {
 export interface Call {
   readonly summary: string;
   readonly args: z.ZodType;
-  readonly run: (host: CallHost, ...args: never[]) => unknown;
+  readonly run: (host: CallDeps, ...args: never[]) => unknown;
 }
 
 /** A result that is JSON text already. */
@@ -38,7 +38,7 @@ export class JsonText {
 export function call<Args extends z.ZodTuple>(
   summary: string,
   args: Args,
-  run: (host: CallHost, ...args: z.output<Args>) => unknown,
+  run: (host: CallDeps, ...args: z.output<Args>) => unknown,
 ): Call {
   return { summary, args, run: run as Call["run"] };
 }
@@ -100,4 +100,4 @@ export async function awaited<Value>(ask: () => Promise<Value>): Promise<Awaited
 /** How long an action on many jobs works before it replies. The client's next call continues. */
 const LONGEST = 5_000;
 
-export const bounds = ({ service, isGone }: CallHost) => bounded(service.system, isGone, LONGEST);
+export const bounds = ({ service, isGone }: CallDeps) => bounded(service.system, isGone, LONGEST);

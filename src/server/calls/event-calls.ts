@@ -2,11 +2,11 @@ import { z } from "zod";
 import type { AuditOptions } from "../../engine/events/audit-log.ts";
 import type { JournalPage, LatestOptions, ReadOptions } from "../../engine/events/event-journal.ts";
 import type { AdviseQuery, StatsQuery } from "../../engine/statistics/stats-query.ts";
-import { type CallHost, call, options, wait } from "./call.ts";
+import { type CallDeps, call, options, wait } from "./call.ts";
 
 /** Events after a cursor. If there are none, it waits for the first. */
 async function nextEvents(
-  { engine, service }: CallHost,
+  { engine, service }: CallDeps,
   asked: ReadOptions,
   longest: number,
 ): Promise<JournalPage> {

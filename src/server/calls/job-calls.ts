@@ -19,7 +19,7 @@ import { limited, readTexts } from "../wire/job-page.ts";
 import {
   awaited,
   type Call,
-  type CallHost,
+  type CallDeps,
   call,
   definition,
   definitionOf,
@@ -38,7 +38,7 @@ async function seen(row: Promise<JobRow>): Promise<Job> {
   return jobView(visibleRow(await row));
 }
 
-async function loaded({ service }: CallHost, job: string): Promise<Job | null> {
+async function loaded({ service }: CallDeps, job: string): Promise<Job | null> {
   const row = await service.rows.load(job);
   return row && !isInternal(row) ? jobView(visibleRow(row)) : null;
 }
@@ -48,7 +48,7 @@ function onJob<Args extends z.ZodTuple>(
   verb: string,
   summary: string,
   args: Args,
-  run: (host: CallHost, job: string, ...rest: Rest<z.output<Args>>) => unknown,
+  run: (host: CallDeps, job: string, ...rest: Rest<z.output<Args>>) => unknown,
 ): Call {
   return call(summary, args, async (host, ...said) => {
     const [job, ...rest] = said as unknown as [string, ...Rest<z.output<Args>>];
@@ -61,7 +61,7 @@ function onJob<Args extends z.ZodTuple>(
 type Rest<List extends readonly unknown[]> = List extends readonly [unknown, ...infer Others] ? Others : [];
 
 /** What is redacted is known before the job ends, and its row may be gone afterwards. */
-async function resultOf({ engine, service }: CallHost, job: string, within: number) {
+async function resultOf({ engine, service }: CallDeps, job: string, within: number) {
   const row = await service.rows.load(job);
   const paths = pathsWithin(row?.options?.redact, "result");
   // A server has no keys: what is encrypted is sent as it is.

@@ -14,7 +14,7 @@ import { BATCH_LIMIT } from "../../ports/store.ts";
 import { CLAIM_BATCH, type TimeoutFilter, type Which } from "../../ports/timeouts.ts";
 import { limiter } from "../wire/job-page.ts";
 import { visiblePayload } from "../wire/timeouts.ts";
-import { type CallHost, call, definitionOf, JsonText, json, options, text } from "./call.ts";
+import { type CallDeps, call, definitionOf, JsonText, json, options, text } from "./call.ts";
 import { readAll, readInSteps } from "./read-in-steps.ts";
 
 /** A text that every store can keep. */
@@ -63,7 +63,7 @@ function isSagaWhich(which: Which): boolean {
 }
 
 /** A producer cancels what it has enqueued. Timeouts of a saga are the saga's: an operator revokes them. */
-async function cancel({ engine, by }: CallHost, which: Which): Promise<unknown> {
+async function cancel({ engine, by }: CallDeps, which: Which): Promise<unknown> {
   const found = "id" in which ? await engine.timeouts.get(which.id) : null;
   if (isSagaWhich(which) || (found && isSagaDestination(found.destination)))
     throw refuse("invalid_option", "which", which, "use timeouts.revoke: it is a timeout of a saga");
@@ -103,7 +103,7 @@ function ownDestinations({ destinations }: ClaimOptions = {}): void {
  * Claims in steps, and gives back at once what does not fit into a reply. A refused reply would hold all of it for a
  * lease. The sizes of the last claim say how many the next one may take, so small timeouts need few steps.
  */
-async function claimedWithin({ engine }: CallHost, how: ClaimOptions = {}): Promise<JsonText> {
+async function claimedWithin({ engine }: CallDeps, how: ClaimOptions = {}): Promise<JsonText> {
   ownDestinations(how);
   const { limit = CLAIM_BATCH } = how;
   checkCount(limit, "limit", BATCH_LIMIT);
@@ -136,7 +136,7 @@ function nextClaim(step: number, average: number): number {
 }
 
 /** A page by due instant. One that is full ends early, and its cursor continues. */
-async function calendar({ engine }: CallHost, asked: CalendarOptions = {}) {
+async function calendar({ engine }: CallDeps, asked: CalendarOptions = {}) {
   let cursor = asked.after ?? null;
   const { items } = await readInSteps<Timeout>(
     asked.limit ?? 100,
@@ -151,14 +151,14 @@ async function calendar({ engine }: CallHost, asked: CalendarOptions = {}) {
 }
 
 /** Refuses timeouts of jobs and sagas: the engine delivers these, and a worker must not lose or delay them. */
-async function refuseEngines({ engine }: CallHost, id: string): Promise<void> {
+async function refuseEngines({ engine }: CallDeps, id: string): Promise<void> {
   const found = await engine.timeouts.get(id);
   if (found?.destination === JOB_DESTINATION || (found && isSagaDestination(found.destination)))
     throw refuse("invalid_option", "id", id, "leave it to the engine: it is a timeout of a job or a saga");
 }
 
 /** Each is made due by itself, because only that writes to the audit. */
-async function requeue({ engine, by }: CallHost, ids: readonly string[]): Promise<number> {
+async function requeue({ engine, by }: CallDeps, ids: readonly string[]): Promise<number> {
   let revived = 0;
   for (const one of ids) {
     try {
