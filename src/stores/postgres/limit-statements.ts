@@ -60,11 +60,23 @@ select count(*)::int from curfew.jobs
  where limit_key = $1::text and limit_key is not null and state = ${PENDING} and needs = 0`,
 };
 
-/** Limit keys with live jobs. $1 after this key or null, $2 limit. */
+/** The first limit key after another one. Jobs that wait for a limit and all others are in two indexes. */
+const nextLimitKey = (after: string) => `
+  select limit_key from (
+    (select limit_key from curfew.jobs where limit_key is not null and state = ${PENDING} and limit_key > ${after}
+      order by limit_key, rank, id limit 1)
+    union all
+    (select limit_key from curfew.jobs where limit_key is not null and state > 0 and limit_key > ${after}
+      order by limit_key, state limit 1)) k order by limit_key limit 1`;
+
+/** Limit keys with live jobs. Each step reads both indexes once. $1 after this key or null, $2 limit. */
 export const LIMIT_KEYS: Statement = {
   text: `
-select distinct limit_key from curfew.jobs where limit_key is not null and limit_key > coalesce($1::text, '')
- order by limit_key limit $2::bigint`,
+with recursive keys as (
+  (select limit_key, 1 as n from (${nextLimitKey("coalesce($1::text, '')")}) first)
+  union all
+  select next.limit_key, keys.n + 1 from keys, lateral (${nextLimitKey("keys.limit_key")}) next where keys.n < $2::bigint)
+select limit_key from keys order by limit_key`,
 };
 
 /** Waits for transactions that write the best waiting jobs, which ADMIT skips. $1 limit key, $2 how many. */
@@ -102,9 +114,16 @@ select (select count(*) from (select 1 from curfew.jobs where queue = $1::text a
      + (select count(*) from (select 1 from curfew.jobs where queue = $1::text and state >= ${LATER} limit $2::int) l)::int`,
 };
 
-/** Live jobs of a limit by id. $1 the limit, $2 state or null, $3 how many. */
+const jobsOfLimit = (which: string) => `
+  select * from curfew.jobs where limit_key = $1::text and limit_key is not null and state ${which}
+     and ($2::smallint is null or state = $2::smallint)`;
+
+/**
+ * Live jobs of a limit by id. $1 the limit, $2 state or null, $3 how many. Sorted apart, because the planner would otherwise
+ * walk all jobs by id until it meets enough of the limit.
+ */
 export const LIMIT_JOBS: Statement = {
   text: `
-select ${LIVE} from curfew.jobs
- where limit_key = $1::text and ($2::smallint is null or state = $2::smallint) order by id limit $3::bigint`,
+with found as materialized (${jobsOfLimit(`= ${PENDING}`)} union all ${jobsOfLimit("> 0")})
+select ${LIVE} from found order by id limit $3::bigint`,
 };

@@ -225,7 +225,7 @@ async function scanTable(
 }
 
 function limitJobs(session: Session, limitKey: string, state: JobState | null, limit: number) {
-  if (state === null) return session.all(LIMIT_JOBS, [limitKey, limit]);
+  if (state === null) return session.all(LIMIT_JOBS, [limitKey, limitKey, limit]);
   if (state === "pending") return session.all(WAITING_JOBS, [limitKey, limit]);
   return session.all(ADMITTED_JOBS, [limitKey, STATE_CODES[state], limit]);
 }

@@ -60,9 +60,13 @@ export const COUNT_QUEUES_DONE = `
 select queue, state, count(*) from curfew_done
  where id > ? and id <= ? and queue = coalesce(?, queue) and queue >= char(2) group by queue, state`;
 
-/** Live jobs of a limit by id. Takes the limit and how many. */
+/** Live jobs of a limit by id. Takes the limit, twice, and how many. Jobs that wait for it and all others are in two indexes. */
 export const LIMIT_JOBS = `
-select ${LIVE} from curfew_jobs where limit_key = ? order by id limit ?`;
+select ${LIVE} from (
+  select * from curfew_jobs indexed by curfew_jobs_limit where limit_key = ? and limit_key is not null and state = ${PENDING}
+  union all
+  select * from curfew_jobs indexed by curfew_jobs_limited where limit_key = ? and limit_key is not null and state > 0)
+ order by id limit ?`;
 /** LIMIT_JOBS that do not wait for the limit. Takes the limit, a state and how many. Jobs that wait may be a million. */
 export const ADMITTED_JOBS = `
 select ${LIVE} from curfew_jobs indexed by curfew_jobs_limited
