@@ -26,15 +26,19 @@ async function recordsOf(store: Store, kind: string) {
   return store.records.list(kind, null, 1_000);
 }
 
-/** An engine whose counts of live jobs end when the test says so. */
-async function openSlow() {
+/** Fewer jobs are counted for each caller. */
+const MANY = 10_000;
+
+/** An engine with `before` jobs whose counts of live jobs end when the test says so. It gives how many came after them. */
+async function openSlow(before = MANY) {
   const counting: (() => void)[] = [];
   const delay = () => new Promise<void>((resolve) => counting.push(resolve));
   const stage = await openStage({
     store: (clock) =>
       faultyStore(createMemoryStore({ clock }), (call) => (call === "inspect.live" ? { delay } : undefined)),
   });
-  const available = async () => (await stage.engine.stats()).total.depth.available;
+  await stage.engine.enqueueMany(brief, Array(before).fill(payload(1)));
+  const available = async () => (await stage.engine.stats()).total.depth.available - before;
   return { stage, counting, available };
 }
 
@@ -213,6 +217,22 @@ describe("statistics", () => {
     expect(counting).toHaveLength(1);
     counting.shift()?.();
     expect(await Promise.all(both)).toEqual([1, 1]);
+  });
+
+  it("count few jobs for each caller, so that it sees what it has just enqueued", async () => {
+    const { stage, counting, available } = await openSlow(0);
+    const first = available();
+    await stage.advance("1s");
+    counting.shift()?.();
+    expect(await first).toBe(0);
+    const [before] = [available(), await stage.advance("10ms")];
+    await stage.engine.enqueue(brief, payload(1));
+    const after = available();
+    await stage.advance("10ms");
+    expect(counting).toHaveLength(2);
+    for (const end of counting) end();
+    expect(await after).toBe(1);
+    await before;
   });
 
   it("refuse bad queries", async () => {

@@ -1,4 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { defineJob } from "../../src/core/job/job-definition.ts";
+import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { faultyStore } from "../../src/testing/faulty-store.ts";
 import { fits } from "./fits.ts";
 import { openStage } from "./stage.ts";
 
@@ -41,6 +44,30 @@ describe("queues", () => {
     expect((await stage.get("/queues/nothing")).body.queue).toMatchObject({ name: "nothing", depth: 0 });
     const bad = await stage.get("/queues/NO_NAME");
     expect([bad.status, bad.body.error.message]).toEqual([400, expect.stringContaining("queue:")]);
+  });
+
+  it("a queue that is looked at again and again beside many jobs does not have all of them counted each time", async () => {
+    let counted = 0;
+    const delay = async () => {
+      counted += 1;
+      await new Promise<void>((resolve) => stage.test.system.after(1_000, resolve));
+    };
+    await using stage = await openStage({
+      store: (clock) =>
+        faultyStore(createMemoryStore({ clock }), (call) =>
+          call === "inspect.live" ? { delay } : undefined,
+        ),
+    });
+    const many = defineJob({ type: "many" });
+    await stage.engine.enqueueMany(many, Array(10_000).fill(null), { queue: "q" });
+    const depths: number[] = [];
+    for (const path of ["/admin/queues/q", "/queues/q/stats", "/admin/queues/q", "/admin/queues/q/config"]) {
+      const answer = stage.get(path);
+      await stage.advance("1s");
+      depths.push((await answer).body.depth);
+    }
+    expect(depths).toEqual([10_000, 10_000, 10_000, 10_000]);
+    expect(counted).toBe(1);
   });
 
   it("queue stats count waiting and running jobs now, and recently ended jobs", async () => {

@@ -60,6 +60,8 @@ const ROLL_UP_EVERY = 300_000;
  */
 const DEPTH_SHARE = 20;
 const DEPTH_AT_LEAST = 500;
+/** Fewer jobs are counted anew for each caller: that is slow only on a busy machine, and the count is of now. */
+const DEPTH_FEW = 10_000;
 /** Later callers wait this long for the next count, then get the last one if it is not older than `DEPTH_KEPT`. */
 const DEPTH_WAIT = 250;
 const DEPTH_KEPT = 120_000;
@@ -81,6 +83,7 @@ export class Statistics {
       }
     | undefined;
   #counting: Promise<readonly LiveCount[]> | undefined;
+  #areFew = false;
 
   constructor(context: EngineContext) {
     this.#context = context;
@@ -183,10 +186,11 @@ export class Statistics {
   }
 
   /**
-   * Counts live jobs. The cost grows with their number, so callers share a count, and frequent ones get a cached answer.
+   * Counts live jobs. The cost grows with their number, so callers share a count of many, and frequent ones get a cached answer.
    * The first caller of a process waits for the whole count.
    */
   async #counted(): Promise<readonly LiveCount[]> {
+    if (this.#areFew) return this.#count();
     const now = this.#context.system.monotonic();
     const live = this.#live;
     if (live && now < live.freshUntil) return live.counts;
@@ -219,9 +223,10 @@ export class Statistics {
     const endedAt = system.monotonic();
     const reuse = (endedAt - startedAt) * DEPTH_SHARE;
     const keptUntil = startedAt + DEPTH_KEPT;
+    this.#areFew = counts.reduce((sum, { count }) => sum + count, 0) < DEPTH_FEW;
     // A count that was fast is not reused, and neither is an older one.
     this.#live =
-      reuse > DEPTH_AT_LEAST
+      reuse > DEPTH_AT_LEAST && !this.#areFew
         ? { counts, freshUntil: endedAt + reuse, until: endedAt + 2 * reuse, keptUntil }
         : undefined;
     return counts;

@@ -76,17 +76,13 @@ export type QueueFields = ReturnType<typeof fieldsOf>;
 
 /** One queue. Every valid name is a queue, even without jobs. */
 export async function describeQueue(engine: Engine, name: string): Promise<QueueFields> {
-  const [day, recent, live, settings, pause] = await Promise.all([
+  const [day, recent, settings, pause] = await Promise.all([
     engine.stats({ since: LATELY, queue: name, by: "queue" }),
     engine.stats({ since: RECENTLY, queue: name }),
-    engine.store.inspect.live(),
     QUEUES.load(engine.store, name),
     PAUSES.load(engine.store, name),
   ]);
-  // Statistics may lag on a busy store, so the depth of one queue is counted now.
-  const depth = { ...NOTHING.depth };
-  for (const { queue, state, count } of live) if (queue === name) depth[state as keyof Depth] += count;
-  const facts = { name, day: { ...day.total, depth }, recent: recent.total };
+  const facts = { name, day: day.total, recent: recent.total };
   return fieldsOf({ ...facts, settings: settings?.body, pausedAt: pause?.body.at });
 }
 
