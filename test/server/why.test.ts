@@ -20,7 +20,7 @@ it("the server says why a job does not run, with instants as text", async () => 
     expect(body).toMatchObject({ job_id: id, state: "available", asked_at: "2030-01-01T00:00:05.000Z" });
     expect(body.reasons[0]).toEqual({
       code: "queue_paused",
-      sentence: 'Queue "mail" is paused since 5s, by a program that named no operator.',
+      sentence: 'Queue "mail" has been paused for 5s, by a program that named no operator.',
       since: "2030-01-01T00:00:00.000Z",
       until: null,
       who: { kind: "queue", id: "mail" },

@@ -92,11 +92,13 @@ function atLeastOne(value: number, field: string): number {
 /** A backoff in words, for `explain()`. */
 export function describeBackoff(backoff: Backoff): string {
   const { kind, max, jitter } = backoff;
+  const spread = jitter ? ", jitter" : "";
+  if (kind === "constant") return `constant ${formatDelay(Math.min(backoff.first, max))}${spread}`;
   const start =
     kind === "delays" ? backoff.delays.map(formatDelay).join(", ") : `from ${formatDelay(backoff.first)}`;
   const growth =
     kind === "exponential" ? `, x${backoff.factor}` : kind === "polynomial" ? `, power ${backoff.power}` : "";
-  return `${kind} ${start}${growth}, at most ${formatDelay(max)}${jitter ? ", jitter" : ""}`;
+  return `${kind} ${start}${growth}, at most ${formatDelay(max)}${spread}`;
 }
 
 function formatDelay(delay: number): string {

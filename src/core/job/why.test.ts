@@ -127,11 +127,11 @@ describe("the first reason", () => {
   });
 
   it.each([
-    [{ actor: "mia", reason: "deploy", host: "web-1" }, /is paused since .*, by mia \(deploy\)\.$/],
+    [{ actor: "mia", reason: "deploy", host: "web-1" }, /has been paused for .*, by mia \(deploy\)\.$/],
     [{ actor: "mia", reason: null, host: null }, /, by mia\.$/],
     [{ actor: null, reason: null, host: "web-1" }, /, by a program on host web-1 that named no operator\.$/],
     [{ actor: null, reason: null, host: null }, /, by a program that named no operator\.$/],
-    [undefined, /is paused since [^,]*\.$/],
+    [undefined, /has been paused for [^,]*\.$/],
   ])("says who paused the queue: %j", (pausedBy, says) => {
     const { reasons } = whyJob(factsOf(enqueued(), { pausedAt: T0, pausedBy }));
     expect(reasons[0]?.sentence).toMatch(says);

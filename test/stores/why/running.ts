@@ -79,7 +79,7 @@ const running: Situation[] = [
     name: "a job that runs",
     first: "running",
     also: ["then_retry"],
-    says: /runs attempt 1 of 3 since 3s .+ and is signalled to stop in 29m/,
+    says: /has run attempt 1 of 3 for 3s .+ and is signalled to stop in 29m/,
     make: async (rig) => (await runBy(rig, deaf, {}, 3_000)).handle,
   },
   {

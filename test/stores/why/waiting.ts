@@ -114,7 +114,7 @@ const queues: Situation[] = [
   {
     name: "a job of a paused queue",
     first: "queue_paused",
-    says: /Queue "default" is paused since 6s, by mia \(deploy\)\./,
+    says: /Queue "default" has been paused for 6s, by mia \(deploy\)\./,
     async make(rig) {
       const { engine, work } = await rig.open();
       const mail = job(() => {});

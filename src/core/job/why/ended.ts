@@ -187,7 +187,7 @@ function byHand(row: JobRow): WhyReason {
   }
   const total = row.options?.total;
   const budget = total === undefined ? "without a total" : `with its whole total of ${formatDuration(total)}`;
-  const sentence = `A retry by hand would fit: it starts anew ${budget} and all of its attempts.`;
+  const sentence = `A retry by hand would fit: it starts anew ${budget} and with all of its attempts.`;
   const until = row.pruneAt;
   const action = act("retry", `Call engine.retry("${row.id}").`, row.id);
   return reason("retry_by_hand", sentence, { until, action });

@@ -110,7 +110,7 @@ export function heldReason(
     return reason(code, sentence, { who: place, action: otherwise });
   }
   const since = holder.startedAt ?? holder.claimedAt;
-  const running = `job ${holder.id} (${holder.type}) holds a slot${since === null ? "" : ` since ${roughly(now - since)}`}`;
+  const running = `job ${holder.id} (${holder.type}) ${since === null ? "holds a slot" : `has held a slot for ${roughly(now - since)}`}`;
   const until = endOf(holder);
   const end =
     until === null ? "nothing ends it by time" : `ends within ${roughly(until - now)} at the latest`;

@@ -98,7 +98,7 @@ function next({ row, now }: WhyFacts, free: WorkerReport | undefined): WhyReason
     const sentence = `It is the next of queue "${row.queue}" and starts within about a second.`;
     return reason("next_in_line", sentence, { since, who, action: WAIT });
   }
-  const sentence = `It is the next of queue "${row.queue}" since ${roughly(now - since)}. Worker ${free.id} has a free slot and has not claimed it.`;
+  const sentence = `It has been the next of queue "${row.queue}" for ${roughly(now - since)}. Worker ${free.id} has a free slot and has not claimed it.`;
   const text = `Look at the log of worker ${free.id}: its store may be slow, or many of its writes may be waiting.`;
   return reason("not_claimed", sentence, { since, who, action: act("look-at-worker", text, free.id) });
 }

@@ -179,7 +179,7 @@ function running(facts: WhyFacts, startedAt: Instant): WhyReason {
   const left =
     softAt !== null && softAt > now ? `, and is signalled to stop in ${roughly(softAt - now)}` : "";
   const sign = `last sign of life ${roughly(now - Math.min(now, lastSign(facts)))} ago`;
-  const sentence = `Worker ${holderOf(row)} runs ${attempt} since ${roughly(now - startedAt)} (${sign})${left}.`;
+  const sentence = `Worker ${holderOf(row)} has run ${attempt} for ${roughly(now - startedAt)} (${sign})${left}.`;
   const until = softAt !== null && softAt > now ? softAt : hardAt;
   const text = `Wait, call engine.extend("${row.id}", …) if it needs longer, or engine.cancel("${row.id}").`;
   return reason("running", sentence, {

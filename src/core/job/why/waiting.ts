@@ -114,7 +114,7 @@ function laterReasons(facts: WhyFacts, isBlocked: boolean): WhyReason[] {
   const until = dueAtOf(row.rank);
   if (until <= now) {
     const { text, action } = overdue(now, until);
-    const sentence = `It is due since ${roughly(now - until)} and must be moved to its queue. ${text}`;
+    const sentence = `It has been due for ${roughly(now - until)} and must be moved to its queue. ${text}`;
     return [reason("due_unswept", sentence, { since: until, action })];
   }
   const left = roughly(until - now);
@@ -176,14 +176,14 @@ function queueReasons({ row, now, pausedAt, pausedBy, maintenance }: WhyFacts): 
   const reasons: WhyReason[] = [];
   if (maintenance) {
     const why = maintenance.reason === null ? "" : ` (${maintenance.reason})`;
-    const sentence = `The system is in maintenance since ${roughly(now - maintenance.startedAt)}${why}${changedByText(maintenance.by)}: no queue hands out jobs.`;
+    const sentence = `The system has been in maintenance for ${roughly(now - maintenance.startedAt)}${why}${changedByText(maintenance.by)}: no queue hands out jobs.`;
     const action = act("end-maintenance", "Call engine.maintenance.end() when the work is done.");
     reasons.push(
       reason("maintenance", sentence, { since: maintenance.startedAt, until: maintenance.endsAt, action }),
     );
   }
   if (pausedAt !== null) {
-    const sentence = `Queue "${row.queue}" is paused since ${roughly(now - pausedAt)}${changedByText(pausedBy)}.`;
+    const sentence = `Queue "${row.queue}" has been paused for ${roughly(now - pausedAt)}${changedByText(pausedBy)}.`;
     const action = act("resume-queue", `Call engine.queues.resume("${row.queue}").`, row.queue);
     const who = { kind: "queue", id: row.queue } as const;
     reasons.push(reason("queue_paused", sentence, { since: pausedAt, who, action }));
