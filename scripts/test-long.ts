@@ -34,7 +34,7 @@ const LONG: Readonly<Record<string, LongTest>> = {
     env: { CURFEW_HISTORIES: "300" },
   },
   dashboard: {
-    files: ["test/dashboard/long-use.test.ts", "test/dashboard/hostile.test.ts"],
+    files: ["first-paint", "long-use", "hostile"].map((name) => `test/dashboard/${name}.test.ts`),
     env: { CURFEW_FULL_DASHBOARD_TESTS: "1" },
   },
 };

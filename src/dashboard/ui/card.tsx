@@ -1,8 +1,13 @@
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 
-/** Stands below a title until what is said there was read: a line that appears late pushes the page down. */
-export const SAME_HEIGHT = "\u00a0";
+/**
+ * A sentence below a title that must be read first. It has room from the beginning, two lines of it on a phone: a line that
+ * appears or breaks late pushes the page down.
+ */
+export function Summed({ children }: { readonly children?: ComponentChildren }) {
+  return <div class="summed">{children}</div>;
+}
 
 /** The head of every page: its name, what it is about, what can be done. Sets the title of the tab. */
 export function PageHead({

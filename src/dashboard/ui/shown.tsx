@@ -33,8 +33,9 @@ export function Shown<Value>({ of, what, offers, rows, children }: ShownProps<Va
       </div>
     );
   if (of.error) return <Failure what={what} error={of.error} onRetry={of.reload} />;
+  // With a key, so that its element is not reused for what comes: that would be seen as a jump to another place.
   return (
-    <div class="tablewrap">
+    <div class="tablewrap" key="loading">
       <Skeleton rows={rows ?? 8} />
     </div>
   );

@@ -9,7 +9,7 @@ import { whyNot } from "../../state/session.ts";
 import { BulkBar } from "../../ui/bulk-bar.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Empty } from "../../ui/callout.tsx";
-import { PageHead, SAME_HEIGHT } from "../../ui/card.tsx";
+import { PageHead, Summed } from "../../ui/card.tsx";
 import { FilterBar } from "../../ui/filter-bar.tsx";
 import { countText, plural, shortId } from "../../ui/format.ts";
 import { Meter } from "../../ui/meter.tsx";
@@ -43,7 +43,7 @@ export function Page() {
     <>
       <PageHead
         title="Dead letters"
-        below={stats.data && stats.data.total > 0 ? <Summary stats={stats.data} /> : SAME_HEIGHT}
+        below={<Summed>{stats.data && stats.data.total > 0 && <Summary stats={stats.data} />}</Summed>}
       >
         <Button whyNot={whyNot("operate") ?? none} onClick={() => ask("retry", all)}>
           {isFiltered ? "Retry all that fit…" : "Retry all…"}
@@ -53,12 +53,14 @@ export function Page() {
         </Button>
       </PageHead>
       {isReady && stats.data && stats.data.total > 0 && <Facets stats={stats.data} onAct={ask} />}
-      <FilterBar
-        filters={[
-          { name: "queue", label: "queue", options: optionsOf(stats.data?.by_queue), isFree: true },
-          { name: "type", label: "type", options: optionsOf(stats.data?.by_type), isFree: true },
-        ]}
-      />
+      {isReady && (
+        <FilterBar
+          filters={[
+            { name: "queue", label: "queue", options: optionsOf(stats.data?.by_queue), isFree: true },
+            { name: "type", label: "type", options: optionsOf(stats.data?.by_type), isFree: true },
+          ]}
+        />
+      )}
       <List
         letters={isReady ? letters : { ...letters, data: undefined }}
         ids={ids}

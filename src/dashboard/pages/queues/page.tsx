@@ -15,7 +15,7 @@ import { whyNot } from "../../state/session.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Callout, Empty } from "../../ui/callout.tsx";
-import { PageHead, SAME_HEIGHT } from "../../ui/card.tsx";
+import { PageHead, Summed } from "../../ui/card.tsx";
 import { countText, durationText, percentText, plural, rateText } from "../../ui/format.ts";
 import { Menu } from "../../ui/menu.tsx";
 import { Meter } from "../../ui/meter.tsx";
@@ -104,13 +104,13 @@ export function Page() {
       <PageHead
         title="Queues"
         below={
-          queues.data && queues.data.items.length > 0 ? (
-            <>
-              {summaryOf(queues.data.items)} <span class="t3">Plots show the last hour.</span>
-            </>
-          ) : (
-            SAME_HEIGHT
-          )
+          <Summed>
+            {queues.data && queues.data.items.length > 0 && (
+              <>
+                {summaryOf(queues.data.items)} <span class="t3">Plots show the last hour.</span>
+              </>
+            )}
+          </Summed>
         }
       />
       <Shown of={beside.isReady ? queues : { ...queues, data: undefined }} what="The list">

@@ -9,7 +9,7 @@ import { whyNot } from "../../state/session.ts";
 import { ActionForm } from "../../ui/action-form.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Empty } from "../../ui/callout.tsx";
-import { Card, PageHead, SAME_HEIGHT } from "../../ui/card.tsx";
+import { Card, PageHead, Summed } from "../../ui/card.tsx";
 import { FilterBar } from "../../ui/filter-bar.tsx";
 import { durationText, plural, shortId } from "../../ui/format.ts";
 import { Commands, Shown } from "../../ui/shown.tsx";
@@ -38,7 +38,7 @@ export function Page() {
   const queues = [...new Set(list.flatMap((worker) => worker.queues))].sort();
   return (
     <>
-      <PageHead title="Workers" below={workers.data ? summaryOf(workers.data) : SAME_HEIGHT} />
+      <PageHead title="Workers" below={<Summed>{workers.data && summaryOf(workers.data)}</Summed>} />
       <FilterBar
         filters={[
           { name: "queue", label: "queue", options: queues.map((name) => [name, name]), isFree: true },
