@@ -89,6 +89,20 @@ describe.skipIf(!hasBrowser)("the lists of jobs", () => {
     expect(entries.map(({ reason }) => reason)).toContain("the customer is on the phone");
   });
 
+  it("a waiting job gets another priority, with the reason in the audit", async () => {
+    const { id } = await stage.test.engine.enqueue(flaky, null, { queue: "nobody" });
+    const page = await open(`/jobs/${id}`);
+    await page.getByRole("button", { name: "More actions" }).click();
+    await page.getByRole("button", { name: "Change priority…" }).click();
+    await page.getByLabel("Priority, from -100 to 100").fill("40");
+    await page.getByLabel("Reason, for the audit").fill("a fair is tomorrow");
+    await page.getByRole("button", { name: "Set it to 40" }).click();
+    await page.getByText(", priority 40").waitFor();
+    expect((await load(id))?.priority).toBe(40);
+    const { entries } = await stage.test.engine.audit.read({ limit: 10 });
+    expect(entries.map(({ reason }) => reason)).toContain("a fair is tomorrow");
+  });
+
   it("a job that waits for its next attempt is run now", async () => {
     const { engine } = stage.test;
     engine.work({

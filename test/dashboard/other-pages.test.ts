@@ -168,6 +168,22 @@ describe.skipIf(!hasBrowser)("the other pages", () => {
     expect(await rows.last().textContent()).toContain("clocks change");
   });
 
+  it("the page of a step shows its workflow, in which every other step leads to its job", async () => {
+    const steps = await stage.test.engine.workflows.get(stage.pages.workflow).steps({ limit: 10 });
+    const idOf = (type: string) => steps.find((row) => row?.type === type)?.id ?? "";
+    await using opened = await stage.open(`/jobs/${idOf("order.pack")}`);
+    const { page, problems } = opened;
+    const graph = page.getByRole("region", { name: "Graph of the steps" });
+    await graph.waitFor();
+    expect(await graph.locator("[aria-current]").textContent()).toContain("order.pack");
+    await graph.locator("a", { hasText: "order.bill" }).click();
+    await page.waitForURL(`**/jobs/${idOf("order.bill")}`);
+    await graph.locator("[aria-current]", { hasText: "order.bill" }).waitFor();
+    await page.getByRole("link", { name: "Open it" }).click();
+    await page.waitForURL(`**/workflows/${stage.pages.workflow}`);
+    expect(problems).toEqual([]);
+  });
+
   it("a workflow is drawn with its states, and follows them", async () => {
     await using opened = await stage.open(`/workflows/${stage.pages.workflow}`);
     const { page } = opened;

@@ -133,6 +133,33 @@ describe.skipIf(!hasBrowser)("the dashboard in a browser", () => {
     expect(await first.textContent()).toMatch(/\d+ m ago/);
   });
 
+  it("the theme is the system's until another one is chosen, which stays", async () => {
+    await using opened = await stage.open("/jobs", { dark: true });
+    const { page } = opened;
+    const isDark = () =>
+      page.evaluate('getComputedStyle(document.body).backgroundColor === "rgb(13, 14, 18)"');
+    await page.getByRole("button", { name: "Theme: system" }).waitFor();
+    expect(await isDark()).toBe(true);
+    await page.getByRole("button", { name: "Theme: system" }).click();
+    await page.getByRole("button", { name: "Theme: light" }).waitFor();
+    expect(await isDark()).toBe(false);
+    await page.reload();
+    await page.getByRole("button", { name: "Theme: light" }).waitFor();
+    expect(await isDark()).toBe(false);
+  });
+
+  it("a relative time says the exact one here and in UTC on hover", async () => {
+    await using opened = await stage.open("/jobs");
+    const time = opened.page.locator("tbody time").first();
+    await time.waitFor();
+    expect(await time.textContent()).toMatch(/ago$/);
+    // The browser is in Berlin, one hour ahead.
+    const title = (await time.getAttribute("title")) ?? "";
+    const [here, utc] = [...title.matchAll(/(\d\d):\d\d:\d\d/g)].map(([, hour]) => Number(hour));
+    expect(title).toContain("UTC");
+    expect((here ?? 0) - (utc ?? 0)).toBe(1);
+  });
+
   it("a thing that is not there is said to be not there", async () => {
     await using opened = await stage.open("/jobs/01a19cc9-0000-7000-8000-000000000000");
     await opened.page.getByText("There is no such job").waitFor();

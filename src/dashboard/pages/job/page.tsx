@@ -17,6 +17,7 @@ import { JobActions } from "./actions.tsx";
 import { Attempts } from "./attempts.tsx";
 import { ExtendForm } from "./extend-form.tsx";
 import { JobFacts, Payload } from "./facts.tsx";
+import { InWorkflow, useWorkflowOf } from "./in-workflow.tsx";
 import { useJobEvents } from "./live-job.ts";
 import { JobLogs, useLogs } from "./logs.tsx";
 import { extended, limitsOf } from "./timeline/limits.ts";
@@ -32,10 +33,11 @@ export function Page({ params }: PageProps) {
   const history = useResource(`history ${id}`, (signal) => readHistory(id, signal), { live: 2_000 });
   const why = useWhy(id);
   const logs = useLogs(id);
+  const workflow = useWorkflowOf(job.data);
   const reload = () => reloadAll(job, explanation, history);
   useJobEvents(id, reload);
   // All at once: a card that comes later pushes away what the viewer is about to press.
-  if (!job.data || !areRead(explanation, history, why, logs)) return <Missing id={id} of={job} />;
+  if (!job.data || !areRead(explanation, history, why, logs, workflow)) return <Missing id={id} of={job} />;
   const shown = withAttempts(job.data, explanation.data);
   return (
     <>
@@ -59,6 +61,7 @@ export function Page({ params }: PageProps) {
         <div>
           <Why reply={why} job={shown} />
           <Warnings of={explanation.data} />
+          <InWorkflow job={shown} reply={workflow} />
           <Attempts job={shown} events={history.data?.events ?? []} />
           <SearchedNote job={shown} history={history.data} />
           <JobLogs logs={logs} />
@@ -77,7 +80,7 @@ function SearchedNote({ job, history }: { readonly job: Job; readonly history: E
   const from = history?.searched_from;
   if (!from || history.before == null || from <= job.created_at) return null;
   return (
-    <p class="t3 searched">
+    <p class="t3 small searched">
       {countText(history.scanned ?? 0)} events of all jobs were searched: those since{" "}
       <Time at={Date.parse(from)} />, and older ones around the instants that this job remembers. What lies
       between them is not shown.

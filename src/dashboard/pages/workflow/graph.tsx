@@ -48,7 +48,7 @@ function place({ layers }: Layout): Drawing {
 }
 
 /** The steps of a workflow and what they wait for. Every step is a link; the table below says the same in words. */
-export function Graph({ layout }: { readonly layout: Layout }) {
+export function Graph({ layout, current }: { readonly layout: Layout; readonly current?: string }) {
   const { width, height, columns } = place(layout);
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls sideways must be reachable with the keyboard.
@@ -64,7 +64,7 @@ export function Graph({ layout }: { readonly layout: Layout }) {
             ))
         )}
         {columns.flat().map((cell) => (
-          <Cell key={`${cell.x} ${cell.y}`} cell={cell} />
+          <Cell key={`${cell.x} ${cell.y}`} cell={cell} isCurrent={cell.step?.id === current} />
         ))}
       </svg>
     </section>
@@ -128,7 +128,14 @@ function ExactEdges({
 
 const cut = (text: string) => (text.length > MOST_CHARS ? `${text.slice(0, MOST_CHARS - 1)}…` : text);
 
-function Cell({ cell: { step, more, x, y } }: { readonly cell: Placed }) {
+function Cell({
+  cell: { step, more, x, y },
+  isCurrent,
+}: {
+  readonly cell: Placed;
+  /** Whether the page is about this step. */
+  readonly isCurrent: boolean;
+}) {
   if (!step)
     return (
       <g class="node more" transform={`translate(${x} ${y})`}>
@@ -142,7 +149,7 @@ function Cell({ cell: { step, more, x, y } }: { readonly cell: Placed }) {
   const isRunning = step.state === "active" && step.progress !== null;
   const word = isRunning ? `${look.word}, ${Math.round((step.progress ?? 0) * 100)} %` : look.word;
   return (
-    <a href={href(`jobs/${step.id}`)}>
+    <a href={href(`jobs/${step.id}`)} aria-current={isCurrent ? "page" : undefined}>
       <g class={`node is-${look.tone}`} transform={`translate(${x} ${y})`}>
         {step.type.length > MOST_CHARS && <title>{step.type}</title>}
         <rect width={WIDTH} height={HEIGHT} rx="8" />
