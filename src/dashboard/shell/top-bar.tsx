@@ -21,6 +21,7 @@ export function TopBar() {
         <kbd>Ctrl K</kbd>
       </button>
       <span class="push" />
+      <Live />
       {notice() && (
         <span class="notice-label" title={notice()?.text}>
           {notice()?.label}
@@ -31,7 +32,6 @@ export function TopBar() {
         {zoneName()}
         {zoneName() === "UTC" ? "" : `, ${zoneText(now.value)}`}
       </span>
-      <Live />
       <span class="hide-s">
         <Button kind="ghost" icon="theme" label={`Theme: ${theme.value}`} onClick={nextTheme} />
       </span>

@@ -30,6 +30,7 @@ export function lookOf(
   if (state === "discarded" && job.error?.timeout_kind === "enqueue_ttl")
     return { mark: "discarded", tone: "force", word: "Expired" };
   const soft = job.started_at && job.timeout_ms ? Date.parse(job.started_at) + job.timeout_ms : undefined;
+  if (state === "active" && !job.started_at) return { mark: "running", tone: "run", word: "Starting" };
   if (state === "active" && soft !== undefined && soft <= now)
     return { mark: "grace", tone: "soft", word: "In grace" };
   return STATE_LOOKS[state] ?? { mark: "open", tone: "off", word: state };

@@ -70,7 +70,7 @@ export function readLimit(text: string): number | undefined {
 /** A countdown: `1:18`, `1:02:03`; beyond two days in words. */
 export function countdownText(span: number): string {
   const seconds = Math.max(0, Math.ceil(span / SECOND));
-  if (seconds >= 2 * 86_400) return durationText(seconds * SECOND);
+  if (seconds >= 86_400) return durationText(seconds * SECOND);
   const pad = (value: number) => String(value).padStart(2, "0");
   const hours = Math.floor(seconds / 3_600);
   const minutes = Math.floor((seconds % 3_600) / 60);

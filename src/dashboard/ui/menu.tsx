@@ -8,6 +8,7 @@ export function Menu({
   label,
   icon = "more",
   text,
+  small = false,
   isOpen,
   onToggle,
   children,
@@ -15,6 +16,7 @@ export function Menu({
   readonly label: string;
   readonly icon?: IconName;
   readonly text?: string;
+  readonly small?: boolean;
   readonly isOpen: boolean;
   readonly onToggle: (isOpen: boolean) => void;
   readonly children: ComponentChildren;
@@ -42,7 +44,7 @@ export function Menu({
   }, [isOpen, onToggle]);
   return (
     <span class="pop" ref={root}>
-      <Button icon={icon} label={label} expanded={isOpen} onClick={() => onToggle(!isOpen)}>
+      <Button icon={icon} small={small} label={label} expanded={isOpen} onClick={() => onToggle(!isOpen)}>
         {text}
       </Button>
       {isOpen && <div class="popover menu right">{children}</div>}

@@ -34,10 +34,11 @@ export function Tabs({
     { keys: "]", says: "Next tab", run: () => step(1) },
   ]);
   const nav = useRef<HTMLElement>(null);
-  // The chosen one may lie beyond the edge of a narrow window.
+  const widths = tabs.map(({ count }) => count?.length ?? 0).join();
+  // The chosen one may lie beyond the edge of a narrow window, also once the counts have come.
   useEffect(() => {
-    nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
-  }, [current]);
+    nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [current, widths]);
   return (
     <nav class="tabs" aria-label={label} ref={nav}>
       {tabs.map(({ id, title, href, count, unit, isApart }) => (

@@ -119,7 +119,7 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
     id: "details",
     title: "Details",
     phone: "hide",
-    class: "c-word t2",
+    class: "c-details t2",
     render: (entry) => {
       const text = detailsText(entry);
       return text ? (

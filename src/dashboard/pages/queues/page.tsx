@@ -349,7 +349,7 @@ function Actions({
           Pause
         </Button>
       )}
-      <Menu label={`More for ${queue.name}`} isOpen={isOpen} onToggle={setOpen}>
+      <Menu small label={`More for ${queue.name}`} isOpen={isOpen} onToggle={setOpen}>
         <a href={href("jobs", { queue: queue.name })}>Show its jobs</a>
         <a href={href("dead-letters", { queue: queue.name })}>Show its dead letters</a>
         <button type="button" disabled={why !== undefined} title={why} onClick={() => onForm("retry")}>

@@ -64,7 +64,13 @@ const PAGES: Readonly<Record<string, string>> = {
 function doctorFindings({ findings }: Doctor): Finding[] {
   return findings.map(({ code, level, sentence, action }) => {
     const to = PAGES[code];
-    return { id: code, tone: TONES[level], title: sentence, text: action, ...(to && { to }) };
+    return {
+      id: code,
+      tone: TONES[level],
+      title: sentence.replace(/\.$/, ""),
+      text: action,
+      ...(to && { to }),
+    };
   });
 }
 

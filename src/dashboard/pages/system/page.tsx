@@ -129,13 +129,13 @@ function Findings({ findings, passed }: FindingsProps) {
                 <b>{title}</b>
                 <p>{text}</p>
               </div>
-              <span />
-              {to ? (
-                <a class="btn small" href={href(to)}>
-                  Show
-                </a>
-              ) : (
-                <span />
+              <span class="since" />
+              {to && (
+                <span class="acts">
+                  <a class="btn small" href={href(to)}>
+                    Show
+                  </a>
+                </span>
               )}
             </li>
           ))}
@@ -214,7 +214,7 @@ function StoreCard({
   const abilities = Object.entries(config.store).filter(([name]) => name !== "name");
   return (
     <Card title="Store">
-      <div class="pad">
+      <div class="pad wide-names">
         <Facts
           of={[
             ["Kind", config.backend],
@@ -255,12 +255,12 @@ const WORDS: Readonly<Record<string, string>> = {
 };
 
 const SHOWN = [
-  ["jobs_enqueued_total", "enqueued"],
-  ["jobs_completed_total", "completed"],
-  ["jobs_failed_total", "attempts failed"],
-  ["jobs_discarded_total", "discarded"],
-  ["jobs_cancelled_total", "cancelled"],
-  ["throughput_per_second", "attempts /s"],
+  ["jobs_enqueued_total", "Enqueued"],
+  ["jobs_completed_total", "Completed"],
+  ["jobs_failed_total", "Attempts failed"],
+  ["jobs_discarded_total", "Discarded"],
+  ["jobs_cancelled_total", "Cancelled"],
+  ["throughput_per_second", "Attempts /s"],
 ] as const;
 
 function Counters({ of }: { readonly of: Readonly<Record<string, number>> }) {

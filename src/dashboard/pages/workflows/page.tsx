@@ -110,7 +110,9 @@ const COLUMNS: readonly Column<Workflow>[] = [
         <a class="name clip" href={href(`workflows/${workflow.id}`)} title={nameOf(workflow)}>
           {workflow.name ?? shortId(workflow.id)}
         </a>
-        <small>{workflow.name ? shortId(workflow.id) : "no name"}</small>
+        <small class={workflow.name ? "id" : undefined}>
+          {workflow.name ? shortId(workflow.id) : "no name"}
+        </small>
       </span>
     ),
   },

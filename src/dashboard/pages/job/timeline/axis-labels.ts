@@ -1,8 +1,8 @@
-/** About as wide as a letter of a label, in per cent of a plot of 800 px. */
-export const LETTER = 0.8;
+/** About as wide as a letter of a label, in per cent of a plot of 600 px. */
+export const LETTER = 1.1;
 
 /** How much narrower the plot of a phone is: letters and the pill of now take more of it. */
-export const PHONE = 2.4;
+export const PHONE = 1.8;
 
 interface AxisLabel {
   readonly at: number;

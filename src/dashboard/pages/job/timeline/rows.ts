@@ -33,6 +33,8 @@ export interface LimitRow {
 const NONE: Pick<LimitRow, "brackets" | "beats" | "silences"> = { brackets: [], beats: [], silences: [] };
 
 const NOT_RECORDED: LimitRow["left"] = ["", "not recorded"];
+/** Of a job that ended before it began. */
+const NOT_NEEDED: LimitRow["left"] = ["", "not needed"];
 
 /** Always all five, in the order of a job's life. */
 export function limitRows(model: TimelineModel): LimitRow[] {
@@ -112,6 +114,7 @@ function attemptLeft({ limits, runs, running, now, endedAt }: TimelineModel): Li
     return softAt > now ? [countdownText(softAt - now), "to the signal"] : ["", "signal given"];
   }
   const last = runs.at(-1);
+  if (endedAt !== null && !last) return NOT_NEEDED;
   if (endedAt === null || !last || last.to === null || attempt === null) return ["", "begins with the start"];
   if (last.softAt !== null) return ["", "fired"];
   return ["", `${Math.round(((last.to - last.from) / attempt) * 100)} % used`];
@@ -152,7 +155,7 @@ function graceRow({ limits, runs, shown, running, endedAt, now, next }: Timeline
     running && softAt !== null && softAt <= now && hardAt !== null
       ? [countdownText(hardAt - now), "to the kill"]
       : endedAt !== null
-        ? ["", wasForced ? "ran out" : brackets.length > 0 ? "was enough" : "not needed"]
+        ? ["", wasForced ? "ran out" : brackets.length > 0 ? "was enough" : NOT_NEEDED[1]]
         : ["", "begins with the signal"];
   return {
     name: "grace",
@@ -201,7 +204,11 @@ function heartbeatRow({ limits, runs, shown, running, now, endedAt, scale }: Tim
         ? ["", "fired"]
         : running
           ? ["", "the worker beats"]
-          : ["", endedAt === null ? "begins with the start" : "kept"];
+          : endedAt === null
+            ? ["", "begins with the start"]
+            : runs.length === 0
+              ? NOT_NEEDED
+              : ["", "kept"];
   return {
     name: "heartbeat",
     brackets: bracket,

@@ -69,8 +69,8 @@ function Head({ model }: { readonly model: TimelineModel }) {
 }
 
 /** Half as wide as the pill that says what time it is, in per cent. */
-const PILL = 5;
-/** Near an edge of the plot the pill stands beside its line, not over the edge: by as many pixels of 800. */
+const PILL = 6.5;
+/** Near an edge of the plot the pill stands beside its line, not over the edge: by as many pixels of 600. */
 const ASIDE = 26;
 const asideOf = (x: number) => (x < 2 * PILL ? ASIDE : x > 100 - 2 * PILL ? -ASIDE : 0);
 
@@ -96,7 +96,7 @@ function Axis({ model: { scale, now, endedAt } }: { readonly model: TimelineMode
   const inside = ticks.filter(({ x }) => x > 1 && x < 97);
   const aside = asideOf(nowAt);
   const pill = (by: number) => {
-    const middle = nowAt + (aside / 8) * by;
+    const middle = nowAt + (aside / 6) * by;
     return endedAt === null ? [[middle - PILL * by, middle + PILL * by] as const] : [];
   };
   const labelled = new Set(apart([...cuts, ...inside], pill(1)));
@@ -235,7 +235,7 @@ function BracketLine({
       {note && !isHidden && (isBehind || inside) && (
         <text
           class={`wide halo ${isGhost ? "" : tone === "soft" || tone === "force" ? tone : ""}`}
-          x={pc(isBehind ? end + 0.8 : end - 0.8)}
+          x={pc(isBehind ? end + 0.8 : end - (isOpen || isCutOff ? 2.4 : 0.8))}
           y="21"
           text-anchor={isBehind ? "start" : "end"}
         >
