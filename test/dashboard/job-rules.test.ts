@@ -3,7 +3,7 @@ import type { Explanation, Job, Workflow } from "../../src/dashboard/api/wire.ts
 import { toneOf } from "../../src/dashboard/pages/events/event-tone.ts";
 import { copyOf } from "../../src/dashboard/pages/job/copy-body.ts";
 import { headlineOf } from "../../src/dashboard/pages/job/timeline/headline.ts";
-import { extended, limitsOf } from "../../src/dashboard/pages/job/timeline/limits.ts";
+import { extended, lengthText, limitsOf } from "../../src/dashboard/pages/job/timeline/limits.ts";
 import { timelineOf } from "../../src/dashboard/pages/job/timeline/model.ts";
 import { countsOf } from "../../src/dashboard/pages/workflow/step-counts.ts";
 import { attemptText, isLastAttempt, withAttempts } from "../../src/dashboard/ui/attempts.ts";
@@ -97,6 +97,18 @@ describe("what the head of the timeline says of a running job", () => {
 
   it("has the end of total once, where total cuts the attempt", () => {
     expect(titlesOf(3_600_000)).toEqual(["Attempt", "Signal", "Kill"]);
+  });
+});
+
+describe("the length of a limit", () => {
+  it("is said as it was written, and in whole seconds where it was computed", () => {
+    expect(["2m", "500ms", "none", "1500ms (worker)"].map(lengthText)).toEqual([
+      "2m",
+      "500ms",
+      "none",
+      "1500ms",
+    ]);
+    expect(["300002ms", "90400ms"].map(lengthText)).toEqual(["~5m", "~1m30s"]);
   });
 });
 

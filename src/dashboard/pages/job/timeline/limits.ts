@@ -126,3 +126,10 @@ export function nextBackoff(
   const span = grown[kind];
   return span === undefined ? null : { span: Math.min(span, most), isExact: !text.includes("jitter") };
 }
+
+/** A limit as its row says it. One that was computed, such as what a workflow had left, is said in whole seconds. */
+export function lengthText(value: string): string {
+  const text = value.replace(/ \(.*/, "");
+  const span = /^\d{5,}ms$/.test(text) ? readLimit(text) : undefined;
+  return span === undefined ? text : `~${limitText(Math.round(span / 1_000) * 1_000)}`;
+}

@@ -6,6 +6,7 @@ import { apart, LETTER, PHONE } from "./axis-labels.ts";
 import { Cuts, Guides, pc } from "./guides.tsx";
 import { headlineOf } from "./headline.ts";
 import { Lane } from "./lane.tsx";
+import { lengthText } from "./limits.ts";
 import type { TimelineModel } from "./model.ts";
 import { type Bracket, type LimitRow, limitRows } from "./rows.ts";
 import { CUT_WIDTH, type Scale } from "./scale.ts";
@@ -148,7 +149,9 @@ function Row({ row, model }: { readonly row: LimitRow; readonly model: TimelineM
       <div class="g">
         <LimitLetter name={name} as={letter} />
         <b>{name}</b>
-        <span class="len">{rule.value.replace(/ \(.*/, "")}</span>
+        <span class="len" title={rule.value}>
+          {lengthText(rule.value)}
+        </span>
         <span
           class="by"
           title={rule.others === "" ? `Set by ${rule.by}` : `Set by ${rule.by}; ${rule.others}`}
