@@ -13,6 +13,11 @@ export function readIsoDuration(text: string): number | undefined {
   return whole <= LONGEST_DURATION ? whole : undefined;
 }
 
+/** An ISO 8601 duration in seconds. */
+export function isoDuration(milliseconds: number): string {
+  return `PT${milliseconds / 1_000}S`;
+}
+
 const UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /** Milliseconds of an ISO 8601 duration, or of one as people write it, such as `30m` or `7d`. */

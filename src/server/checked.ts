@@ -10,7 +10,7 @@ export function checked(schema: z.ZodType, value: unknown): unknown {
   if (outcome.success) return outcome.data;
   const { issues } = outcome.error;
   const issue = issues[0] as Issue;
-  const path = issue.path.map(String);
+  const path = placeOf(issue).map(String);
   const field = path.join(".") || "body";
   const more = issues.length > 1 ? ` (and ${issues.length - 1} more)` : "";
   // The specification wants 422 for an invalid retry policy.
@@ -18,7 +18,7 @@ export function checked(schema: z.ZodType, value: unknown): unknown {
   throw new HttpError(
     isRetry ? 422 : 400,
     isRetry ? "schema_validation" : "invalid_request",
-    `${field}: ${complaint(issue, valueAt(value, issue.path))}${more}`,
+    `${field}: ${complaint(issue, valueAt(value, placeOf(issue)))}${more}`,
     { type: "validation_error", details: { field } },
   );
 }
@@ -38,6 +38,11 @@ function parsed(schema: z.ZodType, value: unknown): ReturnType<z.ZodType["safePa
   }
 }
 
+/** An unknown field is the place of its own mistake. */
+function placeOf(issue: Issue): readonly PropertyKey[] {
+  return issue.code === "unrecognized_keys" ? [...issue.path, issue.keys[0] as string] : issue.path;
+}
+
 function valueAt(root: unknown, path: readonly PropertyKey[]): unknown {
   return path.reduce<unknown>(
     (value, key) => (value as Record<PropertyKey, unknown> | null | undefined)?.[key],
@@ -46,6 +51,7 @@ function valueAt(root: unknown, path: readonly PropertyKey[]): unknown {
 }
 
 function complaint(issue: Issue, value: unknown): string {
+  if (issue.code === "unrecognized_keys") return "it is not known here; leave it out";
   const wanted = wantedBy(issue);
   return value === undefined ? `it is missing; ${wanted}` : `${show(value)} is not valid; ${wanted}`;
 }

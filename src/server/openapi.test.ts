@@ -29,6 +29,22 @@ it("describes every schema that it refers to, and none by itself alone", () => {
   expect(Object.keys(schemas).filter((name) => schemas[name]?.$ref !== undefined)).toEqual([]);
 });
 
+it("describes each thing once: no object with four fields or more stands in two places", () => {
+  const places = new Map<string, string[]>();
+  const look = (value: unknown, place: string): void => {
+    if (typeof value !== "object" || value === null) return;
+    const { type, properties } = value as { readonly type?: unknown; readonly properties?: object };
+    if (type === "object" && Object.keys(properties ?? {}).length >= 4) {
+      const key = JSON.stringify(value);
+      places.set(key, [...(places.get(key) ?? []), place]);
+    }
+    for (const [name, inner] of Object.entries(value)) look(inner, `${place}/${name}`);
+  };
+  look(document, "");
+  expect(places.size).toBeGreaterThan(100);
+  expect([...places.values()].filter((list) => list.length > 1)).toEqual([]);
+});
+
 it("gives every operation a name of its own that is valid in any language", () => {
   const ids = operations.map((operation) => operation.operationId);
   expect(ids).toHaveLength(ROUTES.length);

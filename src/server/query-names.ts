@@ -4,6 +4,16 @@ import { nearestName } from "../core/nearest-name.ts";
 import { HttpError, refusedField } from "./http-error.ts";
 import { isAudited, type Route } from "./route.ts";
 
+/** Parameters that say the same under two names, or where a page begins. Two different answers contradict each other. */
+export const EITHER: readonly (readonly [string, string])[] = [
+  ["per_page", "limit"],
+  ["queue", "queues"],
+  ["type", "types"],
+  ["cursor", "after"],
+  ["page", "cursor"],
+  ["before", "cursor"],
+];
+
 const known = new WeakMap<Route, ReadonlySet<string>>();
 
 /** The parameters that a route reads. */
@@ -33,7 +43,18 @@ export function readQuery(
     }
     query[name] = value as string;
   }
+  for (const [one, other] of EITHER) {
+    const [value, second] = [query[one], query[other]];
+    if (value === undefined || second === undefined || value === second || isFirst(one, value)) continue;
+    const message = `${one}: ${show(value)} contradicts ${other}; send one of them`;
+    throw new HttpError(400, "invalid_request", message, { details: { field: one } });
+  }
   return query;
+}
+
+/** The public admin page says with every list that it wants the first page. */
+function isFirst(name: string, value: string): boolean {
+  return name === "page" && value === "1";
 }
 
 function unknown(route: Route, name: string): HttpError {

@@ -11,10 +11,8 @@ import { type AllowList, checkEndpoint, hostOf, refusedAddress } from "../core/w
 import { toCloudEvent } from "../ojs/cloud-event.ts";
 import type { System } from "../ports/system.ts";
 import type { WebhookAnswer, WebhookCall, WebhookSender } from "../ports/webhooks.ts";
+import { type Resolve, SharedLookups } from "./shared-lookups.ts";
 import { signatureOf } from "./sign.ts";
-
-/** Gives the addresses of a host. */
-export type Resolve = (host: string) => Promise<readonly string[]>;
 
 export interface HttpSenderOptions {
   readonly system: Pick<System, "monotonic" | "after">;
@@ -58,6 +56,7 @@ export function httpSender({
   resolve = byOperatingSystem,
 }: HttpSenderOptions): WebhookSender {
   const options = { keepAlive: true, maxSockets: SOCKETS, maxFreeSockets: IDLE_SOCKETS, timeout: 60_000 };
+  const lookups = new SharedLookups(resolve);
   const agents = { "http:": new HttpAgent(options), "https:": new HttpsAgent(options) };
   return {
     allowed,
@@ -69,7 +68,7 @@ export function httpSender({
       if (isIP(host) !== 0) refuseAddress(allowed, host, host);
       const parts: Connecting = {
         agent: agents[url.protocol as "http:" | "https:"],
-        lookup: guardedLookup(allowed, host, resolve),
+        lookup: guardedLookup(allowed, host, () => lookups.of(host, call.signal)),
         version,
         check: (address) => refuseAddress(allowed, host, address),
       };
@@ -93,9 +92,13 @@ function refuseAddress(allowed: AllowList, host: string, address: string): void 
 }
 
 /** Answers the look-up of a connection. One address that must not be called refuses all: a mixed answer is an attack. */
-function guardedLookup(allowed: AllowList, host: string, resolve: Resolve): LookupFunction {
+function guardedLookup(
+  allowed: AllowList,
+  host: string,
+  addressesOf: () => ReturnType<Resolve>,
+): LookupFunction {
   return (_name, { all }, callback) => {
-    resolve(host)
+    addressesOf()
       .then((addresses) => {
         if (addresses.length === 0) throw new AddressRefused(`${host} has no address`);
         for (const address of addresses) refuseAddress(allowed, host, address);

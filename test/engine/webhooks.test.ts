@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { WEBHOOK_QUEUE } from "../../src/core/job/internal-queue.ts";
 import { DELIVERY } from "../../src/engine/webhooks/delivery-jobs.ts";
-import { defineJob } from "../../src/index.ts";
+import { type Duration, defineJob } from "../../src/index.ts";
 import { faultyStore } from "../../src/testing/faulty-store.ts";
 import { openStage, shared } from "./stage.ts";
 import { BROKEN, fakeSender, OK, openWebhookStage, URL } from "./webhook-stage.ts";
@@ -295,6 +295,28 @@ describe("subscriptions", () => {
     await stage.advance("1h");
     await stage.run(1);
     expect(stage.calls.map(({ secrets }) => secrets)).toEqual([[secret, old], [secret]]);
+  });
+
+  it("keep each secret for its overlap: a rotation that is repeated after a lost reply breaks no receiver", async () => {
+    const stage = await openWebhookStage();
+    const { webhooks } = stage.engine;
+    const { webhook, secret: first } = await webhooks.create({ url: URL, events: ["job.completed"] });
+    const rotate = (overlap: Duration) => webhooks.rotate(webhook.id, { overlap });
+    const { secret: lost } = await rotate("2h");
+    const { secret: third } = await rotate("1h");
+    await stage.run(1);
+    await stage.advance("1h");
+    await stage.run(1);
+    expect(stage.calls.map(({ secrets }) => secrets)).toEqual([
+      [third, lost, first],
+      [third, first],
+    ]);
+    await rotate("1h");
+    await rotate("1h");
+    await expect(rotate("1h")).rejects.toMatchObject({ code: "invalid_state" });
+    const { secret: last } = await rotate("0s");
+    await stage.run(1);
+    expect(stage.calls.at(-1)?.secrets).toEqual([last]);
   });
 
   it("send nothing while they are not active", async () => {

@@ -46,11 +46,19 @@ describe("schemas over HTTP", () => {
       version: "1.2.0",
       schema: wider,
     });
-    expect((await stage.get("/admin/schemas/card.charge/1")).body).toMatchObject({
-      version: 1,
-      schema: charge,
-    });
-    expect((await stage.get("/admin/schemas/card.charge/versions")).body.versions).toEqual([1, "1.2.0"]);
+    for (const path of ["/schemas", "/admin/schemas"]) {
+      expect((await stage.get(`${path}/card.charge/1`)).body).toMatchObject({ version: 1, schema: charge });
+      expect((await stage.get(`${path}/card.charge/versions`)).body.versions).toEqual([1, "1.2.0"]);
+      const checked = await stage.post(`${path}/card.charge/check`, { args: [{ cents: 0 }] });
+      expect(checked.body).toMatchObject({ valid: false, reasons: ["args[0].cents: must be >= 1"] });
+      const other = await stage.call("PUT", `${path}/other${path.replaceAll("/", ".")}`, { schema: charge });
+      expect([other.status, other.body]).toMatchObject([201, { version: 1, ...rules }]);
+      const { type } = other.body;
+      await stage.call("PATCH", `${path}/${type}`, { validation: "named" });
+      expect((await stage.call("PUT", `${path}/${type}/2`, { schema: {} })).body.validation).toBe("named");
+      for (const version of [1, 2])
+        expect((await stage.call("DELETE", `${path}/${type}/${version}`)).status).toBe(200);
+    }
     expect((await stage.get(`/schemas/${encodeURIComponent("urn:a:b")}`)).body.version).toBe("1.2.0");
     expect((await stage.get("/schemas/card.charge")).body.version).toBe("1.2.0");
     for (const path of ["/schemas", "/admin/schemas"])
@@ -64,7 +72,7 @@ describe("schemas over HTTP", () => {
     expect((await stage.call("DELETE", "/admin/schemas/card.charge/1")).status).toBe(404);
     const audited = (await stage.get("/admin/audit")).body.items as { action: string }[];
     expect(audited.map(({ action }) => action).filter((action) => action.startsWith("schema."))).toHaveLength(
-      4,
+      14,
     );
   });
 

@@ -1,8 +1,11 @@
 import { describe, expect, it } from "vitest";
+import { z } from "zod";
 import { openClient } from "../../src/client/index.ts";
 import { defineJob } from "../../src/index.ts";
-import { queryNames } from "../../src/server/query-names.ts";
-import { ROUTES, STREAM_ROUTES } from "../../src/server/routes/all.ts";
+import { EITHER, queryNames } from "../../src/server/query-names.ts";
+import { ROUTES } from "../../src/server/routes/all.ts";
+import { fakeSender } from "../engine/webhook-stage.ts";
+import { bodyOf, make, pathOf } from "./route-matrix.ts";
 import { openStage, type Stage } from "./stage.ts";
 
 const ID = "0198a1b2-0000-7000-8000-00000000000f";
@@ -10,9 +13,8 @@ const ID = "0198a1b2-0000-7000-8000-00000000000f";
 describe("the query", () => {
   it("refuses an unknown parameter of every route, and names it", async () => {
     await using stage = await openStage();
-    const routes = ROUTES.filter((route) => !STREAM_ROUTES.includes(route));
-    expect(routes.length).toBeGreaterThan(80);
-    for (const { method, path } of routes) {
+    expect(ROUTES.length).toBeGreaterThan(80);
+    for (const { method, path } of ROUTES) {
       const url = `http://127.0.0.1${path.replace(/:\w+/g, ID)}?ofset=1`;
       const { status, body } = await stage.call(method, url, method === "GET" ? undefined : {});
       expect([`${method} ${path}`, status, body.error?.details]).toEqual([
@@ -41,6 +43,32 @@ describe("the query", () => {
     ]);
   });
 
+  it("refuses two parameters that contradict each other, on every route that takes both", async () => {
+    await using stage = await openStage();
+    let called = 0;
+    for (const [one, other] of EITHER)
+      for (const route of ROUTES) {
+        const names = queryNames(route);
+        if (!names.has(one) || !names.has(other)) continue;
+        const url = `http://127.0.0.1${route.path.replace(/:\w+/g, ID)}?${one}=2&${other}=3`;
+        const { status, body } = await stage.call(route.method, url);
+        expect([url, status, body.error?.details]).toEqual([url, 400, { field: one }]);
+        called += 1;
+      }
+    expect(called).toBeGreaterThan(40);
+    expect((await stage.get("/admin/jobs?limit=5&per_page=5")).status).toBe(200);
+  });
+
+  it.each([
+    `/events/stream?channel=job:${ID}&job_id=${ID}`,
+    "/events/stream?channel=queue:a&queues=b",
+    `/jobs/${ID}/events?channel=all`,
+    "/queues/a/events?queue=b",
+  ])("refuses a stream that is asked for in two ways: %s", async (path) => {
+    await using stage = await openStage();
+    expect((await stage.get(path)).status).toBe(400);
+  });
+
   it("takes what the public admin page sends with every list", async () => {
     await using stage = await openStage();
     const lists = [
@@ -58,6 +86,29 @@ describe("the query", () => {
     for (const path of lists) expect([path, (await stage.get(path)).status]).toEqual([path, 200]);
   });
 });
+
+const fieldOf = ({ field }: { field: string }) => field;
+
+/** A field of a route's body without its last letter but one, which is no field; undefined if there is none. */
+function typoIn({ path, body }: (typeof ROUTES)[number]): string | undefined {
+  if (!body || path.includes("/calls/") || path.endsWith("/session")) return undefined;
+  const fields = fieldsOf(body);
+  return fields
+    .filter((field) => field.length > 4)
+    .map((field) => field.slice(0, -2) + field.slice(-1))
+    .find((field) => !fields.includes(field));
+}
+
+/** The names of the fields of a schema of an object, or of what it wraps. */
+function fieldsOf(schema: z.ZodType): string[] {
+  if (schema instanceof z.ZodObject) return Object.keys(schema.shape);
+  const { innerType, options, out } = schema.def as {
+    readonly innerType?: z.ZodType;
+    readonly options?: readonly z.ZodType[];
+    readonly out?: z.ZodType;
+  };
+  return [innerType, out, ...(options ?? [])].flatMap((inner) => (inner ? fieldsOf(inner) : []));
+}
 
 describe("a body", () => {
   it.each([
@@ -111,6 +162,26 @@ describe("a body", () => {
     expect(await fields("PUT", "/admin/queues/q/config", config)).toEqual(["timeouts.grace_perid"]);
     expect(await fields("POST", "/jobs/batch", { jobs: Array(30).fill(job) })).toHaveLength(10);
   });
+
+  it("of every kind: a known field with a typo is named, in a warning or in a refusal", async () => {
+    let called = 0;
+    for (const route of new Map(ROUTES.map((each) => [each.body, each])).values()) {
+      const typo = typoIn(route);
+      if (typo === undefined) continue;
+      // An action may end what it acts on, so each has its own server.
+      await using stage = await openStage({ webhooks: { sender: fakeSender().sender } });
+      await stage.call("PUT", "/admin/tenants/t-1", {});
+      const things = await make(stage, {});
+      const body = { ...bodyOf(route, things), [typo]: null };
+      const said = await stage.call(route.method, `http://127.0.0.1${pathOf(route, things)}`, body);
+      const name = `${route.method} ${route.path} ${typo}`;
+      if (said.status === 409 || said.status === 404) continue;
+      const fields = said.status < 300 ? said.body.warnings?.map(fieldOf) : [said.body.error?.details?.field];
+      expect([name, said.status, fields]).toEqual([name, said.status, expect.arrayContaining([typo])]);
+      called += 1;
+    }
+    expect(called).toBeGreaterThan(35);
+  }, 120_000);
 
   it("that deletes or retries many is refused if it says something unknown", async () => {
     await using stage = await openStage();

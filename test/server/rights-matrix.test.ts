@@ -7,15 +7,32 @@ import { fakeSender } from "../engine/webhook-stage.ts";
 import { bodyOf, make as makeThings, pathOf, type Things, waits } from "./route-matrix.ts";
 import { openStage, type Stage } from "./stage.ts";
 
-/** Every route is called by every role, with ids that exist and bodies that are valid. */
+/** Every route is called by every role within every kind of tenant, with ids that exist and bodies that are valid. */
 const roles = Object.keys(ROLES) as Role[];
-const keys = new Map(roles.map((role) => [role, createKey()]));
-const as = (role: Role) => ({ Authorization: `Bearer ${keys.get(role)?.key}` });
+/** What tenants a key is bound to: none, one, several or any. */
+const BINDINGS = [undefined, "t-1", ["t-1", "t-2"], "*"] as const;
+const NONE = BINDINGS[0];
+type Binding = (typeof BINDINGS)[number];
+const nameOf = (role: Role, tenant: Binding) =>
+  tenant === undefined ? role : `${role}@${BINDINGS.indexOf(tenant)}`;
+const keys = new Map(
+  roles.flatMap((role) => BINDINGS.map((tenant) => [nameOf(role, tenant), { role, tenant, ...createKey() }])),
+);
+/** A key that may choose a tenant chooses one. */
+const as = (role: Role, tenant: Binding = NONE): Record<string, string> => ({
+  Authorization: `Bearer ${keys.get(nameOf(role, tenant))?.key}`,
+  ...(tenant !== undefined && { "X-OJS-Tenant": "t-1" }),
+});
 const ADMIN = as("admin");
 
 async function openWithKeys(): Promise<Stage> {
-  const entries = roles.map(
-    (role): KeyOptions => ({ name: role, role, hash: keys.get(role)?.hash as string }),
+  const entries = [...keys].map(
+    ([name, { role, tenant, hash }]): KeyOptions => ({
+      name,
+      role,
+      hash,
+      ...(tenant !== undefined && { tenant }),
+    }),
   );
   return openStage({ webhooks: { sender: fakeSender().sender } }, { keys: entries });
 }
@@ -90,7 +107,7 @@ describe("all routes × all roles, called for real", () => {
   it("a call without the right is a 403, without a key a 401, and neither changes anything", async () => {
     const before = await picture(stage);
     let refused = 0;
-    for (const route of routes) {
+    for (const route of [...routes, ...STREAM_ROUTES]) {
       if (route.right === "open") continue;
       expect([route.method, route.path, (await call(route, {})).status]).toEqual([
         route.method,
@@ -99,12 +116,15 @@ describe("all routes × all roles, called for real", () => {
       ]);
       for (const role of roles) {
         if (ROLES[role].includes(route.right)) continue;
-        const { status } = await call(route, as(role));
-        expect([role, route.method, route.path, status]).toEqual([role, route.method, route.path, 403]);
-        refused += 1;
+        for (const tenant of BINDINGS) {
+          const { status } = await call(route, as(role, tenant));
+          const name = `${nameOf(role, tenant)} ${route.method} ${route.path}`;
+          expect([name, status]).toEqual([name, 403]);
+          refused += 1;
+        }
       }
     }
-    expect(refused).toBeGreaterThan(150);
+    expect(refused).toBeGreaterThan(1_000);
     expect(await picture(stage)).toBe(before);
   });
 });

@@ -89,7 +89,7 @@ export async function make(
   await send("PUT", "/rate-limits/k/override", { concurrency: 3 });
   await send("PUT", "/admin/calendars/c", CALENDAR);
   await send("PUT", "/admin/pools/c", { queues: ["pooled"] });
-  await send("PUT", "/admin/schemas/t", { schema: {} });
+  await send("PUT", "/admin/schemas/t", { schema: {}, compatibility: "none" });
   const inserted = { destination: "d", dueAt: { hours: 1 } };
   const [timeout] = (await send("POST", "/calls/timeouts.insert", { args: [[inserted]] })).result;
   // No two sagas of a run have the same id, so that an id of one tenant means nothing to the other.
@@ -131,7 +131,9 @@ export function pathOf(route: Route, things: Things): string {
   const { method, path } = route;
   const id = idOf(route, things);
   const isSchema = path.includes("/schemas/");
-  const schema = isSchema ? { name: "urn:ojs:schema:t:1", version: method === "PUT" ? "2" : "1" } : {};
+  const isByUri = path.endsWith("/schemas/:name") && method === "DELETE";
+  const name = isByUri ? "urn:ojs:schema:t:1" : "t";
+  const schema = isSchema ? { name, version: method === "PUT" ? "2" : "1" } : {};
   const names = { id, name: "c", queue: "wait", key: "k", type: "t" };
   const values: Record<string, string> = { ...names, ...schema };
   const filled = path.replace(/:(\w+)/g, (_all, name: string) => {
@@ -169,8 +171,8 @@ const BODIES: readonly (readonly [RegExp, (things: Things) => object])[] = [
   [/\/webhooks\/subscriptions$/, () => ({ url: "https://example.com/other", events: ["job.failed"] })],
   [/\/webhooks\/subscriptions\/:id$/, () => ({ active: false })],
   [/\/schemas$/, () => ({ type: "n", version: 1, schema: {} })],
-  [/\/schemas\/:type\/check$/, () => ({ args: [] })],
-  [/\/schemas\/:type(\/:version)?$/, () => ({ schema: { maxItems: 3 }, validation: "named" })],
+  [/\/schemas\/:(type|name)\/check$/, () => ({ args: [] })],
+  [/\/schemas\/:(type|name)(\/:version)?$/, () => ({ schema: { maxItems: 3 }, validation: "named" })],
   [/\/workflows$/, () => ({ type: "chain", steps: [{ type: "a.b", args: [] }] })],
   [/\/tenants\/:id$/, () => ({ limits: { max_concurrency: 5 } })],
   [/\/tenants\/:id\/limits$/, () => ({ max_concurrency: 5 })],

@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createKey, type KeyOptions } from "../../src/server/auth.ts";
+import { queryNames } from "../../src/server/query-names.ts";
+import { ROLES, type Role } from "../../src/server/roles.ts";
 import type { Route } from "../../src/server/route.ts";
 import { ROUTES, STREAM_ROUTES } from "../../src/server/routes/all.ts";
 import { fakeSender } from "../engine/webhook-stage.ts";
@@ -10,21 +12,22 @@ import { openStage, type Stage } from "./stage.ts";
 const TENANTS = ["a", "b"] as const;
 type Tenant = (typeof TENANTS)[number];
 
-const keys = new Map<string, ReturnType<typeof createKey>>(
-  ["all", ...TENANTS].map((name) => [name, createKey()]),
-);
+const ROLE_NAMES = Object.keys(ROLES) as Role[];
+/** Of an admin for all, of an admin of each tenant, and of each other role of each tenant: `worker@a`. */
+const keys = new Map<string, { role: Role; tenant?: Tenant } & ReturnType<typeof createKey>>([
+  ["all", { role: "admin", ...createKey() }],
+  ...TENANTS.flatMap((tenant) =>
+    ROLE_NAMES.map((role) => [keyOf(role, tenant), { role, tenant, ...createKey() }] as const),
+  ),
+]);
+function keyOf(role: Role, tenant: Tenant): string {
+  return role === "admin" ? tenant : `${role}@${tenant}`;
+}
 const as = (name: string) => ({ Authorization: `Bearer ${keys.get(name)?.key}` });
 
 /** Each world makes ids of its own: with the same seed, a new id of one would be an old id of the other. */
 function openWithTenants(seed = 1): Promise<Stage> {
-  const entries = [...keys].map(
-    ([name, { hash }]): KeyOptions => ({
-      name,
-      role: "admin",
-      hash,
-      ...(name !== "all" && { tenant: name }),
-    }),
-  );
+  const entries = [...keys].map(([name, { key: _key, ...rest }]): KeyOptions => ({ name, ...rest }));
   return openStage({ seed, webhooks: { sender: fakeSender().sender } }, { keys: entries });
 }
 
@@ -53,13 +56,31 @@ function plain(body: unknown): string {
     .replaceAll(/"(?:request_id|fence|uptime_seconds|secret)":[^,}]+/g, "<->");
 }
 
+/** Parameters of a query that an id of the other tenant could stand in. */
+const ID_PARAMETERS = ["job_id", "subscription_id", "search", "cursor", "after", "before", "actor"];
+
+/** The path of a route with the id that it takes, with each id of another kind, and with each id in its query. */
+function pathsOf(route: Route, things: Things): string[] {
+  const path = pathOf(route, things);
+  const ids = Object.values(things) as string[];
+  const others = route.path.includes(":id")
+    ? ids.map((id) => route.path.replace(":id", encodeURIComponent(id)).replace(/:\w+/g, "t"))
+    : [];
+  const names = ID_PARAMETERS.filter((name) => queryNames(route).has(name));
+  const asked = names.flatMap((name) =>
+    ids.map((id) => `${path}${path.includes("?") ? "&" : "?"}${name}=${encodeURIComponent(id)}`),
+  );
+  return [...new Set([path, ...others, ...asked])];
+}
+
 async function callAll(stage: Stage, by: string, things: Things, of: readonly Route[]): Promise<Said[]> {
   const said: Said[] = [];
-  for (const route of of) {
-    const path = `http://127.0.0.1${pathOf(route, things)}`;
-    const { status, body } = await stage.call(route.method, path, bodyOf(route, things), as(by));
-    said.push({ name: `${route.method} ${route.path}`, status, body: plain(body) });
-  }
+  for (const route of of)
+    for (const path of pathsOf(route, things)) {
+      const url = `http://127.0.0.1${path}`;
+      const { status, body } = await stage.call(route.method, url, bodyOf(route, things), as(by));
+      said.push({ name: `${route.method} ${route.path}`, status, body: plain(body) });
+    }
   return said;
 }
 
@@ -105,8 +126,9 @@ describe.each([
     expect(seen).toEqual(expected);
     // An id of the other tenant is a 404 like any unknown one.
     const byId = seen.filter(({ name }) => /:id/.test(name));
-    expect(byId.length).toBeGreaterThan(15);
-    for (const { name, status } of byId) expect([name, [403, 404].includes(status)]).toEqual([name, true]);
+    expect(byId.length).toBeGreaterThan(200);
+    for (const { name, status } of byId)
+      expect([name, [400, 403, 404].includes(status)]).toEqual([name, true]);
     for (const { body } of seen) for (const id of Object.values(things)) expect(body).not.toContain(id);
   });
 
@@ -117,16 +139,32 @@ describe.each([
     await empty.advance(MAKING);
     const before = await picture(full, other);
     for (const route of writes) {
-      const [seen] = await callAll(full, caller, things, [route]);
-      const [expected] = await callAll(empty, caller, things, [route]);
-      expect(seen).toEqual(expected);
-      const { name, status } = seen as Said;
-      if (/:id/.test(name) && !/workers/.test(name))
-        expect([name, [403, 404].includes(status)]).toEqual([name, true]);
-      expect([name, await picture(full, other)]).toEqual([name, before]);
+      const seen = await callAll(full, caller, things, [route]);
+      expect(seen).toEqual(await callAll(empty, caller, things, [route]));
+      for (const { name, status } of seen)
+        if (/:id/.test(name) && !/workers/.test(name))
+          expect([name, [400, 403, 404].includes(status)]).toEqual([name, true]);
+      expect([route.path, await picture(full, other)]).toEqual([route.path, before]);
     }
     expect(writes.length).toBeGreaterThan(60);
   });
+
+  it.each(ROLE_NAMES.filter((role) => role !== "admin"))(
+    "a %s sees and changes no more of it than an admin",
+    async (role) => {
+      await using full = await openWithTenants();
+      await using empty = await openWithTenants(2);
+      const things = await make(full, as(other), as(other), other);
+      await empty.advance(MAKING);
+      const before = await picture(full, other);
+      for (const route of routes)
+        expect(await callAll(full, keyOf(role, caller), things, [route])).toEqual(
+          await callAll(empty, keyOf(role, caller), things, [route]),
+        );
+      expect(await picture(full, other)).toBe(before);
+    },
+    60_000,
+  );
 });
 
 describe("the tenant of a request", () => {
@@ -191,13 +229,29 @@ describe("the tenant of a request", () => {
 describe("streams", () => {
   it("carry no event of another tenant", async () => {
     await using stage = await openWithTenants();
-    for (const route of STREAM_ROUTES) {
-      const things = await make(stage, as("b"), as("b"), "b");
-      const request = new Request(`http://127.0.0.1${pathOf(route, things)}`, { headers: as("a") });
+    let read = 0;
+    const made = await make(stage, as("b"), as("b"), "b");
+    const { cursor } = (await stage.call("GET", "/events?limit=1", undefined, as("b"))).body;
+    const filters = [
+      `channel=job:${made.waiting}`,
+      "channel=queue:wait",
+      `job_id=${made.waiting}`,
+      "queue=wait",
+    ];
+    const asked = STREAM_ROUTES.flatMap((route) => [
+      [route, pathOf(route, made), {}] as const,
+      // From before everything that the other did, and from the middle of it.
+      [route, pathOf(route, made), { "Last-Event-ID": "0" }] as const,
+      [route, pathOf(route, made), { "Last-Event-ID": String(cursor) }] as const,
+      ...(route.path === "/ojs/v1/events/stream"
+        ? filters.map((filter) => [route, `${route.path}?${filter}`, {}] as const)
+        : []),
+    ]);
+    for (const [route, path, more] of asked) {
+      const request = new Request(`http://127.0.0.1${path}`, { headers: { ...as("a"), ...more } });
       const response = await stage.server.fetch(request);
-      const name = `${route.path} ${response.status}`;
-      if (response.status === 404) continue;
-      expect(name).toBe(`${route.path} 200`);
+      if ([400, 404].includes(response.status)) continue;
+      expect([path, response.status]).toEqual([path, 200]);
       const reader = response.body?.getReader();
       let text = "";
       const reading = (async () => {
@@ -217,10 +271,12 @@ describe("streams", () => {
       await stage.advance("10s");
       await reader?.cancel();
       await reading;
-      expect([route.path, text.includes("a.b")]).toEqual([route.path, false]);
-      if (route.path.includes("/events") && !route.path.includes(":id"))
-        expect([route.path, text.includes(own.body.job.id)]).toEqual([route.path, true]);
+      expect([path, text.includes("a.b")]).toEqual([path, false]);
+      if (route.path.includes("/events") && !/:id|job/.test(path))
+        expect([path, text.includes(own.body.job.id)]).toEqual([path, true]);
+      read += 1;
     }
+    expect(read).toBeGreaterThan(8);
   });
 });
 

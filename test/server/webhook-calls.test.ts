@@ -1,10 +1,11 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { createServer, type Socket } from "node:net";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { parseAllowList } from "../../src/core/webhook/endpoint.ts";
 import { realSystem } from "../../src/engine/runtime/real-system.ts";
 import type { WebhookCall } from "../../src/ports/webhooks.ts";
-import { httpSender, type Resolve } from "../../src/webhooks/http-sender.ts";
+import { httpSender } from "../../src/webhooks/http-sender.ts";
+import type { Resolve } from "../../src/webhooks/shared-lookups.ts";
 import { openReceiver, type Receiver } from "./webhook-receiver.ts";
 
 const AT = Date.UTC(2030, 0, 1);
@@ -171,6 +172,44 @@ describe("a call of a webhook", () => {
     expect((await send(url)).status).toBe(200);
     // The call on the closed connection may have arrived: at least once.
     expect(received.length).toBeGreaterThanOrEqual(3);
+  });
+});
+
+describe("names", () => {
+  it("that take long to look up share two look-ups, which hold no more threads of the process", async () => {
+    const hosts: string[] = [];
+    const answers: (() => void)[] = [];
+    const send = open([], (host) => {
+      hosts.push(host);
+      return new Promise((resolve) => answers.push(() => resolve(["127.0.0.1"])));
+    });
+    const calls = ["a", "b", "a", "c", "a"].map((host) => send(`https://${host}.example/`));
+    const outcomes = Promise.allSettled(calls);
+    await vi.waitFor(() => expect(hosts).toEqual(["a.example", "b.example"]));
+    answers[1]?.();
+    await expect(calls[1]).rejects.toThrow("loopback");
+    await vi.waitFor(() => expect(hosts).toEqual(["a.example", "b.example", "c.example"]));
+    answers[0]?.();
+    answers[2]?.();
+    for (const outcome of await outcomes) expect(outcome.status).toBe("rejected");
+    expect(hosts).toHaveLength(3);
+  });
+
+  it("that nobody waits for any more are not looked up", async () => {
+    const hosts: string[] = [];
+    const send = open([], (host) => {
+      hosts.push(host);
+      return new Promise(() => {});
+    });
+    const stop = new AbortController();
+    const held = ["a", "b"].map((host) => send(`https://${host}.example/`, { signal: stop.signal }));
+    const late = new AbortController();
+    const third = send("https://c.example/", { signal: late.signal });
+    await vi.waitFor(() => expect(hosts).toHaveLength(2));
+    late.abort(new Error("too late"));
+    stop.abort(new Error("too late"));
+    for (const call of [...held, third]) await expect(call).rejects.toThrow();
+    expect(hosts).toHaveLength(2);
   });
 });
 

@@ -43,9 +43,9 @@ describe("subscriptions of webhooks", () => {
       url: URL,
       active: true,
       filter: { queues: ["mail"], job_types: ["mail.send"] },
-      batch: { max_events: 10, max_wait: "2s" },
-      timeout: "5s",
-      retry: { max_attempts: 3, delays: ["10s"] },
+      batch: { max_events: 10, max_wait: "PT2S" },
+      timeout: 5,
+      retry: { max_attempts: 3, delays: ["PT10S"] },
       ordered: true,
       metadata: { owner: "ops" },
       header_names: ["Authorization"],
@@ -59,6 +59,9 @@ describe("subscriptions of webhooks", () => {
     expect(listed.body.subscriptions).toHaveLength(1);
     expect(listed.body.items).toEqual(listed.body.subscriptions);
     expect((await stage.get(`${PATH}/${id}`)).body.subscription).toEqual(listed.body.items[0]);
+    // What was read can be sent back.
+    const again = await stage.call("PUT", `${PATH}/${id}`, listed.body.items[0]);
+    expect(again.body.subscription).toEqual({ ...listed.body.items[0], updated_at: expect.any(String) });
     expect((await stage.call("DELETE", `${PATH}/${id}`)).body).toEqual({ deleted: true, id });
     expect((await stage.get(`${PATH}/${id}`)).status).toBe(404);
     for (const [method, path] of [

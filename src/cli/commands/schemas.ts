@@ -123,11 +123,9 @@ function declarePublish(command: Command): void {
   });
 }
 
-/** Sends the first version of a type with a rule that the next one must keep. */
 async function sent(target: Target, type: string, body: Fields): Promise<Fields> {
   const before = await newest(target, type);
-  const rules = before ? {} : { compatibility: "backward" };
-  const { version } = await target.send("PUT", pathOf(type), { ...rules, ...body });
+  const { version } = await target.send("PUT", pathOf(type), body);
   return { type, version, is_new: before?.version !== version };
 }
 

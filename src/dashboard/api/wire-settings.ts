@@ -10,7 +10,8 @@ export interface Webhook {
   readonly active: boolean;
   readonly ordered: boolean;
   readonly batch: { readonly max_events: number; readonly max_wait: string } | null;
-  readonly timeout: string;
+  /** Seconds. */
+  readonly timeout: number;
   readonly retry: { readonly max_attempts: number; readonly delays: readonly string[] };
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly header_names: readonly string[];

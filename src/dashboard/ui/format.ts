@@ -16,6 +16,11 @@ export function durationText(span: number): string {
   return two(ms, DAY, "d", HOUR, "h");
 }
 
+/** The same for a duration of the server, which it writes in seconds: `PT90S`. */
+export function isoText(duration: string): string {
+  return durationText(Number(duration.slice(2, -1)) * SECOND);
+}
+
 function two(ms: number, big: number, bigName: string, small: number, smallName: string): string {
   const whole = Math.floor(ms / big);
   const rest = Math.floor((ms - whole * big) / small);

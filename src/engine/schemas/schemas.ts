@@ -63,7 +63,7 @@ export interface PublishedSchema {
 }
 
 const EMPTY: SchemaIndex = { types: {} };
-/** The rules of a type whose schema is published from its definition. */
+/** The rules of a type whose schema is published. */
 const FIRST = { compatibility: "backward", validation: "always" } as const;
 
 /** Schemas of the arguments of jobs, by type and version, shared by all processes. */
@@ -216,21 +216,19 @@ export class Schemas {
       assertDefinition(definition, `definitions[${index}]`);
       return { definition, schema: checkJsonSchema(argsSchemaOf(definition), definition.type) };
     });
-    for (const { definition, schema } of schemas) {
-      const rules = this.#context.schemas.types.has(definition.type) ? {} : FIRST;
-      published.push(await this.publishSchema(definition.type, schema, { ...rules, ...options }));
-    }
+    for (const { definition, schema } of schemas)
+      published.push(await this.publishSchema(definition.type, schema, options));
     return published;
   }
 
-  /** Registers a new version, unless the newest one is the same. */
+  /** Registers a new version, unless the newest one is the same. The first one sets the rules of its type. */
   async publishSchema(type: string, schema: unknown, options: SchemaOptions = {}): Promise<PublishedSchema> {
     const made = checkJsonSchema(schema);
     const newest = await this.get(type);
     if (newest && canonicalJson(newest.schema as Json) === canonicalJson(made as Json))
       return { type, version: newest.version, isNew: false };
     const version = newest ? String(Number(newest.version.split(".")[0]) + 1) : "1";
-    await this.put(type, version, made, options);
+    await this.put(type, version, made, newest ? options : { ...FIRST, ...options });
     return { type, version, isNew: true };
   }
 

@@ -8,6 +8,7 @@ import type { WebhookAnswer, WebhookSender } from "../../ports/webhooks.ts";
 import type { AttemptContext } from "../attempt/processor.ts";
 import type { EngineContext } from "../context.ts";
 import { type DeliveryPayload, REFUSED } from "./delivery-jobs.ts";
+import { DeliveryPace } from "./delivery-pace.ts";
 import type { Endpoint, Endpoints } from "./endpoints.ts";
 import type { WebhookCounters } from "./webhook-counters.ts";
 
@@ -36,6 +37,7 @@ export class Deliverer {
   readonly #endpoints: Endpoints;
   readonly #sender: WebhookSender;
   readonly #counters: WebhookCounters;
+  readonly #pace: DeliveryPace;
 
   constructor(
     context: Pick<EngineContext, "clock" | "system" | "random">,
@@ -45,6 +47,7 @@ export class Deliverer {
     this.#endpoints = parts.endpoints;
     this.#sender = parts.sender;
     this.#counters = parts.counters;
+    this.#pace = new DeliveryPace(context.system);
   }
 
   /** The handler of deliveries. Its result is what the endpoint answered. */
@@ -57,6 +60,20 @@ export class Deliverer {
     const isOrdered = endpoint.subscription.ordered;
     const waitUntil = isOrdered ? null : await this.#endpoints.mustWait(id, endpoint);
     if (waitUntil !== null) return this.#postponed(waitUntil);
+    await this.#pace.started();
+    const { system } = this.#context;
+    const from = system.monotonic();
+    try {
+      return await this.#delivered(attempt, endpoint);
+    } finally {
+      // A late answer counts at once: the attempt must not time out meanwhile.
+      if (system.monotonic() - from < endpoint.subscription.timeout / 2) await this.#pace.ended();
+    }
+  }
+
+  async #delivered(attempt: AttemptContext<DeliveryPayload>, endpoint: Endpoint): Promise<Json | Snooze> {
+    const { subscription: id } = attempt.payload;
+    const isOrdered = endpoint.subscription.ordered;
     const answer = await this.#call(id, attempt, endpoint);
     const { status, elapsed, text, retryAfter } = answer;
     const hasAnswered = status < 300 || (status >= 400 && status < 500 && status !== 429 && status !== 408);

@@ -2,7 +2,7 @@ import { type JournalEvent, journalEvent } from "../../core/event/journal-event.
 import type { EnqueueContext, NewJob } from "../../core/job/envelope.ts";
 import type { Instant } from "../../core/time.ts";
 import { type Subscription, wants } from "../../core/webhook/subscription.ts";
-import type { Effect, EventPage, Unit } from "../../ports/store.ts";
+import type { Effect, Unit } from "../../ports/store.ts";
 import { changeRecord, commitUnits } from "../commit/commit.ts";
 import { admission } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
@@ -21,6 +21,14 @@ export interface FollowerDeps {
 interface Held {
   readonly event: JournalEvent;
   readonly text: string;
+}
+
+/** A page of the journal. */
+interface ReadPage {
+  /** With the text once a subscription wants it. */
+  readonly events: readonly { readonly event: JournalEvent; held?: Held }[];
+  readonly cursor: string | null;
+  readonly isFull: boolean;
 }
 
 /** Where this process is in the journal for one subscription. */
@@ -181,22 +189,31 @@ export class WebhookFollower {
   /** Reads one page for each place, and stores the deliveries. True if there is more to read. */
   async #follow(): Promise<boolean> {
     await this.#loadPlaces();
-    const pages = new Map<string | null, EventPage>();
+    const pages = new Map<string | null, ReadPage>();
     let isBehind = false;
     const due: string[] = [];
     for (const [id, place] of this.#places) {
       // After failed commits: store those first.
       if (place.held.length < MOST_HELD) {
-        const page =
-          pages.get(place.cursor) ?? (await this.#context.store.inspect.events(place.cursor, PAGE));
+        const page = pages.get(place.cursor) ?? (await this.#read(place.cursor));
         pages.set(place.cursor, page);
-        isBehind ||= page.events.length === PAGE;
+        isBehind ||= page.isFull;
         this.#take(id, place, page);
       }
       if (this.#isDue(id, place)) due.push(id);
     }
     if (due.length > 0) await this.#store(due);
     return isBehind;
+  }
+
+  /** Subscriptions at the same place share what is read, and the text of each event. */
+  async #read(from: string | null): Promise<ReadPage> {
+    const { events, cursors, cursor } = await this.#context.store.inspect.events(from, PAGE);
+    const read = events.flatMap((body, index) => {
+      const event = journalEvent(body, cursors[index] as string);
+      return event ? [{ event }] : [];
+    });
+    return { events: read, cursor, isFull: events.length === PAGE };
   }
 
   /** Reads the cursors of subscriptions that are new here. */
@@ -213,15 +230,16 @@ export class WebhookFollower {
     }
   }
 
-  #take(id: string, place: Place, page: EventPage): void {
+  #take(id: string, place: Place, { events, cursor }: ReadPage): void {
     const subscription = this.#subscriptions.get(id);
     if (!subscription?.active) place.held = [];
     else
-      for (const [index, body] of page.events.entries()) {
-        const event = journalEvent(body, page.cursors[index] as string);
-        if (event && wants(subscription, event)) place.held.push({ event, text: JSON.stringify(event) });
+      for (const read of events) {
+        if (!wants(subscription, read.event)) continue;
+        read.held ??= { event: read.event, text: JSON.stringify(read.event) };
+        place.held.push(read.held);
       }
-    place.cursor = page.cursor;
+    place.cursor = cursor;
   }
 
   /** Whether there is something to store now: a delivery, or a cursor that has moved for long. */

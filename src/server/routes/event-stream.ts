@@ -19,6 +19,10 @@ const streamQuery = z.looseObject({
   after: z.string().max(128).optional().meta({ description: "As the header Last-Event-ID." }),
 });
 
+/** The path says which job or which queue. */
+const jobStreamQuery = streamQuery.omit({ channel: true, job_id: true });
+const queueStreamQuery = streamQuery.omit({ channel: true, queue: true, queues: true });
+
 type StreamCall = RouteCall<undefined, z.output<typeof streamQuery>>;
 
 export const STREAM_REPLIES = { 503: "Too many event streams are open" };
@@ -27,8 +31,13 @@ function filterOf({ channel = "all", types, queues, queue, job_id }: StreamCall[
   const [kind, name] = channel.split(/:(.*)/s);
   if (!(kind === "all" || ((kind === "job" || kind === "queue") && name)))
     throw new HttpError(400, "invalid_request", 'channel: use "job:<id>", "queue:<name>" or "all"');
+  const given = queues ?? queue;
+  const other =
+    kind === "queue" && given !== undefined ? "queue" : kind === "job" && job_id ? "job_id" : null;
+  if (other !== null)
+    throw new HttpError(400, "invalid_request", `channel: it contradicts ${other}; send one of them`);
   const job = kind === "job" ? name : job_id;
-  const inQueues = kind === "queue" ? [name as string] : listOf(queues ?? queue);
+  const inQueues = kind === "queue" ? [name as string] : listOf(given);
   const ofTypes = listOf(types);
   return {
     ...(job !== undefined && { job }),
@@ -58,7 +67,12 @@ function stream(filter: EventFilter, { query, header }: StreamCall, { hub }: Rou
   return eventLine(hub, feedOf(filter), { after: after ?? undefined });
 }
 
-const streamBy = (path: string, summary: string, filter: (call: StreamCall) => EventFilter) =>
+const streamBy = (
+  path: string,
+  summary: string,
+  asked: z.ZodType,
+  filter: (call: StreamCall) => EventFilter,
+) =>
   route({
     method: "GET",
     path,
@@ -66,7 +80,7 @@ const streamBy = (path: string, summary: string, filter: (call: StreamCall) => E
     scope: "tenant",
     tag: "events",
     summary,
-    query: streamQuery,
+    query: asked,
     replies: {
       200: "Server-sent events, one for each event, with its cursor as the id",
       ...STREAM_REPLIES,
@@ -75,11 +89,11 @@ const streamBy = (path: string, summary: string, filter: (call: StreamCall) => E
   });
 
 export const eventStreamRoutes: readonly Route[] = [
-  streamBy("/ojs/v1/events/stream", "Follow all events", ({ query }) => filterOf(query)),
-  streamBy("/ojs/v1/jobs/:id/events", "Follow one job", ({ params, query }) =>
+  streamBy("/ojs/v1/events/stream", "Follow all events", streamQuery, ({ query }) => filterOf(query)),
+  streamBy("/ojs/v1/jobs/:id/events", "Follow one job", jobStreamQuery, ({ params, query }) =>
     filterOf({ ...query, channel: `job:${params.id}` }),
   ),
-  streamBy("/ojs/v1/queues/:queue/events", "Follow one queue", ({ params, query }) =>
+  streamBy("/ojs/v1/queues/:queue/events", "Follow one queue", queueStreamQuery, ({ params, query }) =>
     filterOf({ ...query, channel: `queue:${params.queue}` }),
   ),
 ];

@@ -39,6 +39,11 @@ const reply = (status: number, view: SchemaView) => {
   return json(status, { ...fields, schema_info: { type: fields.type, version: fields.version } });
 };
 
+/** Under the path of the binding the name of a type may also be a uri. */
+function typeIn({ type, name }: Readonly<Record<string, string>>): string {
+  return type ?? name ?? "";
+}
+
 /** A uri has colons, a type has none. */
 async function byName(name: string, { engine }: RouteContext): Promise<SchemaView> {
   return found(await (name.includes(":") ? engine.schemas.byUri(name) : engine.schemas.get(name)), name);
@@ -80,55 +85,58 @@ const registerBy = (path: string) =>
     },
   });
 
-const publish = route({
-  method: "PUT",
-  path: `${ADMIN}/:type`,
-  right: "operate",
-  summary: "Publish a schema: a new version, unless the newest one is the same",
-  reply: schemaReply,
-  body: putSchemaBody,
-  replies: {
-    200: "The newest version was the same",
-    201: "A new version",
-    409: "It breaks the compatibility",
-  },
-  async run({ params, body, identity }, context) {
-    const type = params.type ?? "";
-    const { isNew } = await schemas(context, identity).publishSchema(type, body.schema, rulesOf(body));
-    return reply(isNew ? 201 : 200, found(await context.engine.schemas.get(type), type));
-  },
-});
+const publishBy = (path: string) =>
+  route({
+    method: "PUT",
+    path,
+    right: "operate",
+    summary: "Publish a schema: a new version, unless the newest one is the same",
+    reply: schemaReply,
+    body: putSchemaBody,
+    replies: {
+      200: "The newest version was the same",
+      201: "A new version",
+      409: "It breaks the compatibility",
+    },
+    async run({ params, body, identity }, context) {
+      const type = typeIn(params);
+      const { isNew } = await schemas(context, identity).publishSchema(type, body.schema, rulesOf(body));
+      return reply(isNew ? 201 : 200, found(await context.engine.schemas.get(type), type));
+    },
+  });
 
-const configure = route({
-  method: "PATCH",
-  path: `${ADMIN}/:type`,
-  right: "operate",
-  summary: "Change which jobs of a type are checked, and how its next version must fit",
-  reply: schemaReply,
-  body: schemaRulesBody,
-  replies: { 200: "The newest version with its rules", 404: "The type has no schema" },
-  async run({ params, body, identity }, context) {
-    const type = params.type ?? "";
-    await schemas(context, identity).configure(type, rulesOf(body));
-    return reply(200, found(await context.engine.schemas.get(type), type));
-  },
-});
+const configureBy = (path: string) =>
+  route({
+    method: "PATCH",
+    path,
+    right: "operate",
+    summary: "Change which jobs of a type are checked, and how its next version must fit",
+    reply: schemaReply,
+    body: schemaRulesBody,
+    replies: { 200: "The newest version with its rules", 404: "The type has no schema" },
+    async run({ params, body, identity }, context) {
+      const type = typeIn(params);
+      await schemas(context, identity).configure(type, rulesOf(body));
+      return reply(200, found(await context.engine.schemas.get(type), type));
+    },
+  });
 
-const put = route({
-  method: "PUT",
-  path: `${ADMIN}/:type/:version`,
-  right: "operate",
-  summary: "Register this version of a schema",
-  reply: schemaReply,
-  body: putSchemaBody,
-  replies: { 201: "It holds from now on", 409: "The version is known, or breaks the compatibility" },
-  async run({ params, body, identity }, context) {
-    const { schema, uri } = body;
-    const options = { ...rulesOf(body), ...(uri != null && { uri }) };
-    const { type = "", version = "" } = params;
-    return reply(201, await schemas(context, identity).put(type, version, schema, options));
-  },
-});
+const putBy = (path: string) =>
+  route({
+    method: "PUT",
+    path,
+    right: "operate",
+    summary: "Register this version of a schema",
+    reply: schemaReply,
+    body: putSchemaBody,
+    replies: { 201: "It holds from now on", 409: "The version is known, or breaks the compatibility" },
+    async run({ params, body, identity }, context) {
+      const { schema, uri } = body;
+      const options = { ...rulesOf(body), ...(uri != null && { uri }) };
+      const [type, version] = [typeIn(params), params.version ?? ""];
+      return reply(201, await schemas(context, identity).put(type, version, schema, options));
+    },
+  });
 
 const getNewest = (path: string) =>
   route({
@@ -138,78 +146,82 @@ const getNewest = (path: string) =>
     summary: "The newest schema of a type, or the one with a uri",
     reply: schemaReply,
     replies: { 200: "The schema", 404: "There is none" },
-    run: async ({ params }, context) => reply(200, await byName(params.name ?? params.type ?? "", context)),
+    run: async ({ params }, context) => reply(200, await byName(typeIn(params), context)),
   });
 
-const versions = route({
-  method: "GET",
-  path: `${ADMIN}/:type/versions`,
-  right: "read",
-  summary: "The versions of a type's schema, from the oldest to the newest",
-  reply: schemaVersionsReply,
-  replies: { 200: "The versions", 404: "The type has no schema" },
-  async run({ params }, { engine }) {
-    const type = params.type ?? "";
-    const [summary] = (await engine.schemas.list({ limit: 1, from: type })).filter(
-      (each) => each.type === type,
-    );
-    if (!summary) throw notFound("schema", type);
-    return json(200, summaryFields(summary));
-  },
-});
+const versionsBy = (path: string) =>
+  route({
+    method: "GET",
+    path,
+    right: "read",
+    summary: "The versions of a type's schema, from the oldest to the newest",
+    reply: schemaVersionsReply,
+    replies: { 200: "The versions", 404: "The type has no schema" },
+    async run({ params }, { engine }) {
+      const type = typeIn(params);
+      const [summary] = (await engine.schemas.list({ limit: 1, from: type })).filter(
+        (each) => each.type === type,
+      );
+      if (!summary) throw notFound("schema", type);
+      return json(200, summaryFields(summary));
+    },
+  });
 
-const getVersion = route({
-  method: "GET",
-  path: `${ADMIN}/:type/:version`,
-  right: "read",
-  summary: "One version of a type's schema",
-  reply: schemaReply,
-  replies: { 200: "The schema", 404: "There is none" },
-  async run({ params }, { engine }) {
-    const { type = "", version = "" } = params;
-    return reply(200, found(await engine.schemas.get(type, version), `${type}@${version}`));
-  },
-});
+const getVersionBy = (path: string) =>
+  route({
+    method: "GET",
+    path,
+    right: "read",
+    summary: "One version of a type's schema",
+    reply: schemaReply,
+    replies: { 200: "The schema", 404: "There is none" },
+    async run({ params }, { engine }) {
+      const [type, version] = [typeIn(params), params.version ?? ""];
+      return reply(200, found(await engine.schemas.get(type, version), `${type}@${version}`));
+    },
+  });
 
-const check = route({
-  method: "POST",
-  path: `${ADMIN}/:type/check`,
-  right: "read",
-  summary: "Compare a schema with the newest version, or check args; nothing is stored",
-  reply: schemaCheckReply,
-  body: checkSchemaBody,
-  replies: { 200: "What does not fit", 404: "The type has no schema" },
-  async run({ params, body }, { engine }) {
-    const type = params.type ?? "";
-    const reasons =
-      body.schema == null
-        ? []
-        : await engine.schemas.check(type, body.schema, body.compatibility ?? undefined);
-    const misfit =
-      body.args == null
-        ? null
-        : await engine.schemas.validate(type, body.args as readonly Json[], body.version ?? undefined);
-    const said = misfit ? [...reasons, `args${misfit.at}: ${misfit.message}`] : reasons;
-    return json(200, { type, compatible: reasons.length === 0, valid: misfit === null, reasons: said });
-  },
-});
+const checkBy = (path: string) =>
+  route({
+    method: "POST",
+    path,
+    right: "read",
+    summary: "Compare a schema with the newest version, or check args; nothing is stored",
+    reply: schemaCheckReply,
+    body: checkSchemaBody,
+    replies: { 200: "What does not fit", 404: "The type has no schema" },
+    async run({ params, body }, { engine }) {
+      const type = typeIn(params);
+      const reasons =
+        body.schema == null
+          ? []
+          : await engine.schemas.check(type, body.schema, body.compatibility ?? undefined);
+      const misfit =
+        body.args == null
+          ? null
+          : await engine.schemas.validate(type, body.args as readonly Json[], body.version ?? undefined);
+      const said = misfit ? [...reasons, `args${misfit.at}: ${misfit.message}`] : reasons;
+      return json(200, { type, compatible: reasons.length === 0, valid: misfit === null, reasons: said });
+    },
+  });
 
-const remove = route({
-  method: "DELETE",
-  path: `${ADMIN}/:type/:version`,
-  right: "operate",
-  summary: "Delete a version of a schema",
-  reply: schemaReply,
-  replies: { 200: "It is deleted", 404: "There is none" },
-  async run({ params, identity }, context) {
-    const { type = "", version = "" } = params;
-    return removed(
-      found(await context.engine.schemas.get(type, version), `${type}@${version}`),
-      identity,
-      context,
-    );
-  },
-});
+const removeBy = (path: string) =>
+  route({
+    method: "DELETE",
+    path,
+    right: "operate",
+    summary: "Delete a version of a schema",
+    reply: schemaReply,
+    replies: { 200: "It is deleted", 404: "There is none" },
+    async run({ params, identity }, context) {
+      const [type, version] = [typeIn(params), params.version ?? ""];
+      return removed(
+        found(await context.engine.schemas.get(type, version), `${type}@${version}`),
+        identity,
+        context,
+      );
+    },
+  });
 
 const removeByName = route({
   method: "DELETE",
@@ -237,19 +249,21 @@ async function removed(view: SchemaView, identity: Identity, context: RouteConte
   return json(200, { ...schemaFields(view), deleted: true });
 }
 
+const allBy = (path: string, type: string): readonly Route[] => [
+  listBy(path),
+  registerBy(path),
+  versionsBy(`${path}/${type}/versions`),
+  checkBy(`${path}/${type}/check`),
+  publishBy(`${path}/${type}`),
+  configureBy(`${path}/${type}`),
+  putBy(`${path}/${type}/:version`),
+  getNewest(`${path}/${type}`),
+  getVersionBy(`${path}/${type}/:version`),
+  removeBy(`${path}/${type}/:version`),
+];
+
 export const jobSchemaRoutes: readonly Route[] = [
-  listBy(ADMIN),
-  registerBy(ADMIN),
-  versions,
-  check,
-  publish,
-  configure,
-  put,
-  getNewest(`${ADMIN}/:type`),
-  getVersion,
-  remove,
-  listBy(PLAIN),
-  registerBy(PLAIN),
-  getNewest(`${PLAIN}/:name`),
+  ...allBy(ADMIN, ":type"),
+  ...allBy(PLAIN, ":name"),
   removeByName,
 ];

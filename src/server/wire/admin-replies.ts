@@ -97,14 +97,16 @@ export const firedTimeoutsReply = z
     pagination,
   })
   .meta({ id: "FiredTimeouts", description: "scanned counts events here." });
-export const adminJobReply = z.looseObject({
-  id: z.string(),
-  state: z.string(),
-  errors: z.array(z.any()),
-  total_at: instant.nullable(),
-  late: z.boolean().meta({ description: "Completed after its soft signal, within the grace." }),
-  job,
-});
+export const adminJobReply = z
+  .looseObject({
+    id: z.string(),
+    state: z.string(),
+    errors: z.array(z.any()),
+    total_at: instant.nullable(),
+    late: z.boolean().meta({ description: "Completed after its soft signal, within the grace." }),
+    job,
+  })
+  .meta({ id: "AdminJob" });
 
 export const statsReply = z
   .looseObject({
@@ -290,12 +292,9 @@ const limit = z
     next_at: instant.nullable(),
   })
   .meta({ id: "Limit" });
-export const limitReply = z.looseObject({
-  key: z.string(),
-  active: count,
-  waiting: count,
-  rate_limit: limit,
-});
+export const limitReply = z
+  .looseObject({ key: z.string(), active: count, waiting: count, rate_limit: limit })
+  .meta({ id: "LimitReply" });
 export const limitsReply = z
   .looseObject({ items: z.array(limit), rate_limits: z.array(limit), pagination })
   .meta({ id: "Limits" });

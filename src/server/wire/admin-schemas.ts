@@ -65,11 +65,13 @@ export const exportQuery = z.looseObject({
     .meta({ description: "Also jobs that have ended; dead letters are exported in any case." }),
 });
 
-export const importSchema = z.looseObject({
-  lines: z.array(z.looseObject({})).min(1).max(1_000),
-  dry_run: optional(z.boolean()),
-  reason: optional(z.string()),
-});
+export const importSchema = z
+  .looseObject({
+    lines: z.array(z.looseObject({})).min(1).max(1_000),
+    dry_run: optional(z.boolean()),
+    reason: optional(z.string()),
+  })
+  .meta({ id: "ImportRequest", description: "Lines of an export." });
 
 export const adminJobsQuery = z.looseObject({
   ...pageFields,
@@ -206,7 +208,7 @@ export const bulkSchema = z
     description: "Which jobs are meant: all that a filter fits, or those that are named.",
   });
 
-const letterFilter = filterSchema.omit({ state: true, dead_letter: true });
+const letterFilter = filterSchema.omit({ state: true, dead_letter: true }).meta({ id: "DeadLetterFilter" });
 
 export const deadLettersBulkSchema = z
   .strictObject({ filter: optional(letterFilter), override: optional(overrideSchema), ...bulkFields })
@@ -296,7 +298,8 @@ export const purgeSchema = z
   .meta({ id: "PurgeRequest", description: "Jobs that run are never deleted: cancel them first." });
 export const purgeWaitingSchema = z
   .strictObject({ states: optional(z.array(purged).min(1).max(7)), ...purgeFields })
-  .nullish();
+  .nullish()
+  .meta({ id: "PurgeWaitingRequest", description: "Without states: jobs that wait." });
 
 export const maintenanceSchema = z
   .looseObject({

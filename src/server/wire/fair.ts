@@ -28,14 +28,16 @@ export const sharesReply = z
 
 const scheduling = z.looseObject({
   queues: z.array(
-    z.looseObject({
-      name: z.string(),
-      dispatch_count: count,
-      dispatch_ratio: z.number().min(0).max(1),
-      median_wait_ms: z.number().nullable(),
-      active_jobs: count,
-      available_jobs: count,
-    }),
+    z
+      .looseObject({
+        name: z.string(),
+        dispatch_count: count,
+        dispatch_ratio: z.number().min(0).max(1),
+        median_wait_ms: z.number().nullable(),
+        active_jobs: count,
+        available_jobs: count,
+      })
+      .meta({ id: "SchedulingQueue" }),
   ),
   fair_queues: z.array(sharesReply),
   window: z.string(),

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { show } from "../../core/errors.ts";
 import { type LimitOptions, queueLimitKey, type RateOptions } from "../../core/limit/limit.ts";
 import type { LimitChange, LimitView } from "../../engine/queues/key-limits.ts";
-import { durationOf } from "../../ojs/wire-durations.ts";
+import { durationOf, isoDuration } from "../../ojs/wire-durations.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
 import { refusedField } from "../http-error.ts";
 
@@ -131,24 +131,22 @@ export function readChange({ concurrency, rate, expires_at, ...rest }: ChangeBod
   return { ...(concurrency != null && { concurrency }), ...(said !== undefined && { rate: said }) };
 }
 
-const isoOf = (ms: number) => `PT${ms / 1_000}S`;
-
 /** A limit, with the field names of all known clients. */
 export function limitFields(view: LimitView) {
   const { limit, override } = view;
   const overriding = override && {
     ...(override.concurrency !== undefined && { concurrency: override.concurrency ?? "none" }),
     ...(override.rate !== undefined && {
-      rate: override.rate ? { limit: override.rate.limit, period: isoOf(override.rate.per) } : "none",
+      rate: override.rate ? { limit: override.rate.limit, period: isoDuration(override.rate.per) } : "none",
     }),
-    ...(override.rate && { limit: override.rate.limit, period: isoOf(override.rate.per) }),
+    ...(override.rate && { limit: override.rate.limit, period: isoDuration(override.rate.per) }),
   };
   return {
     key: view.key,
     concurrency: limit?.concurrency ?? null,
-    rate: limit?.rate ? { limit: limit.rate.limit, period: isoOf(limit.rate.per) } : null,
+    rate: limit?.rate ? { limit: limit.rate.limit, period: isoDuration(limit.rate.per) } : null,
     limit: limit?.rate?.limit ?? limit?.concurrency ?? null,
-    period: limit?.rate ? isoOf(limit.rate.per) : null,
+    period: limit?.rate ? isoDuration(limit.rate.per) : null,
     active: view.inUse,
     waiting: view.waiting,
     starts: view.starts,

@@ -45,16 +45,18 @@ export function readPool(body: z.output<typeof poolSchema>): PoolOptions {
   };
 }
 
-const poolFieldsSchema = z.looseObject({
-  name: z.string(),
-  queues: z.array(z.string()),
-  strategy: poolStrategy,
-  weights: queueWeights.optional(),
-  concurrency: z.int().min(1).optional(),
-  isolated: z.boolean(),
-  active_workers: count,
-  active_jobs: count,
-});
+const poolFieldsSchema = z
+  .looseObject({
+    name: z.string(),
+    queues: z.array(z.string()),
+    strategy: poolStrategy,
+    weights: queueWeights.optional(),
+    concurrency: z.int().min(1).optional(),
+    isolated: z.boolean(),
+    active_workers: count,
+    active_jobs: count,
+  })
+  .meta({ id: "Pool" });
 
 export const poolReply = z
   .looseObject({ pool: poolFieldsSchema, deleted: z.boolean().optional() })

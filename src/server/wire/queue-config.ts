@@ -5,7 +5,7 @@ import { type PolicyOptions, ruleOf } from "../../core/job/policy.ts";
 import type { RateOptions } from "../../core/limit/limit.ts";
 import type { DepthOptions, QueueOptions, StoredQueue } from "../../core/limit/queue-settings.ts";
 import { adaptiveOptions } from "../../core/stats/adaptive-limit.ts";
-import { durationOf, readIsoDuration } from "../../ojs/wire-durations.ts";
+import { durationOf, isoDuration, readIsoDuration } from "../../ojs/wire-durations.ts";
 import { adaptiveFields } from "../../ojs/write-enqueue.ts";
 import { refusedField } from "../http-error.ts";
 import { someTime } from "./admin-schemas.ts";
@@ -62,12 +62,14 @@ const tenantFairnessSchema = z
 const keptFor = z.union([iso, someTime, kept]);
 const retentionSchema = z.union([
   keptFor,
-  z.looseObject({
-    completed: optional(keptFor),
-    discarded: optional(keptFor),
-    cancelled: optional(keptFor),
-    dead_letter: optional(z.union([keptFor, z.literal("until_removed")])),
-  }),
+  z
+    .looseObject({
+      completed: optional(keptFor),
+      discarded: optional(keptFor),
+      cancelled: optional(keptFor),
+      dead_letter: optional(z.union([keptFor, z.literal("until_removed")])),
+    })
+    .meta({ id: "QueueRetention" }),
 ]);
 
 export const queueConfigSchema = z
@@ -76,7 +78,7 @@ export const queueConfigSchema = z
     backpressure: backpressureSchema.nullish(),
     fair: fairSchema.nullish(),
     tenant_fairness: tenantFairnessSchema.nullish(),
-    timeouts: z.looseObject(timeoutFields).nullish(),
+    timeouts: z.looseObject(timeoutFields).meta({ id: "QueueTimeouts" }).nullish(),
     retry: retrySchema.nullish(),
     retention: retentionSchema.nullish(),
     rate_limit: rateLimitSchema.nullish().meta({
@@ -267,7 +269,7 @@ function optionsOf({ timeouts, retention, rate, ...rest }: StoredQueue): QueueOp
   } as QueueOptions;
 }
 
-const isoOf = (time: number | null | undefined) => (time == null ? "until_removed" : `PT${time / 1_000}S`);
+const isoOf = (time: number | null | undefined) => (time == null ? "until_removed" : isoDuration(time));
 const limitOf = (limit: number | null, without = "none") => limit ?? without;
 
 /** Stored settings on the wire, with the fields of the admin UI. `waiting` counts against the bound. */
@@ -275,7 +277,7 @@ export function configFields(settings: unknown, waiting: number) {
   const { concurrency, rate, depth, fair, timeouts, retry, retention } = (settings ?? {}) as StoredQueue;
   return {
     ...(concurrency !== undefined && { concurrency }),
-    ...(rate && { rate_limit: { limit: rate.limit, period: `PT${rate.per / 1_000}S` } }),
+    ...(rate && { rate_limit: { limit: rate.limit, period: isoDuration(rate.per) } }),
     ...(depth && { backpressure: backpressureFields(depth, waiting) }),
     ...(fair && { fair: fairFields(fair) }),
     ...(timeouts && {

@@ -152,14 +152,16 @@ export const beatReplySchema = z
   })
   .meta({ id: "BeatReply" });
 
-export const progressReplySchema = z.looseObject({
-  job_id: z.string(),
-  progress: z.number().nullable(),
-  percentage: z.number().nullable(),
-  message: z.string().nullable(),
-  data: any,
-  updated_at: instant.nullable(),
-});
+export const progressReplySchema = z
+  .looseObject({
+    job_id: z.string(),
+    progress: z.number().nullable(),
+    percentage: z.number().nullable(),
+    message: z.string().nullable(),
+    data: any,
+    updated_at: instant.nullable(),
+  })
+  .meta({ id: "Progress" });
 
 export const checkpointReplySchema = z.looseObject({ job_id: z.string(), state: any, sequence: z.int() });
 export const logsReplySchema = z.looseObject({
@@ -181,32 +183,34 @@ export const retriesReplySchema = z.looseObject({
 });
 export const deletedReplySchema = z.looseObject({ deleted: z.literal(true), job_id: z.string() });
 
-export const eventsReplySchema = z.looseObject({
-  events: z.array(
-    z
-      .looseObject({
-        specversion: z.literal("1.0"),
-        id: z.string(),
-        type: z.string(),
-        source: z.string(),
-        time: instant,
-        subject: z.string().optional(),
-        data: z.looseObject({
-          job_type: z.string().optional(),
-          queue: z.string().optional(),
-          attempt: z.int().optional(),
-        }),
-      })
-      .meta({ id: "Event" }),
-  ),
-  cursor: z.string().nullable(),
-  has_more: z.boolean(),
-  scanned: z.int().optional().meta({ description: "Without after: how many events were read." }),
-  searched_from: instant.nullable().optional().meta({ description: "When the oldest of them happened." }),
-  before: z.string().nullable().optional().meta({
-    description: "Goes on with older events; null if there is none.",
-  }),
-});
+export const eventsReplySchema = z
+  .looseObject({
+    events: z.array(
+      z
+        .looseObject({
+          specversion: z.literal("1.0"),
+          id: z.string(),
+          type: z.string(),
+          source: z.string(),
+          time: instant,
+          subject: z.string().optional(),
+          data: z.looseObject({
+            job_type: z.string().optional(),
+            queue: z.string().optional(),
+            attempt: z.int().optional(),
+          }),
+        })
+        .meta({ id: "Event" }),
+    ),
+    cursor: z.string().nullable(),
+    has_more: z.boolean(),
+    scanned: z.int().optional().meta({ description: "Without after: how many events were read." }),
+    searched_from: instant.nullable().optional().meta({ description: "When the oldest of them happened." }),
+    before: z.string().nullable().optional().meta({
+      description: "Goes on with older events; null if there is none.",
+    }),
+  })
+  .meta({ id: "EventPage" });
 
 export const healthReplySchema = z.looseObject({
   status: z.enum(["healthy", "unhealthy"]),

@@ -124,12 +124,14 @@ export const retrySchema = z
 export const kept = z.int().min(0).max(MOST_MS);
 const retention = z.union([
   kept,
-  z.looseObject({
-    completed: optional(kept),
-    discarded: optional(kept),
-    cancelled: optional(kept),
-    dead_letter: optional(z.union([kept, z.literal("until_removed")])),
-  }),
+  z
+    .looseObject({
+      completed: optional(kept),
+      discarded: optional(kept),
+      cancelled: optional(kept),
+      dead_letter: optional(z.union([kept, z.literal("until_removed")])),
+    })
+    .meta({ id: "JobRetention" }),
 ]);
 
 const optionFields = {
@@ -173,7 +175,9 @@ const smallObject = (most: number) =>
 export const metaObject = smallObject(MOST_META);
 
 /** Options of a job, or defaults for all jobs of a workflow. */
-export const optionsSchema = z.looseObject({ ...optionFields, metadata: optional(metaObject) });
+export const optionsSchema = z
+  .looseObject({ ...optionFields, metadata: optional(metaObject) })
+  .meta({ id: "EnqueueOptions" });
 
 export const enqueueSchema = z
   .looseObject({
@@ -190,9 +194,9 @@ export const enqueueSchema = z
     curfew: optional(z.looseObject({})).meta({
       description: "Options of curfew's own client in the words of its library, such as limit and unique.",
     }),
-    options: optional(
-      optionsSchema.meta({ description: "The same fields may stand at the top level; these go first." }),
-    ),
+    options: optional(optionsSchema).meta({
+      description: "The same fields may stand at the top level; these go first.",
+    }),
     ...optionFields,
   })
   .meta({
@@ -275,7 +279,7 @@ const reportFields = {
 
 const succeedBody = { result: anyJson.optional(), ...reportFields };
 export const succeedSchema = z.looseObject({ job_id: anyId, ...succeedBody }).meta({ id: "AckRequest" });
-export const succeedByPathSchema = z.looseObject(succeedBody).nullish();
+export const succeedByPathSchema = z.looseObject(succeedBody).nullish().meta({ id: "JobAckRequest" });
 
 const errorInput = z
   .looseObject({
@@ -315,7 +319,7 @@ const failBody = {
   ...reportFields,
 };
 export const failSchema = z.looseObject({ job_id: anyId, ...failBody }).meta({ id: "NackRequest" });
-export const failByPathSchema = z.looseObject(failBody);
+export const failByPathSchema = z.looseObject(failBody).meta({ id: "JobNackRequest" });
 
 /** Many reports in one request. An invalid body is refused as a whole. */
 const manyOf = <Item extends z.ZodType>(item: Item) =>
@@ -397,7 +401,8 @@ export const extendSchema = z
 
 export const emptySchema = z
   .looseObject({ reason: optional(z.string().max(500)).meta({ description: "Why, for the audit." }) })
-  .nullish();
+  .nullish()
+  .meta({ id: "ActionRequest" });
 
 const limit = z.coerce.number().int().min(1).max(200).optional();
 export const pageQuery = z.looseObject({ limit, cursor: z.string().max(128).optional() });

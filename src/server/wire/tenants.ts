@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { TenantLimitOptions, TenantLimits } from "../../core/tenant/tenant-limits.ts";
 import type { TenantView } from "../../engine/tenants/tenants.ts";
+import { isoDuration } from "../../ojs/wire-durations.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
 import { rateOf, rateSchema } from "./limit.ts";
 
@@ -67,7 +68,7 @@ export function readTenantLimits(body: z.output<typeof limitsSchema>): TenantLim
 export function tenantLimitFields({ rate, active, waiting, payloadBytes }: TenantLimits) {
   return {
     max_concurrency: active ?? null,
-    max_enqueue_rate: rate ? { limit: rate.limit, period: `PT${rate.per / 1_000}S` } : null,
+    max_enqueue_rate: rate ? { limit: rate.limit, period: isoDuration(rate.per) } : null,
     max_queue_depth: waiting ?? null,
     max_payload_bytes: payloadBytes ?? null,
   };

@@ -1,11 +1,11 @@
 import { z } from "zod";
 import { isOfType } from "../../core/event/journal-event.ts";
-import type { Duration } from "../../core/time.ts";
+import { type Duration, parseDuration } from "../../core/time.ts";
 import { MOST_BATCHED, type WebhookOptions } from "../../core/webhook/subscription.ts";
 import { RECORDED } from "../../engine/events/recording-rules.ts";
 import { DELIVERY_STATES, type DeliveryView } from "../../engine/webhooks/delivery-log.ts";
 import type { WebhookTest, WebhookView } from "../../engine/webhooks/webhooks.ts";
-import { readIsoDuration } from "../../ojs/wire-durations.ts";
+import { isoDuration, readIsoDuration } from "../../ojs/wire-durations.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
 import { adminPageQuery } from "./admin-schemas.ts";
 import { iso, jobType, queueName } from "./schemas.ts";
@@ -32,7 +32,7 @@ const fields = {
     .nullish()
     .meta({ description: "Events that share a call, whose body is then a list. Null: one each." }),
   timeout: z
-    .int()
+    .number()
     .min(1)
     .max(60)
     .nullish()
@@ -90,7 +90,7 @@ export function readWebhook(body: Change): WebhookOptions {
     ...(filter !== undefined && { queues: filter?.queues ?? null, types: filter?.job_types ?? null }),
     ...(active != null && { active }),
     ...(ordered != null && { ordered }),
-    ...(timeout != null && { timeout: { seconds: timeout } }),
+    ...(timeout != null && { timeout: { milliseconds: Math.round(timeout * 1_000) } }),
     ...(metadata !== undefined && { metadata }),
     ...(headers !== undefined && { headers }),
     ...(batch !== undefined && {
@@ -128,8 +128,11 @@ export function webhookWarnings({ events: names }: Pick<WebhookView, "events">):
   };
 }
 
+const lengthOf = (duration: Duration) => parseDuration(duration, "duration", { zero: true });
+const isoOf = (duration: Duration) => isoDuration(lengthOf(duration));
 const atOrNull = (at: number | null) => (at === null ? null : instantText(at));
 
+/** As it was sent, so that a client can send it back. */
 export function webhookFields(view: WebhookView) {
   const { queues, types, batch, retry, circuit } = view;
   return {
@@ -139,9 +142,9 @@ export function webhookFields(view: WebhookView) {
     ...((queues ?? types) && { filter: { ...(queues && { queues }), ...(types && { job_types: types }) } }),
     active: view.active,
     ordered: view.ordered,
-    batch: batch.size === 1 ? null : { max_events: batch.size, max_wait: batch.within },
-    timeout: view.timeout,
-    retry: { max_attempts: retry.attempts, delays: retry.delays },
+    batch: batch.size === 1 ? null : { max_events: batch.size, max_wait: isoOf(batch.within) },
+    timeout: lengthOf(view.timeout) / 1_000,
+    retry: { max_attempts: retry.attempts, delays: retry.delays.map(isoOf) },
     metadata: view.metadata,
     header_names: view.headerNames,
     created_at: instantText(view.createdAt),

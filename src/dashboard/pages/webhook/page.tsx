@@ -9,7 +9,7 @@ import { Badge } from "../../ui/badge.tsx";
 import { Button, CopyButton } from "../../ui/button.tsx";
 import { Callout } from "../../ui/callout.tsx";
 import { Card, Facts, PageHead } from "../../ui/card.tsx";
-import { countText, durationText, plural } from "../../ui/format.ts";
+import { countText, durationText, isoText, plural } from "../../ui/format.ts";
 import { JsonTree } from "../../ui/json-tree.tsx";
 import { Shown } from "../../ui/shown.tsx";
 import { Time } from "../../ui/time.tsx";
@@ -165,11 +165,14 @@ function About({ webhook }: { readonly webhook: Webhook }) {
             [
               "Together",
               batch &&
-                `up to ${batch.max_events} events with one call, after ${batch.max_wait} at the latest`,
+                `up to ${batch.max_events} events with one call, after ${isoText(batch.max_wait)} at the latest`,
             ],
             ["Own headers", header_names.length > 0 && header_names.join(", ")],
-            ["A call may take", timeout],
-            ["Tries", `${plural(retry.max_attempts, "call")}, with ${retry.delays.join(", ")} between them`],
+            ["A call may take", durationText(timeout * 1_000)],
+            [
+              "Tries",
+              `${plural(retry.max_attempts, "call")}, with ${retry.delays.map(isoText).join(", ")} between them`,
+            ],
             ["Subscribed", <Time key="t" at={created_at} as="when" />],
           ]}
         />
