@@ -145,6 +145,27 @@ const TEXTS: { readonly [Name in Lane]: LaneText } = {
     counts: { requests: "requests" },
     worst: { growth: "most growth of the live heap, MB" },
   },
+  webhooks: {
+    title: "Endpoints that misbehave",
+    tried:
+      "Jobs are enqueued at a steady rate, and each causes five deliveries: three in order, one plain and one in a batch. One call in five fails, hangs, is closed or redirected, and some answers are huge, endless or garbage; two further endpoints never answer. A server without webhooks gets the same jobs in turn, for the time of an enqueue.",
+    rule: "Every event reaches its endpoint, those of an ordered subscription in the order of the journal, and what an endpoint never takes waits or is a dead letter.",
+    notCovered:
+      "Endpoints far away, and TLS: they are on the same machine, without it. The time of an enqueue is for a quiet machine to say.",
+    repeat: "npm run test:webhooks -- --deliveries 50000 --store postgres",
+    on: "store",
+    counts: {
+      deliveries: "deliveries",
+      spoiled: "calls spoiled",
+      lost: "lost",
+      outOfOrder: "jobs out of order",
+      repeated: "delivered twice",
+    },
+    worst: {
+      p99: "p99 of enqueues, ms",
+      without: "without webhooks, ms",
+    },
+  },
   postgres: {
     title: "Versions of PostgreSQL",
     tried:
@@ -165,6 +186,7 @@ const PROMISED = [
   ["Limits and rates hold over all processes and crashes", "simulator"],
   ["Recorded events match what happened, and followers miss none", "simulator, chaos, failover"],
   ["One request cannot stop a server, and its memory is bounded", "attack, fuzz"],
+  ["An event reaches its webhook at least once, in order where asked", "webhooks"],
 ] as const;
 
 const NOT_PROMISED = [

@@ -5,7 +5,16 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 
 /** The kinds of long runs. The page has one section for each. */
-export const LANES = ["simulator", "chaos", "failover", "cluster", "attack", "fuzz", "postgres"] as const;
+export const LANES = [
+  "simulator",
+  "chaos",
+  "failover",
+  "cluster",
+  "attack",
+  "fuzz",
+  "webhooks",
+  "postgres",
+] as const;
 export type Lane = (typeof LANES)[number];
 
 export interface RunReport {
