@@ -1,59 +1,84 @@
-/** One measurement of `compare.ts`: plain jobs of the source tree that is named, enqueued first and then drained. */
+/** One measurement of `compare.ts`: plain jobs of the source tree that is named, enqueued and drained a few times. */
 
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { payloads } from "./contender.ts";
+import { type Cost, measure, median, ServerMeter } from "./measure.ts";
 
-/** Jobs per second, and microseconds of this process's CPU per job. */
+/** Medians of the samples. */
 export interface Measured {
-  readonly enqueue: number;
-  readonly drain: number;
-  readonly cpu: { readonly enqueue: number; readonly drain: number };
+  readonly enqueue: Cost;
+  readonly drain: Cost;
+}
+
+export interface ChildOptions {
+  readonly root: string;
+  readonly store: string;
+  readonly retention: "drop" | "keep";
+  readonly jobs: number;
+  readonly concurrency: number;
+  readonly samples: number;
 }
 
 const CHUNK = 1_000;
-const CONCURRENCY = 100;
 
 type Curfew = typeof import("../src/index.ts");
 
-async function timed(jobs: number, work: () => Promise<void>): Promise<{ rate: number; cpu: number }> {
-  const usage = process.cpuUsage();
-  const startedAt = performance.now();
-  await work();
-  const took = performance.now() - startedAt;
-  const { user, system } = process.cpuUsage(usage);
-  return { rate: (jobs / took) * 1_000, cpu: (user + system) / jobs };
-}
-
-async function measure(root: string, store: string, jobs: number): Promise<Measured> {
+async function samplesOf(options: ChildOptions): Promise<Measured[]> {
+  const { root, store, retention, jobs, concurrency, samples } = options;
   const curfew = (await import(pathToFileURL(join(root, "src/index.ts")).href)) as Curfew;
   const { defineJob, openEngine, processor, silentLogger } = curfew;
   const noop = defineJob({
     type: "noop",
     timeouts: { wait: "2d", attempt: "5m", total: "3d", grace: "30s" },
+    ...(retention === "drop" && { retention: "0s" as const }),
   });
+  const meter = store.startsWith("postgres") ? await ServerMeter.of(store) : { cpu: () => 0 };
   const engine = await openEngine({ store, logger: silentLogger });
-  const enqueue = await timed(jobs, async () => {
-    for (let from = 0; from < jobs; from += CHUNK) {
-      const payloads = Array.from({ length: Math.min(CHUNK, jobs - from) }, (_, nth) => ({ n: from + nth }));
-      await engine.enqueueMany(noop, payloads as never);
-    }
-  });
-  const drain = await timed(jobs, async () => {
-    engine.work({
-      queues: { default: { concurrency: CONCURRENCY } },
-      processors: [processor(noop, () => {})],
+  const measured: Measured[] = [];
+  for (let sample = 0; sample <= samples; sample++) {
+    const enqueue = await measure(jobs, meter, async (begin) => {
+      begin();
+      for (let from = 0; from < jobs; from += CHUNK)
+        await engine.enqueueMany(noop, payloads(from, Math.min(jobs, from + CHUNK)) as never);
     });
-    while (engine.counters().completed < jobs) await new Promise((resolve) => setImmediate(resolve));
-  });
+    const until = engine.counters().completed + jobs;
+    let close = async () => {};
+    let left = jobs;
+    const { promise: reached, resolve: reach } = Promise.withResolvers<void>();
+    const drain = await measure(jobs, meter, async (begin) => {
+      begin();
+      const worker = engine.work({
+        queues: { default: { concurrency } },
+        processors: [
+          processor(noop, () => {
+            left -= 1;
+            if (left === 0) reach();
+          }),
+        ],
+      });
+      close = () => worker.close();
+      await reached;
+      while (engine.counters().completed < until) await new Promise((resolve) => setImmediate(resolve));
+    });
+    await close();
+    // The first sample warms up.
+    if (sample > 0) measured.push({ enqueue, drain });
+  }
   await engine.close();
-  return {
-    enqueue: enqueue.rate,
-    drain: drain.rate,
-    cpu: { enqueue: enqueue.cpu, drain: drain.cpu },
-  };
+  return measured;
+}
+
+function mediansOf(measured: readonly Measured[], figure: keyof Measured): Cost {
+  const of = (key: keyof Cost) => median(measured.map((one) => one[figure][key]));
+  return { rate: of("rate"), node: of("node"), server: of("server") };
 }
 
 if (process.argv[1] === import.meta.filename) {
-  const [root = "", store = "", jobs = ""] = process.argv.slice(2);
-  console.log(JSON.stringify(await measure(root, store, Number(jobs))));
+  const measured = await samplesOf(JSON.parse(process.argv[2] as string) as ChildOptions);
+  const medians: Measured = {
+    enqueue: mediansOf(measured, "enqueue"),
+    drain: mediansOf(measured, "drain"),
+  };
+  console.log(JSON.stringify(medians));
 }

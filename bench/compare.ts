@@ -1,9 +1,10 @@
 /**
- * `node bench/compare.ts <rootA> <rootB> [--jobs 40000] [--rounds 7] [--stores memory,sqlite,postgres]`: what plain jobs
- * cost in two source trees, before and after a change. Every measurement is a process of its own; the trees take turns,
+ * `node bench/compare.ts <rootA> <rootB> [--jobs 20000] [--rounds 5] [--samples 3] [--concurrency 10]
+ * [--stores memory,sqlite,postgres18] [--retention drop,keep]`: what plain jobs cost in two source trees, before and after
+ * a change. Every round is a process of its own, which warms up and takes the median of its samples; the trees take turns,
  * and who goes first changes with each round, so that a machine that slows down slows both down. It prints medians,
  * spreads and the ratio of the medians, and beside it the median of the ratios of each round, which a slow drift of the
- * machine does not touch.
+ * machine does not touch. `postgres15` is that of the system, `postgres18` that of npm.
  */
 
 import { execFile } from "node:child_process";
@@ -11,103 +12,105 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs, promisify } from "node:util";
-import { createDatabase, startPostgres } from "../test/postgres.ts";
-import type { Measured } from "./compare-child.ts";
+import { createDatabase } from "../test/postgres.ts";
+import type { ChildOptions, Measured } from "./compare-child.ts";
+import { median } from "./measure.ts";
+import { startServers } from "./servers.ts";
 
 const CHILD = join(import.meta.dirname, "compare-child.ts");
-const STORES = ["memory", "sqlite", "postgres"] as const;
+const STORES = ["memory", "sqlite", "postgres15", "postgres18"] as const;
 type StoreName = (typeof STORES)[number];
+const RETENTIONS = ["drop", "keep"] as const;
+type Retention = (typeof RETENTIONS)[number];
 const FIGURES = ["enqueue", "drain"] as const;
 const run = promisify(execFile);
 
-interface Settings {
-  readonly roots: readonly [string, string];
-  readonly jobs: number;
-  readonly rounds: number;
-  readonly stores: readonly StoreName[];
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    jobs: { type: "string", default: "20000" },
+    rounds: { type: "string", default: "5" },
+    samples: { type: "string", default: "3" },
+    concurrency: { type: "string", default: "10" },
+    stores: { type: "string", default: "memory,sqlite,postgres18" },
+    retention: { type: "string", default: RETENTIONS.join(",") },
+  },
+});
+
+function countOf(option: "jobs" | "rounds" | "samples" | "concurrency"): number {
+  const count = Number(values[option]);
+  if (Number.isInteger(count) && count > 0) return count;
+  throw new Error(`--${option}: "${values[option]}"; use a whole number above 0`);
 }
 
-function settings(): Settings {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: {
-      jobs: { type: "string", default: "40000" },
-      rounds: { type: "string", default: "7" },
-      stores: { type: "string", default: STORES.join(",") },
-    },
-  });
+function someOf<Name extends string>(option: "stores" | "retention", known: readonly Name[]): Name[] {
+  const names = values[option].split(",");
+  const unknown = names.find((name) => !(known as readonly string[]).includes(name));
+  if (unknown === undefined) return names as Name[];
+  throw new Error(`--${option}: "${unknown}"; use some of ${known.join(", ")}`);
+}
+
+function rootsOf(): readonly [string, string] {
   const [a, b] = positionals;
   if (a === undefined || b === undefined)
     throw new Error("name two source trees: node bench/compare.ts <rootA> <rootB>");
-  const stores = values.stores.split(",");
-  const unknown = stores.find((name) => !(STORES as readonly string[]).includes(name));
-  if (unknown !== undefined) throw new Error(`--stores: "${unknown}"; use some of ${STORES.join(", ")}`);
-  return {
-    roots: [resolve(a), resolve(b)],
-    jobs: countOf("--jobs", values.jobs),
-    rounds: countOf("--rounds", values.rounds),
-    stores: stores as StoreName[],
-  };
-}
-
-function countOf(option: string, text: string): number {
-  const count = Number(text);
-  if (Number.isInteger(count) && count > 0) return count;
-  throw new Error(`${option}: "${text}"; use a whole number above 0`);
+  return [resolve(a), resolve(b)];
 }
 
 /** One measurement, on a store that nothing was in before. */
-async function measure(root: string, store: StoreName, jobs: number, url: string): Promise<Measured> {
+async function measure(root: string, retention: Retention, url: string): Promise<Measured> {
   const folder = mkdtempSync(join(tmpdir(), "curfew-compare-"));
-  await using database = store === "postgres" ? await createDatabase(url) : undefined;
-  const address = store === "sqlite" ? `sqlite:${join(folder, "jobs.db")}` : "memory:";
+  await using database = url.startsWith("postgres") ? await createDatabase(url) : undefined;
+  const store = database?.url ?? (url === "sqlite" ? `sqlite:${join(folder, "jobs.db")}` : "memory:");
   try {
-    const args = [CHILD, root, database?.url ?? address, `${jobs}`];
-    const { stdout } = await run(process.execPath, args, { maxBuffer: 1e7 });
+    const options: ChildOptions = { root, store, retention, ...counts };
+    const { stdout } = await run(process.execPath, [CHILD, JSON.stringify(options)], { maxBuffer: 1e7 });
     return JSON.parse(stdout.trim().split("\n").at(-1) as string) as Measured;
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-async function compare(store: StoreName, { roots, jobs, rounds }: Settings, url: string): Promise<void> {
+async function compare(store: StoreName, retention: Retention, url: string): Promise<void> {
   const measured: [Measured[], Measured[]] = [[], []];
   for (let round = 0; round < rounds; round++) {
     for (const which of round % 2 === 0 ? ([0, 1] as const) : ([1, 0] as const)) {
-      const figures = await measure(roots[which], store, jobs, url);
+      const figures = await measure(roots[which], retention, url);
       measured[which].push(figures);
-      const { enqueue, drain } = figures;
-      process.stderr.write(
-        `  ${store} ${"AB"[which]}: enqueue ${Math.round(enqueue)}/s, drain ${Math.round(drain)}/s\n`,
-      );
+      const rates = FIGURES.map((figure) => `${figure} ${Math.round(figures[figure].rate)}/s`).join(", ");
+      process.stderr.write(`  ${store} ${retention} ${"AB"[which]}: ${rates}\n`);
     }
   }
   for (const figure of FIGURES) {
-    const [a, b] = measured.map((list) => list.map((one) => one[figure])) as [number[], number[]];
-    const [cpuA, cpuB] = measured.map((list) => median(list.map((one) => one.cpu[figure]))) as [
-      number,
-      number,
-    ];
+    const [a, b] = measured.map((list) => list.map((one) => one[figure].rate)) as [number[], number[]];
     const ratios = b.map((rate, round) => rate / (a[round] as number));
+    const [costA, costB] = measured.map((list) =>
+      (["node", "server"] as const).map((part) => median(list.map((one) => one[figure][part])).toFixed(1)),
+    ) as [string[], string[]];
     console.log(
-      `${store} ${figure}: A ${spread(a)}, B ${spread(b)} jobs/s; B/A ${(median(b) / median(a)).toFixed(3)}, by rounds ${median(ratios).toFixed(3)}; CPU per job A ${cpuA.toFixed(1)}, B ${cpuB.toFixed(1)} µs`,
+      `${store} ${retention} ${figure}: A ${spread(a)}, B ${spread(b)} jobs/s; B/A ${(median(b) / median(a)).toFixed(3)}, by rounds ${median(ratios).toFixed(3)}; CPU per job (Node, server) A ${costA.join(", ")}, B ${costB.join(", ")} µs`,
     );
   }
 }
 
-function spread(values: readonly number[]): string {
-  const [least, most] = [Math.min(...values), Math.max(...values)];
-  return `${Math.round(median(values))} (${Math.round(least)} to ${Math.round(most)})`;
+function spread(list: readonly number[]): string {
+  return `${Math.round(median(list))} (${Math.round(Math.min(...list))} to ${Math.round(Math.max(...list))})`;
 }
 
-function median(values: readonly number[]): number {
-  const sorted = [...values].sort((x, y) => x - y);
-  const middle = sorted.length >> 1;
-  const upper = sorted[middle] as number;
-  return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] as number)) / 2;
+const roots = rootsOf();
+const rounds = countOf("rounds");
+const counts = {
+  jobs: countOf("jobs"),
+  samples: countOf("samples"),
+  concurrency: countOf("concurrency"),
+};
+const retentions = someOf("retention", RETENTIONS);
+console.log(
+  `A ${roots[0]}\nB ${roots[1]}\n${counts.jobs} jobs at concurrency ${counts.concurrency}, ${rounds} rounds`,
+);
+for (const store of someOf("stores", STORES)) {
+  const version = /^postgres(\d+)$/.exec(store)?.[1];
+  const [server] = version === undefined ? [] : await startServers([version], undefined, false);
+  for (const retention of retentions) await compare(store, retention, server?.url ?? store);
+  await server?.close();
 }
-
-const chosen = settings();
-console.log(`A ${chosen.roots[0]}\nB ${chosen.roots[1]}\n${chosen.jobs} jobs, ${chosen.rounds} rounds`);
-await using server = chosen.stores.includes("postgres") ? await startPostgres() : undefined;
-for (const store of chosen.stores) await compare(store, chosen, server?.url ?? "");

@@ -19,7 +19,7 @@ import { median, ServerMeter } from "./measure.ts";
 import { Strangers } from "./quiet.ts";
 import { type Row, tableOf } from "./report.ts";
 import { type BenchServer, startServers } from "./servers.ts";
-import { type Figures, IS_SHORT, type Workload } from "./workload.ts";
+import type { Figures, Workload } from "./workload.ts";
 import { WORKLOADS } from "./workloads.ts";
 
 const { values: options, positionals: names } = parseArgs({
@@ -36,8 +36,8 @@ const { values: options, positionals: names } = parseArgs({
 
 const QUICK_ROUNDS = 3;
 const FULL_ROUNDS = 5;
-/** It takes that long until the code of all contenders is compiled for what it does. */
-const WARM_UPS = IS_SHORT ? 1 : 2;
+/** It takes that long until the code of all contenders is compiled for what it does, also in a short run. */
+const WARM_UPS = 2;
 
 /** A name picks the workload or contender that is called so, or else all that begin with it. */
 function picked<Thing>(all: readonly Thing[], nameOf: (thing: Thing) => string): readonly Thing[] {
