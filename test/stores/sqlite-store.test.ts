@@ -292,6 +292,17 @@ describe.each(SQLITE_DRIVERS)("the SQLite store in its thread, on $name", (given
     expect(turns).toBeGreaterThanOrEqual(4);
   });
 
+  it("writes the jobs of one call before those of the next, which then need not wait for its sync", async () => {
+    const store = await open();
+    const [first, second] = [jobs(1_000), jobs(1)];
+    await Promise.all([
+      store.jobs.enqueue(first, { now: NOW }),
+      store.jobs.enqueue(second, { now: NOW }),
+    ]);
+    const stored = rowsOf(rawHandle(), "select id from curfew_jobs order by rowid").map(([id]) => id);
+    expect(stored).toEqual([...first, ...second].map(({ id }) => id));
+  });
+
   it("lets others have a turn after each megabyte, whatever it does with large jobs", async () => {
     const store = await open();
     const payload = `"${"x".repeat(400_000)}"`;

@@ -58,8 +58,9 @@ export function createJobStore(connection: Connection, transactions: Transaction
   return {
     async enqueue(jobs, { now, tx, bounds, onDepth }) {
       checkJobs(jobs, now);
-      if (bounds === undefined) return transactions.run(jobs, textOfJob, { now, tx }, enqueueJobs);
-      return transactions.run(jobs, textOfJob, { now, tx }, (session, batch, hints) =>
+      const options = { now, tx, whole: true };
+      if (bounds === undefined) return transactions.run(jobs, textOfJob, options, enqueueJobs);
+      return transactions.run(jobs, textOfJob, options, (session, batch, hints) =>
         enqueueBounded(session, batch, { bounds, ...(onDepth && { onDepth }) }, hints),
       );
     },

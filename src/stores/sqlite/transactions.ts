@@ -10,6 +10,10 @@ import { Session } from "./session.ts";
 import { explained, failed, isBusy } from "./sqlite-errors.ts";
 import { ADD_EVENT, BEGIN_PART, DATABASE_FILE, KEEP_PART, SYNCHRONOUS, UNDO_PART } from "./statements.ts";
 
+interface RunOptions extends CommitOptions {
+  readonly whole?: boolean;
+}
+
 /** Works synchronously, and collects hints and events. */
 type Work<Result> = (session: Session, hints: HintBatch) => Result;
 
@@ -29,12 +33,12 @@ export class Transactions {
 
   /**
    * Works through the items of a call: in the caller's transaction, or a batch at a time. Unless `relaxed`, the
-   * writes are on disk when it resolves.
+   * writes are on disk when it resolves. Work that is `whole` answers for all items that it gets.
    */
   async run<Item, Answer>(
     items: readonly Item[],
     textOf: (item: Item) => number,
-    { tx, now, relaxed = false }: CommitOptions,
+    { tx, now, relaxed = false, whole = false }: RunOptions,
     work: (session: Session, items: readonly Item[], hints: HintBatch) => Answer[],
   ): Promise<Answer[]> {
     this.#connection.assertOpen();
@@ -48,32 +52,41 @@ export class Transactions {
       });
     }
     if (items.length === 0) return [];
+    let left = items.length;
     let synced: Promise<void> | undefined;
-    const answers = await this.#connection.inBatches(items, textOf, (batch) =>
+    const write = (batch: readonly Item[]) =>
       this.commit(
         now,
         (session, hints) => work(session, batch, hints),
-        () => {
-          // Most calls are one transaction. Then the sync starts at once, without waiting for a turn of the event
-          // loop.
-          synced = batch === items && !relaxed ? this.#connection.synced() : undefined;
-          synced?.catch(ignore);
+        (answers) => {
+          left -= answers.length;
+          if (left > 0 || relaxed) return;
+          // The sync starts at once, without waiting for a turn of the event loop.
+          synced = this.#connection.synced();
+          synced.catch(ignore);
         },
-      ),
-    );
-    if (!relaxed) await (synced ?? this.#connection.synced());
+      );
+    const answers = await this.#connection[whole ? "allBatches" : "inBatches"](items, textOf, write);
+    await synced;
     return answers;
   }
 
   /** One transaction of the store. Its hints are sent at once, before the sync: seeing a job early does no harm. */
-  async commit<Result>(now: Instant, work: Work<Result>, committed: () => void = ignore): Promise<Result> {
-    const { result, sent } = await this.#connection.write((session) => {
-      const hints = new HintBatch();
-      const given = work(session, hints);
-      writeEvents(session, hints, now);
-      this.#channel.write(session, hints);
-      return { result: given, sent: hints };
-    }, committed);
+  async commit<Result>(
+    now: Instant,
+    work: Work<Result>,
+    committed: (result: Result) => void = ignore,
+  ): Promise<Result> {
+    const { result, sent } = await this.#connection.write(
+      (session) => {
+        const hints = new HintBatch();
+        const given = work(session, hints);
+        writeEvents(session, hints, now);
+        this.#channel.write(session, hints);
+        return { result: given, sent: hints };
+      },
+      ({ result }) => committed(result),
+    );
     this.#channel.notify(sent);
     return result;
   }

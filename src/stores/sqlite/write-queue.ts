@@ -6,7 +6,7 @@ const LONGEST = 3;
 
 interface WaitingWork {
   readonly work: (session: Session) => unknown;
-  readonly committed: (() => void) | undefined;
+  readonly committed: ((result: unknown) => void) | undefined;
   readonly resolve: (result: unknown) => void;
   readonly reject: (error: unknown) => void;
   /** When it was added. */
@@ -36,12 +36,12 @@ export class WriteQueue {
   }
 
   /** Resolves with what the work returned, after its commit. `committed` is called at once after the commit. */
-  add<Result>(work: (session: Session) => Result, committed?: () => void): Promise<Result> {
+  add<Result>(work: (session: Session) => Result, committed?: (result: Result) => void): Promise<Result> {
     const { system } = this.#options;
     return new Promise((resolve, reject) => {
       this.#waiting.push({
         work,
-        committed,
+        committed: committed as WaitingWork["committed"],
         resolve: resolve as (result: unknown) => void,
         reject,
         from: system.monotonic(),
@@ -86,7 +86,7 @@ export class WriteQueue {
       return;
     }
     const written = this.#waiting.splice(0, results.length);
-    for (const { committed } of written) committed?.();
+    for (const [index, { committed }] of written.entries()) committed?.(results[index]);
     for (const [index, { resolve }] of written.entries()) resolve(results[index]);
   }
 
