@@ -10,6 +10,8 @@ export interface Capabilities {
   readonly tx: boolean;
   /** Whether `listen` reaches other processes, or they must poll. */
   readonly hints: "push" | "poll";
+  /** Calls are carried out by the thread that makes them, so nothing else gets done while one is under way. */
+  readonly inProcess?: boolean;
   /** The number of homes. A unit is atomic within one; see `core/home/cell.ts` for which row is in which. */
   readonly homes: number;
   /** Within what a unit is atomic. */

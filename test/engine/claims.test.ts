@@ -63,10 +63,11 @@ describe("where a claim begins", () => {
 });
 
 describe("when a claim is sent", () => {
-  it("the next claim is under way while the jobs of the last one run, even if their handlers end at once", async () => {
+  async function storyOf(inProcess: boolean): Promise<string[]> {
     const story: string[] = [];
     const stage = await openOver((store) => ({
       ...store,
+      capabilities: { ...store.capabilities, inProcess },
       jobs: {
         ...store.jobs,
         async claim(request: ClaimRequest) {
@@ -83,8 +84,22 @@ describe("when a claim is sent", () => {
     );
     stage.work([processor(definition, () => void (story.at(-1) === "run" || story.push("run")))]);
     await stage.advance("5s");
+    return story;
+  }
+
+  it("the next claim is under way while the jobs of the last one run, even if their handlers end at once", async () => {
+    const story = await storyOf(false);
     // Nothing is claimed ahead in the first round, because nobody knows yet how long handlers take.
     expect(story.slice(0, 6)).toEqual(["claim", "answer", "run", "claim", "answer", "claim"]);
     expect(story.filter((each) => each === "run").length).toBeGreaterThan(2);
+  });
+
+  it("a store in this process, which would only hold up the jobs, is asked after they have run", async () => {
+    const story = await storyOf(true);
+    expect(story.slice(0, 9)).toEqual([
+      ...["claim", "answer", "run"],
+      ...["claim", "answer", "run"],
+      ...["claim", "answer", "run"],
+    ]);
   });
 });

@@ -194,7 +194,7 @@ export class QueueConsumer {
         ? undefined
         : this.#claimFrom && { ...this.#claimFrom, rank: (rows.at(-1) as JobRow).rank };
     // The next claim is sent first: handlers that end at once would keep it waiting until all of these have run.
-    const isNextDue = !this.#isDry && this.#wanted > 0;
+    const isNextDue = !parts.store.capabilities.inProcess && !this.#isDry && this.#wanted > 0;
     if (isNextDue) this.#pause();
     else this.pump();
     if (this.#isDry) return this.#dried();

@@ -77,7 +77,14 @@ export function createMemoryHome({ clock, least = () => 0 }: MemoryHomeOptions):
     if (isClosed) throw new CurfewError("closed", "The memory store is closed");
   };
   return {
-    capabilities: { name: "memory", durable: "none", tx: false, hints: "push", ...reachOf(1) },
+    capabilities: {
+      name: "memory",
+      durable: "none",
+      tx: false,
+      hints: "push",
+      inProcess: true,
+      ...reachOf(1),
+    },
     jobs: createJobStore(tables, listeners, assertOpen),
     records: createRecordStore(tables.records, assertOpen),
     timeouts: createTimeoutStore(tables.timeouts, listeners, assertOpen),

@@ -46,7 +46,14 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     "database" in options ? options.database : undefined,
   );
   const store: Store = {
-    capabilities: { name: "sqlite", durable: "ack", tx: true, hints: "push", ...reachOf(1) },
+    capabilities: {
+      name: "sqlite",
+      durable: "ack",
+      tx: true,
+      hints: "push",
+      inProcess: true,
+      ...reachOf(1),
+    },
     jobs: createJobStore(connection, transactions),
     records: createRecordStore(connection),
     timeouts: createTimeoutStore(connection, transactions),
