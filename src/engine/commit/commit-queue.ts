@@ -22,6 +22,10 @@ interface Batch {
 }
 
 const BATCH = 512;
+/** Commits that may be under way at the same time in a store that is not in this process. */
+const COMMITS = 2;
+/** A second commit is sent only for this many writes. Fewer wait for the next one, because each commit has its price. */
+const WORTH_A_SECOND = 100;
 const BACKOFF = { first: 50, factor: 2, most: 2_000 };
 /** After this many refusals by a store that answers, split the batch: one bad unit must not block the others. */
 const HALVED_AFTER = 3;
@@ -39,18 +43,23 @@ export interface CommitQueueOptions {
 
 /**
  * Commits the writes of workers and their reports. A write is committed at once while the queue is idle. Writes that
- * arrive during a commit form the next batch, so under load jobs share the cost of a commit. The writes of one job stay in
- * order: only one commit runs at a time, a batch has at most one write per job, and a write that is repeated alone parks
- * those behind it.
+ * arrive during a commit form the next batch, so under load jobs share the cost of a commit. If many arrive, the next
+ * commit is sent before the store has answered the first. The writes of one job stay in order: a write waits while
+ * a commit with another write of its job is under way, a batch has at most one write per job, and a write that is repeated
+ * alone parks those behind it.
  */
 export class CommitQueue {
   readonly #context: EngineContext;
   readonly #options: Omit<CommitOptions, "now"> | undefined;
   readonly #onCommitted: (() => void) | undefined;
+  readonly #mostCommits: number;
   #queue: Write[] = [];
   /** Later writes of jobs whose first write is repeated alone. They wait for it, or they would overtake it. */
   readonly #parked = new Map<JobId, Write[]>();
-  #isBusy = false;
+  /** How many commits are under way. */
+  #commits = 0;
+  /** The jobs of their writes. Another write of such a job waits. */
+  readonly #sent = new Set<JobId>();
   #idle: (() => void)[] = [];
   #isClosed = false;
   #expected = 0;
@@ -59,6 +68,7 @@ export class CommitQueue {
     this.#context = context;
     this.#options = relaxed ? { relaxed } : undefined;
     this.#onCommitted = onCommitted;
+    this.#mostCommits = context.store.capabilities.inProcess ? 1 : COMMITS;
   }
 
   /** Writes that are not committed yet. A worker claims less while there are many. */
@@ -72,8 +82,8 @@ export class CommitQueue {
   }
 
   #wake(): void {
-    if (this.#isBusy) return;
-    this.#isBusy = true;
+    if (this.#commits >= this.#mostCommits || !this.#isWorthOne(this.#commits)) return;
+    this.#commits += 1;
     this.#context.system.soon(() => void this.#drain());
   }
 
@@ -110,12 +120,12 @@ export class CommitQueue {
 
   /** Resolves when everything pushed so far is committed, or the queue is abandoned. */
   flushed(): Promise<void> {
-    if (!this.#isBusy && this.#expected === 0) return Promise.resolve();
+    if (this.#commits === 0 && this.#expected === 0) return Promise.resolve();
     return new Promise((resolve) => this.#idle.push(resolve));
   }
 
   #resolveFlushed(): void {
-    if (!this.#isBusy && this.#expected === 0) for (const resolve of this.#idle.splice(0)) resolve();
+    if (this.#commits === 0 && this.#expected === 0) for (const resolve of this.#idle.splice(0)) resolve();
   }
 
   get isAbandoned(): boolean {
@@ -127,13 +137,21 @@ export class CommitQueue {
     this.#isClosed = true;
   }
 
+  #isWorthOne(others: number): boolean {
+    return this.#queue.length >= (others === 0 ? 1 : WORTH_A_SECOND);
+  }
+
   async #drain(): Promise<void> {
-    while (this.#queue.length > 0) {
+    while (this.#isWorthOne(this.#commits - 1)) {
       const { writes, units } = this.#takeBatch();
-      if (units.length > 0) await this.#commit({ writes, units });
+      // All that is left waits for the other commit, which takes it when it is done.
+      if (units.length === 0) break;
+      for (const { id } of writes) this.#sent.add(id);
+      await this.#commit({ writes, units });
+      for (const { id } of writes) this.#sent.delete(id);
       if (this.#isClosed) break;
     }
-    this.#isBusy = false;
+    this.#commits -= 1;
     this.#resolveFlushed();
   }
 
@@ -150,7 +168,7 @@ export class CommitQueue {
         parked.push(write);
         continue;
       }
-      if (ids.has(write.id)) {
+      if (ids.has(write.id) || this.#sent.has(write.id)) {
         later.push(write);
         continue;
       }
