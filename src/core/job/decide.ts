@@ -191,14 +191,13 @@ function succeed(job: JobRow, event: EventOf<"succeed">, now: Instant, random: R
     return expire(job, { type: "expire", forced: true }, now, random);
   // The settings say later what a plain limit was. What was learned then is nowhere else.
   const isLearned = job.policy?.adaptive !== undefined;
+  const events = event.signalled ? COMPLETED_LATE : COMPLETED;
+  if (event.result === undefined && !isLearned) return finish(job, "completed", now, { events });
   const documents = {
     ...(event.result !== undefined && { result: event.result }),
     ...(isLearned && { policy: job.policy }),
   };
-  return finish(job, "completed", now, {
-    events: event.signalled ? COMPLETED_LATE : COMPLETED,
-    ...((event.result !== undefined || isLearned) && { documents }),
-  });
+  return finish(job, "completed", now, { events, documents });
 }
 
 function fail(job: JobRow, event: EventOf<"fail">, now: Instant, random: Random): Decision {

@@ -225,14 +225,14 @@ export function finish(job: JobRow, state: Terminal, now: Instant, end: Finish):
     pruneAt: isInWorkflow || keptFor === undefined ? null : now + keptFor,
     deadLetter,
   };
-  const decision = { ok: true as const, image, events: end.events };
-  return {
-    ...decision,
-    ...(end.documents && { documents: end.documents }),
-    ...(end.fence !== undefined && { fence: end.fence }),
-    ...(keptFor === 0 && !isInWorkflow && { drop: true as const }),
-  };
+  const decision: Writable<Extract<Decision, { ok: true }>> = { ok: true, image, events: end.events };
+  if (end.documents) decision.documents = end.documents;
+  if (end.fence !== undefined) decision.fence = end.fence;
+  if (keptFor === 0 && !isInWorkflow) decision.drop = true;
+  return decision;
 }
+
+type Writable<Type> = { -readonly [Key in keyof Type]: Type[Key] };
 
 /**
  * Detaches a finished job from its ended workflow. From now on its normal retention applies, counted from its end.

@@ -58,7 +58,7 @@ export class CommitQueue {
   readonly #parked = new Map<JobId, Write[]>();
   /** How many commits are under way. */
   #commits = 0;
-  /** The jobs of their writes. Another write of such a job waits. */
+  /** The jobs of their writes, and of the batch that is being taken. Another write of such a job waits. */
   readonly #sent = new Set<JobId>();
   #idle: (() => void)[] = [];
   #isClosed = false;
@@ -146,19 +146,21 @@ export class CommitQueue {
       const { writes, units } = this.#takeBatch();
       // All that is left waits for the other commit, which takes it when it is done.
       if (units.length === 0) break;
-      for (const { id } of writes) this.#sent.add(id);
       await this.#commit({ writes, units });
-      for (const { id } of writes) this.#sent.delete(id);
+      this.#answered(writes);
       if (this.#isClosed) break;
     }
     this.#commits -= 1;
     this.#resolveFlushed();
   }
 
+  #answered(writes: readonly Write[]): void {
+    for (let index = 0; index < writes.length; index++) this.#sent.delete((writes[index] as Write).id);
+  }
+
   #takeBatch(): Batch {
     const writes: Write[] = [];
     const units: Unit[] = [];
-    const ids = new Set<JobId>();
     const later: Write[] = [];
     let index = 0;
     for (; index < this.#queue.length && writes.length < BATCH; index++) {
@@ -168,13 +170,13 @@ export class CommitQueue {
         parked.push(write);
         continue;
       }
-      if (ids.has(write.id) || this.#sent.has(write.id)) {
+      if (this.#sent.has(write.id)) {
         later.push(write);
         continue;
       }
       const unit = this.#unitOf(write);
       if (unit === null) continue;
-      ids.add(write.id);
+      this.#sent.add(write.id);
       writes.push(write);
       units.push(unit);
     }

@@ -84,7 +84,10 @@ export class EngineClock {
 
   /** The earliest time that it may be now. It decides what is due, so that nothing fires early. */
   now(): Instant {
-    const monotonic = this.#system.monotonic();
+    return this.#nowAt(this.#system.monotonic());
+  }
+
+  #nowAt(monotonic: number): Instant {
     if (this.#readsWhenUsed && monotonic - this.#bounds.at > SAMPLE_EVERY && !this.#isSampling)
       this.sample().catch(() => {});
     const at = Math.floor(monotonic + this.#lowerAt(monotonic) - this.#aheadBy(monotonic));
@@ -99,14 +102,14 @@ export class EngineClock {
   anchor(): Instant {
     const monotonic = this.#system.monotonic();
     const at = Math.ceil(monotonic + this.#upperAt(monotonic) - this.#aheadBy(monotonic)) - 1;
-    return Math.max(at, this.now());
+    return Math.max(at, this.#nowAt(monotonic));
   }
 
   /** The latest time that it may be now. It decides whether a handler may be entered and whether a lease still holds. */
   upper(): Instant {
     const monotonic = this.#system.monotonic();
     // Monotonic time stops while the machine sleeps, so add the sleep.
-    const slept = this.#asleep() - this.#sleptAtSample;
+    const slept = this.#asleep(monotonic) - this.#sleptAtSample;
     if (slept > WALL_JUMP && !this.#isSampling) this.sample().catch(() => {});
     const at = Math.ceil(monotonic + this.#upperAt(monotonic) - this.#aheadBy(monotonic) + slept);
     return Math.max(at, this.#lastNow);
@@ -169,7 +172,8 @@ export class EngineClock {
 
   /** Monotonic milliseconds, with the time that the machine slept. */
   elapsed(): number {
-    return this.#system.monotonic() + this.#asleep();
+    const monotonic = this.#system.monotonic();
+    return monotonic + this.#asleep(monotonic);
   }
 
   #lowerAt(monotonic: number): number {
@@ -198,9 +202,9 @@ export class EngineClock {
    * question to the machine. A system that cannot answer counts every jump ahead as a sleep: then the worker confirms more
    * claims than it must, which is safe.
    */
-  #asleep(): number {
+  #asleep(monotonic = this.#system.monotonic()): number {
     const { machine } = this.#system;
-    const wallOffset = this.#system.wall() - this.#system.monotonic();
+    const wallOffset = this.#system.wall() - monotonic;
     const jump = wallOffset - this.#lastWallOffset;
     this.#lastWallOffset = wallOffset;
     if (Math.abs(jump) <= WALL_JUMP) return this.#slept;

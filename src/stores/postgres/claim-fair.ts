@@ -10,8 +10,8 @@ import {
   type KeysQuestion,
   type TakeQuestion,
 } from "../claim-turns.ts";
+import { decodeClaimed } from "../sql/claimed-row.ts";
 import { numberArray, textArray } from "./array-literal.ts";
-import { decodeClaimed } from "./claimed-row.ts";
 import type { ConnectionGroup } from "./connection.ts";
 import { ACTIVE_IN, FAIR_KEYS, TAKE_FAIR, TAKE_FAIR_MARKED } from "./fair-statements.ts";
 import { TAKE_ADVISORY_LOCK } from "./limit-statements.ts";

@@ -1,6 +1,5 @@
 import { STATE_CODES } from "../sql/row-codec.ts";
-import { CLAIMED } from "./claimed-row.ts";
-import { type Statement, setClaimed } from "./statements.ts";
+import { CLAIMED, type Statement, setClaimed } from "./statements.ts";
 
 const AVAILABLE = STATE_CODES.available;
 const ACTIVE = STATE_CODES.active;

@@ -14,12 +14,12 @@ import {
 } from "../../ports/store.ts";
 import { checkBatch, checkJobs, checkLimit } from "../check-batch.ts";
 import { checkBeatInstants, checkClaimInstants, checkSweepInstants } from "../check-instants.ts";
+import { decodeClaimed } from "../sql/claimed-row.ts";
 import { packEvents } from "../sql/event-pack.ts";
 import { decodeJob, decodeRecord, type SqlRow } from "../sql/row-codec.ts";
 import { idArray, jsonTexts, numberArray } from "./array-literal.ts";
 import { byRank, claimFair } from "./claim-fair.ts";
 import type { RankRanges } from "./claim-floors.ts";
-import { decodeClaimed } from "./claimed-row.ts";
 import { type ConnectionGroup, withRepeats } from "./connection.ts";
 import type { Connections } from "./connections.ts";
 import { enqueueOn, enqueueRecorded, enqueueWithin } from "./enqueue.ts";

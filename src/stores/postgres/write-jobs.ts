@@ -217,9 +217,7 @@ function noteValues(writes: readonly JobWrite[]): unknown[] {
 }
 
 /** What each write says of a column of `WRITE_COLUMNS`. */
-const COLUMN_READERS: {
-  readonly [Name in keyof typeof WRITE_COLUMNS]: (write: ImageWrite) => number | string | null | undefined;
-} = {
+const COLUMN_READERS: { readonly [Name in keyof typeof WRITE_COLUMNS]: ColumnReader } = {
   fence: ({ fence }) => fence,
   rev: ({ rev }) => rev,
   step: ({ step = 1 }) => step,
@@ -249,27 +247,36 @@ const COLUMN_READERS: {
   result: ({ documents }) => documentChange(documents, "result"),
 };
 
+type ColumnReader = (write: ImageWrite) => number | string | null | undefined;
+
 type ImageWrite = JobWrite & { readonly image: NonNullable<JobWrite["image"]> };
 
 const COLUMN_NAMES = Object.keys(WRITE_COLUMNS) as (keyof typeof WRITE_COLUMNS)[];
+const READERS = COLUMN_NAMES.map((name) => COLUMN_READERS[name]);
 
 /** A column on which all writes agree is a single value. Most are. */
 function imageCall(writes: readonly JobWrite[], live: ImageStatement, done: ImageStatement): WriteCall {
-  const columns = COLUMN_NAMES.map((name) => {
-    const read = COLUMN_READERS[name];
-    return writes.map((write) => read(write as ImageWrite) ?? null);
-  });
+  const images = writes as readonly ImageWrite[];
   let varied: Varied = 0;
-  for (const [nth, items] of columns.entries())
-    if (items.some((item) => item !== items[0])) varied |= 1 << nth;
+  for (let nth = 0; nth < READERS.length; nth++)
+    if (differ(images, READERS[nth] as ColumnReader)) varied |= 1 << nth;
   const form = formOf(varied);
-  const values = columns.map((items, nth) => {
-    if ((form & (1 << nth)) === 0) return items[0];
-    return WRITE_COLUMNS[COLUMN_NAMES[nth] as keyof typeof WRITE_COLUMNS] === "text"
-      ? jsonTexts(items as (string | null)[], (text) => text)
-      : numberArray(items as (number | null)[], (number) => number);
-  });
-  return { live: live(form), done: done(form), values: [idArray(writes.map(({ id }) => id)), ...values] };
+  const values: unknown[] = [idArray(writes.map(({ id }) => id))];
+  for (let nth = 0; nth < READERS.length; nth++) {
+    const read = READERS[nth] as ColumnReader;
+    if ((form & (1 << nth)) === 0) values.push(read(images[0] as ImageWrite) ?? null);
+    else if (WRITE_COLUMNS[COLUMN_NAMES[nth] as keyof typeof WRITE_COLUMNS] === "text")
+      values.push(jsonTexts(images, read as (write: ImageWrite) => string | null | undefined));
+    else values.push(numberArray(images, read as (write: ImageWrite) => number | null | undefined));
+  }
+  return { live: live(form), done: done(form), values };
+}
+
+function differ(writes: readonly ImageWrite[], read: ColumnReader): boolean {
+  const first = read(writes[0] as ImageWrite) ?? null;
+  for (let index = 1; index < writes.length; index++)
+    if ((read(writes[index] as ImageWrite) ?? null) !== first) return true;
+  return false;
 }
 
 function documentValues(writes: readonly JobWrite[]): (string | null)[] {

@@ -8,9 +8,8 @@ import {
   priorityOf,
   type Wake,
 } from "../../core/job/job.ts";
-import { claimEndsAt, claimWakeAt } from "../../core/job/store-formulas.ts";
 import type { Json } from "../../core/schema.ts";
-import type { ClaimRequest, RecordRow } from "../../ports/store.ts";
+import type { RecordRow } from "../../ports/store.ts";
 import { parsePolicy, policyText } from "./policy-codec.ts";
 
 /** The code of each state in SQL stores. The numbers are on disk: add new ones, never change one. */
@@ -138,81 +137,6 @@ export function decodeJob(row: SqlRow): JobRow {
     finishedAt: row[34] as Maybe<number>,
     pruneAt: row[35] as Maybe<number>,
     deadLetter: row[36] === 1,
-  };
-}
-
-/** The columns of a claimed job that do not follow from the claim, in the order in which `decodeClaimed` reads them. */
-export const CLAIMED_COLUMNS = [
-  "id",
-  "type",
-  "fence",
-  "rev",
-  "created_at",
-  "needs",
-  "workflow",
-  "limit_key",
-  "payload",
-  ...DOCUMENT_COLUMNS,
-  "rank",
-  "attempt",
-  "returns",
-  "expired_claims",
-  "wait_at",
-  "total_at",
-  "started_at",
-  "soft_at",
-  "hard_at",
-  "heartbeat",
-  "fair_key",
-] as const;
-
-/**
- * A job from a row of `CLAIMED_COLUMNS` and its claim. Each value on the wire costs time on both sides, so a count of
- * zero may be null. The rest is `claimedRow` of core/job/store-formulas.ts.
- */
-export function decodeClaimed(row: SqlRow, request: ClaimRequest): JobRow {
-  const { queue, now, worker } = request;
-  const [waitAt, totalAt] = [row[19] as Maybe<number>, row[20] as Maybe<number>];
-  const heartbeat = row[24] as Maybe<number>;
-  const stallAt = claimEndsAt(heartbeat, request);
-  return {
-    id: row[0] as string,
-    queue,
-    type: row[1] as string,
-    priority: priorityOf(row[15] as number),
-    fence: row[2] as number,
-    rev: row[3] as number,
-    createdAt: row[4] as number,
-    claimedAt: now,
-    worker,
-    needs: (row[5] ?? 0) as number,
-    workflow: row[6] as Maybe<string>,
-    limitKey: row[7] as Maybe<string>,
-    fairKey: row[25] as Maybe<string>,
-    payload: row[8] as string,
-    options: optionsParser(row[9]) as JobRow["options"],
-    policy: policyParser(row[10]) as JobRow["policy"],
-    errors: row[11] === null ? null : (JSON.parse(row[11] as string) as JobRow["errors"]),
-    progress: row[12] as Maybe<string>,
-    checkpoint: row[13] as Maybe<string>,
-    result: row[14] as Maybe<string>,
-    state: "active",
-    wake: "decide",
-    wakeAt: claimWakeAt(stallAt, waitAt, totalAt),
-    rank: row[15] as number,
-    attempt: (row[16] ?? 0) as number,
-    returns: (row[17] ?? 0) as number,
-    expiredClaims: (row[18] ?? 0) as number,
-    waitAt,
-    totalAt,
-    startedAt: row[21] as Maybe<number>,
-    softAt: row[22] as Maybe<number>,
-    hardAt: row[23] as Maybe<number>,
-    stallAt,
-    heartbeat,
-    finishedAt: null,
-    pruneAt: null,
-    deadLetter: false,
   };
 }
 

@@ -10,7 +10,8 @@ import {
   type KeysQuestion,
   type TakeQuestion,
 } from "../claim-turns.ts";
-import { CLAIMED_COLUMNS, decodeClaimed, type SqlRow } from "../sql/row-codec.ts";
+import { CLAIMED_LENGTH, decodeClaimed } from "../sql/claimed-row.ts";
+import type { SqlRow } from "../sql/row-codec.ts";
 import { BATCH } from "./connection.ts";
 import { CLAIMABLE_KEYLESS, CLAIMABLE_OF_KEYS, HEAD, KEYS_AFTER, KEYS_FROM } from "./fair-statements.ts";
 import { RowRuns } from "./row-runs.ts";
@@ -71,7 +72,7 @@ function take(
   const read = (found: Iterable<SqlRow>) => {
     for (const columns of found) {
       const row = decodeClaimed(columns, request);
-      taken.push({ row, number: columns[CLAIMED_COLUMNS.length] as number });
+      taken.push({ row, number: columns[CLAIMED_LENGTH] as number });
       text += row.payload.length;
       if (text >= BATCH.text) break;
     }

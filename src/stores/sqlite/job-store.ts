@@ -17,7 +17,8 @@ import {
 import { checkBatch, checkJobs, checkLimit } from "../check-batch.ts";
 import { checkBeatInstants, checkClaimInstants, checkSweepInstants } from "../check-instants.ts";
 import { noText, textOfJob } from "../sql/batches.ts";
-import { CLAIMED_COLUMNS, decodeClaimed, decodeJob, decodeRecord } from "../sql/row-codec.ts";
+import { CLAIMED_LENGTH, decodeClaimed } from "../sql/claimed-row.ts";
+import { decodeJob, decodeRecord } from "../sql/row-codec.ts";
 import { claimFair } from "./claim-fair.ts";
 import { putRecord } from "./commit.ts";
 import { BATCH, type Connection } from "./connection.ts";
@@ -188,13 +189,17 @@ function claimBest(session: Session, request: ClaimRequest, limit: number): Clai
   for (const columns of session.iterate(CLAIMABLE, [salt, queue, from, most])) {
     const row = decodeClaimed(columns, request);
     rows.push(row);
-    numbers.push(columns[CLAIMED_COLUMNS.length] as number);
+    numbers.push(columns[CLAIMED_LENGTH] as number);
     text += row.payload.length;
     if (text >= BATCH.text) break;
   }
   const runs = new RowRuns(session);
-  for (const [index, { fence, stallAt, wakeAt }] of rows.entries())
-    runs.add(CLAIM_ROWS, [fence, now, worker, stallAt, wakeAt], numbers[index] as number);
+  let values: readonly unknown[] = [];
+  for (const [index, { fence, stallAt, wakeAt }] of rows.entries()) {
+    if (fence !== values[0] || stallAt !== values[3] || wakeAt !== values[4])
+      values = [fence, now, worker, stallAt, wakeAt];
+    runs.add(CLAIM_ROWS, values, numbers[index] as number);
+  }
   runs.flush();
   const isCut = rows.length === most || text >= BATCH.text;
   return { rows: request.most === undefined ? rows : marked(session, queue, rows, numbers), isCut };

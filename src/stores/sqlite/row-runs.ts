@@ -91,6 +91,7 @@ function rangeOf(rows: readonly number[]): readonly [number, number] | undefined
 }
 
 function areEqual(a: readonly unknown[], b: readonly unknown[]): boolean {
+  if (a === b) return true;
   for (let index = 0; index < a.length; index++) if (a[index] !== b[index]) return false;
   return a.length === b.length;
 }

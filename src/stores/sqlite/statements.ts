@@ -1,6 +1,6 @@
+import { claimedValues } from "../sql/claimed-row.ts";
 import {
   briefColumns,
-  CLAIMED_COLUMNS,
   DOCUMENT_COLUMNS,
   END_COLUMNS,
   IMAGE_COLUMNS,
@@ -132,14 +132,15 @@ select 1 from curfew_jobs indexed by curfew_jobs_ready where queue = ? and state
 export const PAUSED = "select 1 from curfew_records where kind = 'pause' and key = ?";
 
 /** A job after its claim (`claimedRow`, core/job/store-formulas.ts). The fence counter grows by one, and the salt becomes its low 21 bits. */
-export const CLAIMED = CLAIMED_COLUMNS.map((name) => {
-  if (name === "fence") return "(((fence >> 21) + 1) << 21) | ?";
-  return name === "rev" ? "rev + 1" : name;
-}).join(", ");
+export const CLAIMED = claimedValues({
+  fence: "(((fence >> 21) + 1) << 21) | ?",
+  rev: "rev + 1",
+  array: "json_array",
+});
 
 /**
  * A queue's best available jobs, best first, as they are after their claim. Takes salt, queue, lowest rank, limit.
- * Returns CLAIMED_COLUMNS and the rowid.
+ * Returns CLAIMED and the rowid.
  */
 export const CLAIMABLE = `
 select ${CLAIMED}, rowid from curfew_jobs indexed by curfew_jobs_ready

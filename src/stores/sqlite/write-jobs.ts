@@ -79,6 +79,7 @@ export function writeJobs(session: Session, writes: readonly LocatedWrite[], hin
   const isOrdered = writes.some(({ located }) => isTerminal(located.state));
   const runs = isOrdered ? new RowRuns(session) : new RowGroups(session);
   const dropped: JobId[] = [];
+  let last: ImageValues | undefined;
   for (const { located, write } of isOrdered ? writes : inRowOrder(writes)) {
     const { image, documents, nextFence } = write;
     const wasDone = isTerminal(located.state);
@@ -87,8 +88,8 @@ export function writeJobs(session: Session, writes: readonly LocatedWrite[], hin
       dropped.push(write.id);
     } else if (image) {
       const isDone = isTerminal(image.state);
-      const values = [nextFence ?? null, ...changedImage(image, located), ...documentValues(documents)];
-      if (isDone) values.push(image.finishedAt, image.pruneAt, image.deadLetter ? 1 : 0);
+      last = last && areAlike(last, write, located) ? last : valuesOf(write, image, located);
+      const { values } = last;
       const [fromLive, fromDone] = isDone ? [LIVE_TO_DONE, DONE_TO_DONE] : [LIVE_TO_LIVE, DONE_TO_LIVE];
       runs.add(wasDone ? fromDone : fromLive, values, located.row);
       // The second revived job must see that the first has the key.
@@ -111,13 +112,54 @@ function inRowOrder(writes: readonly LocatedWrite[]): readonly LocatedWrite[] {
   return writes.toSorted((a, b) => a.located.row - b.located.row);
 }
 
-const RANK_AT = 3;
+/** What a statement takes for an image, and what that was made of. */
+interface ImageValues {
+  readonly write: JobWrite;
+  readonly image: JobImage;
+  readonly isRankKept: boolean;
+  readonly values: unknown[];
+}
 
-/** The values of an image. A rank that stays is null, so that jobs of different ranks can share a statement. */
-function changedImage(image: JobImage, { rank }: LocatedJob): unknown[] {
-  const values = imageValues(image);
-  if (image.rank === rank) values[RANK_AT] = null;
-  return values;
+const RANK_AT = 4;
+
+/** A rank that stays is null, so that jobs of different ranks can share a statement. */
+function valuesOf(write: JobWrite, image: JobImage, { rank }: LocatedJob): ImageValues {
+  const isRankKept = image.rank === rank;
+  const values = [write.nextFence ?? null, ...imageValues(image), ...documentValues(write.documents)];
+  if (isRankKept) values[RANK_AT] = null;
+  if (isTerminal(image.state)) values.push(image.finishedAt, image.pruneAt, image.deadLetter ? 1 : 0);
+  return { write, image, isRankKept, values };
+}
+
+/** Whether a write has the values of the last one. Most have, and making them for each would cost more than the rest. */
+function areAlike(
+  { write, image: a, isRankKept }: ImageValues,
+  next: JobWrite,
+  { rank }: LocatedJob,
+): boolean {
+  const b = next.image as JobImage;
+  return (
+    write.nextFence === next.nextFence &&
+    write.documents === next.documents &&
+    a.state === b.state &&
+    a.startedAt === b.startedAt &&
+    a.finishedAt === b.finishedAt &&
+    a.pruneAt === b.pruneAt &&
+    a.wakeAt === b.wakeAt &&
+    a.waitAt === b.waitAt &&
+    a.totalAt === b.totalAt &&
+    a.softAt === b.softAt &&
+    a.hardAt === b.hardAt &&
+    a.stallAt === b.stallAt &&
+    a.heartbeat === b.heartbeat &&
+    a.wake === b.wake &&
+    a.attempt === b.attempt &&
+    a.returns === b.returns &&
+    a.expiredClaims === b.expiredClaims &&
+    a.deadLetter === b.deadLetter &&
+    isRankKept === (b.rank === rank) &&
+    (isRankKept || a.rank === b.rank)
+  );
 }
 
 /** Deletes the logs of deleted jobs. Most files have no logs; then it costs one read. */

@@ -1,7 +1,7 @@
 import { type JobRow, priorityOf } from "../../core/job/job.ts";
 import { claimEndsAt, claimWakeAt } from "../../core/job/store-formulas.ts";
 import type { ClaimRequest } from "../../ports/store.ts";
-import { optionsParser, policyParser, type SqlRow } from "../sql/row-codec.ts";
+import { optionsParser, policyParser, type SqlRow } from "./row-codec.ts";
 
 type Maybe<Value> = Value | null;
 
@@ -28,18 +28,27 @@ type Rest = readonly [
 const NO_REST: Rest = [null, null, null, null, null, null, null, null, null, null, null, null, 0, 0, 0, 0];
 
 /**
- * What a claim returns of each row, for `decodeClaimed`. Each value on the wire costs time on both sides, so what most jobs
- * do not have is one value.
+ * What a claim returns of each row, for `decodeClaimed`. Each value costs time on both sides, so what most jobs do not have
+ * is one value, made by `array`.
  */
-export const CLAIMED = `
-  id, type, fence, rev, created_at, payload, options, rank, wait_at, total_at,
+export function claimedValues({
+  fence,
+  rev,
+  array,
+}: Readonly<Record<"fence" | "rev" | "array", string>>): string {
+  return `
+  id, type, ${fence}, ${rev}, created_at, payload, options, rank, wait_at, total_at,
   case when coalesce(workflow, limit_key, fair_key, policy, errors, progress, checkpoint, result) is not null
          or coalesce(started_at, soft_at, hard_at, heartbeat) is not null
          or needs + attempt + returns + expired_claims > 0
-       then json_build_array(workflow, limit_key, fair_key, policy, errors, progress, checkpoint, result,
-                             started_at, soft_at, hard_at, heartbeat, needs, attempt, returns, expired_claims)::text end`;
+       then ${array}(workflow, limit_key, fair_key, policy, errors, progress, checkpoint, result,
+                     started_at, soft_at, hard_at, heartbeat, needs, attempt, returns, expired_claims) end`;
+}
 
-/** A job from a row of `CLAIMED` and its claim: `claimedRow` of core/job/store-formulas.ts. */
+/** How many values that are. */
+export const CLAIMED_LENGTH = 11;
+
+/** A job from `claimedValues` and its claim: `claimedRow` of core/job/store-formulas.ts. */
 export function decodeClaimed(row: SqlRow, request: ClaimRequest): JobRow {
   const { queue, now, worker } = request;
   const rest = row[10] === null ? NO_REST : (JSON.parse(row[10] as string) as Rest);
