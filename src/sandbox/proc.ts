@@ -12,16 +12,38 @@ function read(pid: number, name: string): string | undefined {
   }
 }
 
-/** The first process that it has started. */
-export function childOf(pid: number): number | undefined {
-  const [child] = (read(pid, `task/${pid}/children`) ?? "").split(" ");
-  return child ? Number(child) : undefined;
+/** The processes that it has started. Those of its other threads are left out. */
+function childrenOf(pid: number): number[] {
+  return (read(pid, `task/${pid}/children`) ?? "").split(" ").filter(Boolean).map(Number);
 }
 
-/** The bytes of memory that it uses, heap or not. */
+/** The first process that it has started. */
+export function childOf(pid: number): number | undefined {
+  return childrenOf(pid)[0];
+}
+
+/** Processes whose memory is added up. More of them would keep the worker busy. */
+const MOST_PROCESSES = 200;
+
+/**
+ * The bytes of memory that it uses, heap or not, and those that the processes under it have for themselves. What they
+ * share, such as the code of their programs, is left out.
+ */
 export function memoryOf(pid: number): number | undefined {
+  const own = bytesOf(pid, "VmRSS");
+  if (own === undefined) return undefined;
+  let sum = own;
+  const under = childrenOf(pid);
+  for (let index = 0; index < under.length && index < MOST_PROCESSES; index++) {
+    sum += bytesOf(under[index] as number, "RssAnon") ?? 0;
+    under.push(...childrenOf(under[index] as number));
+  }
+  return sum;
+}
+
+function bytesOf(pid: number, field: string): number | undefined {
   // In kilobytes, whatever the page size of this machine is.
-  const match = /^VmRSS:\s+(\d+) kB$/m.exec(read(pid, "status") ?? "");
+  const match = new RegExp(`^${field}:\\s+(\\d+) kB$`, "m").exec(read(pid, "status") ?? "");
   return match ? Number(match[1]) * 1_024 : undefined;
 }
 

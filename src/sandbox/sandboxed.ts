@@ -22,8 +22,8 @@ export interface SandboxOptions {
    */
   readonly kind?: "process" | "thread";
   /**
-   * The most memory of one sandbox: the limit of its heap, and on Linux of all that a process uses beyond what it
-   * used when its module was loaded. Default 512 MB.
+   * The most memory of one sandbox: the limit of its heap, and on Linux of all that a process, with the processes it
+   * started, uses beyond what it used when its module was loaded. Default 512 MB.
    */
   readonly memory?: MemorySize;
   /** The most sandboxes at once. Default: the concurrency of the worker. A job that finds none free waits unstarted. */

@@ -5,7 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { promisify } from "node:util";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, inject, it } from "vitest";
+import { TcpProxy } from "../failover/proxy.ts";
+import { createDatabase } from "../postgres.ts";
 
 const run = promisify(execFile);
 const script = new URL("./life/process.ts", import.meta.url);
@@ -38,5 +40,18 @@ describe("how long a process lives (5.2)", () => {
     const store = kind === "sqlite" ? `sqlite:${join(folder, "life.db")}` : kind;
     const { stdout } = await run(process.execPath, [script.pathname, store, "close"], { timeout: 30_000 });
     expect(stdout).toBe("closed\n");
+  });
+
+  it("a process that closes its engine while PostgreSQL does not answer ends by itself", async () => {
+    await using database = await createDatabase(inject("postgresUrl"));
+    await using proxy = await TcpProxy.start(Number(new URL(database.url).port));
+    const child = fork(script, [proxy.through(database.url), "close when told"]);
+    await once(child, "message");
+    proxy.vanish();
+    const from = performance.now();
+    child.send("close");
+    expect(await once(child, "exit")).toEqual([0, null]);
+    // 5 s for the close. A socket or timer that is left keeps a process for much longer.
+    expect(performance.now() - from).toBeLessThan(12_000);
   });
 });

@@ -136,6 +136,24 @@ describe.each(PAIRS)("a SQLite file that is lost while it is open, on $driver.na
     expect((await depthOf(next)).available).toBe(3);
   });
 
+  it("is refused where a restore replaces it while it is being opened", async () => {
+    await enqueue(await open());
+    await stores.pop()?.close();
+    copyFileSync(path, `${path}2`);
+    const restoring = driver.open(path);
+    restoring.exec("pragma locking_mode = exclusive; pragma journal_mode = delete; begin exclusive");
+    const opening = open();
+    opening.catch(() => {});
+    // A real wait: the opening has the old file by now, and tries every few milliseconds whether it is free.
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    renameSync(`${path}2`, path);
+    restoring.exec("commit");
+    restoring.close();
+    await expect(opening).rejects.toMatchObject(lost(/was replaced or deleted while it was being opened/));
+    await enqueue(await open());
+    expect((await depthOf(await open())).available).toBe(2);
+  });
+
   it("makes its workers unready, and is reported", async () => {
     await using engine = await openEngine({ store: `sqlite:${path}`, logger: silentLogger });
     const ping = defineJob({ type: "ping" });

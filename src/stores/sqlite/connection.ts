@@ -5,6 +5,7 @@ import { type BatchSize, batchesOf } from "../sql/batches.ts";
 import type { Binding, Handle, SqliteFile } from "./binding.ts";
 import { Checkpointer } from "./checkpointer.ts";
 import { DiskSync } from "./disk-sync.ts";
+import { fileIdOf } from "./file-guard.ts";
 import { Session } from "./session.ts";
 import { explained, failed, isBusy } from "./sqlite-errors.ts";
 import {
@@ -49,6 +50,7 @@ export class Connection {
   readonly binding: Binding;
   readonly #database: Handle;
   readonly #session: Session;
+  readonly #fileId: string;
   readonly #system: System;
   #disk: DiskSync | undefined;
   #checkpointer: Checkpointer | undefined;
@@ -59,11 +61,14 @@ export class Connection {
     this.path = path;
     this.binding = binding;
     this.#system = system;
+    // Before the file is opened: if a restore replaces it meanwhile, the file of that name is another one.
+    const fileId = fileIdOf(path);
     try {
       this.#database = binding.open(path);
     } catch (error) {
       throw explained(error, path);
     }
+    this.#fileId = fileId ?? fileIdOf(path) ?? "";
     this.#session = new Session(this.#database);
     this.#writes = new WriteQueue({
       system,
@@ -142,7 +147,7 @@ export class Connection {
   /** Resolves when everything committed before this call is on disk. */
   async synced(): Promise<void> {
     this.assertOpen();
-    this.#disk ??= new DiskSync(this.path);
+    this.#disk ??= new DiskSync(this.path, this.#fileId);
     return this.#disk.synced();
   }
 
@@ -261,7 +266,8 @@ export class Connection {
     const giveUpAt = from + LOCK_WAIT;
     for (let tries = 1; ; tries++) {
       if (tries > 1) this.assertOpen();
-      this.#disk?.guard.look(this.#system.monotonic());
+      if (this.#disk) this.#disk.guard.look(this.#system.monotonic());
+      else this.#assertSameFile();
       try {
         return attempt();
       } catch (error) {
@@ -271,6 +277,12 @@ export class Connection {
       // A random part, so that processes that were refused together do not retry together.
       await rest(this.#system, backoff(tries, BACKOFF) * (0.5 + this.#system.random()));
     }
+  }
+
+  /** While it is being opened, it may wait for a restore, and have the old file open afterwards. */
+  #assertSameFile(): void {
+    if (this.#fileId === fileIdOf(this.path)) return;
+    throw failed(this.path, "was replaced or deleted while it was being opened: open it again");
   }
 
   #lockedTooLong(cause: unknown): CurfewError {

@@ -18,10 +18,10 @@ export class DiskSync {
   #next: Promise<void> | undefined;
 
   /** Opens the log next to the file. A connection that has read anything has created it. */
-  constructor(path: string) {
+  constructor(path: string, fileId: string) {
     this.#path = path;
     this.#log = openSync(`${path}-wal`, "r+");
-    this.guard = new FileGuard(path, this.#log);
+    this.guard = new FileGuard(path, this.#log, fileId);
     syncFolder(dirname(path));
   }
 

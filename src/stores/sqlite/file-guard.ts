@@ -23,11 +23,11 @@ export class FileGuard {
   #lookAt = 0;
   #lost: CurfewError | undefined;
 
-  /** `log` is the open log. */
-  constructor(path: string, log: number) {
+  /** `log` is the open log, and `fileId` the file that was opened. */
+  constructor(path: string, log: number, fileId: string) {
     this.#path = path;
     this.#log = log;
-    this.#fileId = idOf(statSync(path));
+    this.#fileId = fileId;
     this.#logId = idOf(fstatSync(log));
     this.#process = new ProcessFiles(path);
   }
@@ -84,6 +84,12 @@ export class FileGuard {
     this.#lost = failed(this.#path, says);
     throw this.#lost;
   }
+}
+
+/** What tells a file from another one of the same name; undefined if there is none. */
+export function fileIdOf(path: string): string | undefined {
+  const found = statSync(path, { throwIfNoEntry: false });
+  return found && idOf(found);
 }
 
 function idOf({ dev, ino }: Stats): string {

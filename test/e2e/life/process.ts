@@ -1,4 +1,4 @@
-/** A process that opens an engine and works, and either goes on until SIGTERM or closes at once. */
+/** A process that opens an engine and works, and either goes on until SIGTERM, closes at once, or closes when it is told to. */
 import { defineJob, openEngine, processor, silentLogger } from "../../../src/index.ts";
 
 const [store = "", what] = process.argv.slice(2);
@@ -9,6 +9,12 @@ await (await engine.enqueue(job)).result();
 if (what === "close") {
   await engine.close();
   console.log("closed");
+} else if (what === "close when told") {
+  process.send?.("ready");
+  process.once("message", async () => {
+    await engine.close({ drain: "0s" });
+    process.disconnect();
+  });
 } else {
   process.once("SIGTERM", () => void engine.close());
   process.send?.("ready");

@@ -1,6 +1,6 @@
 /** The module inside the sandboxes of the tests. */
-import { execFileSync, spawn } from "node:child_process";
-import { closeSync, readdirSync, readFileSync, writeSync } from "node:fs";
+import { execFile, execFileSync, spawn } from "node:child_process";
+import { closeSync, openSync, readdirSync, readFileSync, writeSync } from "node:fs";
 import { Socket } from "node:net";
 import type { JobDefinition } from "../../../src/core/job/job-definition.ts";
 import { Discard, snooze } from "../../../src/core/job/reasons.ts";
@@ -131,6 +131,42 @@ const ACTS: { readonly [name: string]: (context: Context, argument: never) => un
       kept.push(Buffer.alloc(8_000_000, 1));
       await wait(1);
     }
+  },
+  outOfChildMemory: async () => {
+    const code = "const kept = []; setInterval(() => kept.push(Buffer.alloc(8e6, 1)), 5)";
+    const [file, ...args] = ["sh", "-c", '"$0" -e "$1"; true', process.execPath, code] as const;
+    execFile(file, args);
+    await wait(60_000);
+  },
+  forkBomb: () => {
+    for (let nth = 0; nth < 40; nth++)
+      spawn("sh", ["-c", "sleep 60 & (sleep 60 &) & setsid sleep 60"], {
+        stdio: "ignore",
+        detached: true,
+      }).unref();
+    return spin();
+  },
+  useUpFiles: () => {
+    const files: number[] = [];
+    try {
+      for (;;) files.push(openSync("/dev/null", "r"));
+    } catch (error) {
+      for (const file of files) closeSync(file);
+      return (error as NodeJS.ErrnoException).code;
+    }
+  },
+  killAll: async () => {
+    for (const pid of [-1, 0, 1]) {
+      for (const signal of ["SIGSTOP", "SIGKILL"] as const) {
+        try {
+          if (pid === -1 || signal === "SIGSTOP") process.kill(pid, signal);
+        } catch {
+          // It has no right to.
+        }
+      }
+    }
+    await wait(100);
+    return "alive";
   },
   print: () => {
     process.stdout.write("to stdout\n");

@@ -165,6 +165,25 @@ describe("8.7 a strict sandbox", () => {
     expect(exited.errors).toMatchObject([{ details: { exitCode: 7 } }]);
   });
 
+  it.skipIf(!hasNamespaces)(
+    "that starts processes without end is gone with all of them at its deadline",
+    async () => {
+      const stage = await openStage({ concurrency: 1, spare: 0, isolation: "strict" });
+      const row = await stage.play("forkBomb", null, { timeouts: { attempt: "2s", grace: "0s" } });
+      expect(row.errors).toMatchObject([{ type: "timeout", forced: true }]);
+      await until(() => stage.processes().length === 0);
+      expect(stage.processes()).toEqual([]);
+    },
+  );
+
+  it.skipIf(!hasNamespaces)("that signals everything, or uses up its files, harms only itself", async () => {
+    const stage = await openStage({ concurrency: 1, isolation: "strict" });
+    const long = { timeouts: { attempt: "20s" as const } };
+    expect((await stage.play("killAll", null, long)).result).toBe('"alive"');
+    expect((await stage.play("useUpFiles", null, long)).result).toBe('"EMFILE"');
+    expect((await stage.play("echo", 7, long)).result).toBe("7");
+  });
+
   it("is refused at once where the system cannot keep it", () => {
     const module = new URL("./act.ts", import.meta.url);
     expect(() => sandboxed(act, module, { kind: "thread", isolation: "strict" })).toThrow(

@@ -46,6 +46,17 @@ describe("8.3 a sandbox that dies in the middle of its attempt", () => {
     ]);
   });
 
+  it.runIf(process.platform === "linux")(
+    "memory of the processes that it has started counts too",
+    async () => {
+      const stage = await openStage({ concurrency: 1, memory: "128mb" });
+      const row = await stage.play("outOfChildMemory", null, { timeouts: { attempt: "30s" } });
+      expect(row.errors).toMatchObject([
+        { type: "killed", message: expect.stringMatching(/it used \d+ MB, and 128 MB are allowed/) },
+      ]);
+    },
+  );
+
   it("exit 0 and an uncaught error end an attempt in a thread too", async () => {
     const stage = await openStage({ concurrency: 1, kind: "thread" });
     expect((await stage.play("exit", 0)).errors).toMatchObject([
