@@ -124,7 +124,7 @@ describe.concurrent("limits over processes that are killed", () => {
     const folder = await mkdtemp(join(tmpdir(), "curfew-limits-tx-"));
     const file = join(folder, "limits.db");
     const engine = await openEngine({ store: `sqlite:${file}`, logger: silentLogger });
-    const db = new DatabaseSync(file);
+    const db = new DatabaseSync(file, { timeout: 20_000 });
     try {
       await engine.queues.configure("default", { depth: { most: 2 } });
       db.exec("begin immediate");

@@ -123,7 +123,7 @@ interface OwnConnection {
 }
 
 async function ownSqlite(address: string): Promise<OwnConnection> {
-  const tx = new DatabaseSync(address.slice("sqlite:".length));
+  const tx = new DatabaseSync(address.slice("sqlite:".length), { timeout: 20_000 });
   return { tx, run: async (sql) => tx.exec(sql), close: async () => void tx.close() };
 }
 

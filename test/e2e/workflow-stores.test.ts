@@ -35,7 +35,7 @@ async function openSqlite(): Promise<Opened> {
   const folder = await mkdtemp(join(tmpdir(), "curfew-workflow-store-"));
   const file = join(folder, "workflows.db");
   const engine = await openEngine({ store: `sqlite:${file}`, logger: silentLogger });
-  const handle = new DatabaseSync(file);
+  const handle = new DatabaseSync(file, { timeout: 20_000 });
   onTestFinished(async () => {
     await engine.close({ drain: "0s" });
     handle.close();

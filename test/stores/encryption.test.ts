@@ -164,7 +164,7 @@ describe("14 what is bound to a document", () => {
       await engine.enqueue(charge, { pan: "b" }, once),
       await engine.enqueue(charge, { pan: "c" }, once),
     ];
-    const database = new DatabaseSync(url.slice("sqlite:".length));
+    const database = new DatabaseSync(url.slice("sqlite:".length), { timeout: 20_000 });
     const table = database
       .prepare(
         "select name from sqlite_master where type = 'table' and sql like '%payload%' and sql like '%queue%'",
@@ -208,7 +208,7 @@ describe("14 what is bound to a document", () => {
     engine.work({ processors: [processor(charge, ({ payload }) => payload)] });
     const [a, b] = [await engine.enqueue(charge, { pan: "a" }), await engine.enqueue(charge, { pan: "b" })];
     await Promise.all([a, b].map((job) => job.result({ within: "20s" })));
-    const database = new DatabaseSync(url.slice("sqlite:".length));
+    const database = new DatabaseSync(url.slice("sqlite:".length), { timeout: 20_000 });
     const table = database
       .prepare("select name from sqlite_master where type = 'table' and sql like '%result%'")
       .all();

@@ -26,7 +26,7 @@ const BEDS: Record<string, () => Promise<Bed>> = {
     const path = join(folder, "jobs.db");
     closers.push(() => rm(folder, { recursive: true }));
     const engine = await openEngine({ store: `sqlite:${path}`, logger: silentLogger });
-    const tx = new DatabaseSync(path);
+    const tx = new DatabaseSync(path, { timeout: 20_000 });
     closers.push(async () => tx.close());
     return { url: `sqlite:${path}`, engine, tx, run: async (sql) => tx.exec(sql) };
   },
