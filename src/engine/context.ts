@@ -13,6 +13,7 @@ import type { EventBus } from "./events/event-bus.ts";
 import type { EventRecorder } from "./events/event-recorder.ts";
 import type { QueueSettings } from "./queues/queue-settings-cache.ts";
 import type { EngineClock } from "./runtime/engine-clock.ts";
+import type { Pauses } from "./runtime/pauses.ts";
 import type { Waiters } from "./runtime/waiters.ts";
 import type { SchemaCache } from "./schemas/schema-cache.ts";
 import type { Counters } from "./statistics/counters.ts";
@@ -57,6 +58,8 @@ export interface EngineContext extends AttemptParts {
   /** Makes the events that are committed together with their change. */
   readonly recorder: EventRecorder;
   readonly waiters: Waiters;
+  /** Between two tries at a store that fails. */
+  readonly pauses: Pauses;
   readonly tracing: Tracing | undefined;
   /** Commits the units of timeout deliveries, many in one call. Rejects if the store fails. */
   readonly committer: { commit(unit: Unit): Promise<Outcome> };

@@ -421,7 +421,7 @@ export class Engine extends JobCalls implements CurfewApi {
   /** The store answers again: what waits between two tries goes on at once. */
   #lookAgain(): void {
     this.#readyAll();
-    for (const { loop } of [this.#sweep, this.#dispatcher]) loop.wake();
+    for (const each of [this.#context.pauses, this.#sweep.loop, this.#dispatcher.loop]) each.wake();
   }
 
   #hear(hint: Hint): void {

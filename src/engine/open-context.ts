@@ -15,6 +15,7 @@ import { QueueSettings } from "./queues/queue-settings-cache.ts";
 import { openSealing } from "./runtime/aes-sealing.ts";
 import { EngineClock } from "./runtime/engine-clock.ts";
 import { guardedTracing } from "./runtime/guarded-tracing.ts";
+import { Pauses } from "./runtime/pauses.ts";
 import { Waiters } from "./runtime/waiters.ts";
 import { SchemaCache } from "./schemas/schema-cache.ts";
 import { Counters } from "./statistics/counters.ts";
@@ -94,6 +95,7 @@ export async function openSharedContext(options: EngineOptions): Promise<SharedC
     logger,
     settings,
     tenant: null,
+    pauses: new Pauses(system),
     tracing: options.tracing && guardedTracing(options.tracing, logger),
     random: system.random,
     nextId: createIds(() => clock.now(), system.fill),

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { StopError, TimeoutError } from "../../src/index.ts";
-import type { Store, Unit } from "../../src/ports/store.ts";
+import type { Hint, Store, Unit } from "../../src/ports/store.ts";
 import { jobWith, openOver, openPair, type Stage } from "./stage.ts";
 
 /** A store that cannot take a unit which writes this result: as a database with a value it has no room for. */
@@ -34,29 +34,60 @@ describe("a write that the store always refuses", () => {
   });
 
   it("is not given up while the store fails every call", async () => {
-    let isDown = false;
-    let runs = 0;
-    const stage = await openOver((store) => {
-      const failing =
-        <Args extends unknown[], Answer>(call: (...args: Args) => Promise<Answer>) =>
-        async (...args: Args) => {
-          if (isDown) throw new Error("connection refused");
-          return call(...args);
-        };
-      return { ...store, commit: failing(store.commit.bind(store)), clock: failing(store.clock.bind(store)) };
-    });
-    const { definition, processors } = jobWith(async () => {
-      if (++runs === 1) isDown = true;
-      return "kept";
-    });
-    stage.work(processors);
-    const job = await stage.engine.enqueue(definition, null as never);
+    const stage = await openOutage();
+    const job = await stage.engine.enqueue(stage.definition, null as never);
     await stage.advance("5m");
-    isDown = false;
+    stage.end();
     await stage.advance("10s");
     expect(await stage.load(job)).toMatchObject({ state: "completed", result: '"kept"' });
   });
+
+  it("is repeated at once when the store says that it answers again", async () => {
+    const stage = await openOutage();
+    const job = await stage.engine.enqueue(stage.definition, null as never);
+    // The pauses are 50, 100, 200, … ms: the last try was after 25.55 s, and the next one is after 27.55 s.
+    await stage.advance("25600ms");
+    stage.end();
+    await stage.advance("10ms");
+    expect(await stage.load(job)).toMatchObject({ state: "active" });
+    stage.hint({ missed: true });
+    await stage.settle();
+    expect(await stage.load(job)).toMatchObject({ state: "completed", result: '"kept"' });
+  });
 });
+
+/** A worker over a store that fails from the first run of a handler on, until the end of the outage. */
+async function openOutage() {
+  let isDown = false;
+  let runs = 0;
+  let hint: (hint: Hint) => void = () => {};
+  const stage = await openOver((store) => {
+    const failing =
+      <Args extends unknown[], Answer>(call: (...args: Args) => Promise<Answer>) =>
+      async (...args: Args) => {
+        if (isDown) throw new Error("connection refused");
+        return call(...args);
+      };
+    return {
+      ...store,
+      commit: failing(store.commit.bind(store)),
+      clock: failing(store.clock.bind(store)),
+      listen: (onHint) => {
+        hint = onHint;
+        return store.listen(onHint);
+      },
+    };
+  });
+  const { definition, processors } = jobWith(async () => {
+    if (++runs === 1) isDown = true;
+    return "kept";
+  });
+  stage.work(processors);
+  const end = () => {
+    isDown = false;
+  };
+  return { ...stage, definition, end, hint: (sent: Hint) => hint(sent) };
+}
 
 /** Throws for the first commits of a start. The last of them is written all the same: its reply is lost. */
 function losingStarts(store: Store, failures: number, written: Unit[]): Store {

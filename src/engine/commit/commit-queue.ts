@@ -212,15 +212,16 @@ export class CommitQueue {
    * store answers but refuses this batch, splits the batch until the refused unit is alone.
    */
   async #commit(batch: Batch, isRepeated = false): Promise<void> {
-    for (let tries = 0, refusals = 0; !this.#isClosed; tries++) {
-      if (await this.#tryCommit(batch, tries === 0 && !isRepeated)) return;
+    let isFirst = !isRepeated;
+    for (let failures = 0, refusals = 0; !this.#isClosed; isFirst = false) {
+      if (await this.#tryCommit(batch, isFirst)) return;
       refusals = (await this.#isStoreWell()) ? refusals + 1 : 0;
       if (refusals >= HALVED_AFTER) {
         if (batch.units.length > 1) return this.#commitHalves(batch);
         this.expect(this.#insist(batch, (batch.writes[0] as Write).id));
         return;
       }
-      await this.#rest(tries);
+      failures = await this.#context.pauses.rest(failures + 1, BACKOFF);
     }
   }
 
@@ -240,7 +241,7 @@ export class CommitQueue {
 
   async #repeatAlone(batch: Batch): Promise<void> {
     for (let tries = 0; !this.#isClosed; tries++) {
-      await this.#rest(tries);
+      await rest(this.#context.system, backoff(tries + 1, BACKOFF));
       if (await this.#tryCommit(batch, false)) return;
       if (tries >= TRIED_ALONE) return this.#giveUp(batch);
     }
@@ -286,10 +287,6 @@ export class CommitQueue {
       );
       this.#done(write, { ok: false, because: "gone", at: null });
     }
-  }
-
-  #rest(tries: number): Promise<void> {
-    return rest(this.#context.system, backoff(tries + 1, BACKOFF));
   }
 }
 

@@ -10,6 +10,7 @@ import type { EventBus } from "../events/event-bus.ts";
 import type { TimeoutEventName } from "../events/timeout-events.ts";
 import { CLOSE_MARKS, CloseBudget } from "../runtime/close-budget.ts";
 import { Loop, storeLoop } from "../runtime/loop.ts";
+import type { Pauses } from "../runtime/pauses.ts";
 import type { Delivery, Destination } from "./destination.ts";
 import { DispatchCounters, type DispatchCounts } from "./dispatch-counters.ts";
 import { LeasedDelivery, Leases } from "./timeout-leases.ts";
@@ -20,6 +21,7 @@ export interface DispatchDeps {
   readonly system: System;
   readonly store: { readonly timeouts: TimeoutStore; readonly capabilities: Capabilities };
   readonly clock: { now(): Instant; upper(): Instant };
+  readonly pauses: Pauses;
   readonly logger: Logger;
   readonly bus: Pick<EventBus, "emit" | "wants">;
   readonly random: () => number;
@@ -85,13 +87,13 @@ export class Dispatcher {
   constructor(deps: DispatchDeps, lease: number = LEASE) {
     this.#deps = deps;
     this.#lease = lease;
-    const { system, logger, store, clock, storeFailed } = deps;
+    const { system, pauses, logger, store, clock, storeFailed } = deps;
     const { name, hints } = store.capabilities;
     const poll = name === "sqlite" || hints === "poll" ? POLL_FILE : POLL * (deps.idlePollFactor ?? 1);
     this.#poll = deps.isWatched ? POLL_WATCHED * (deps.idlePollFactor ?? 1) : poll;
     const { timeouts } = store;
     this.#leases = new Leases({ system, timeouts, clock, storeFailed }, lease);
-    this.#settler = new Settler({ system, timeouts, clock, storeFailed });
+    this.#settler = new Settler({ pauses, timeouts, clock, storeFailed });
     const slots = this.#slots;
     this.loop = new Loop({
       name: "dispatch",

@@ -1,6 +1,7 @@
 import { backoff } from "../../core/pace.ts";
 import { type Duration, type Instant, parseDuration } from "../../core/time.ts";
 import type { System } from "../../ports/system.ts";
+import { Pauses } from "../runtime/pauses.ts";
 import type { LeaseSettings, TimeoutsDeps } from "./timeout-api.ts";
 import { LeasedDelivery, Leases } from "./timeout-leases.ts";
 import { Settler } from "./timeout-settler.ts";
@@ -43,7 +44,7 @@ export async function* dueTimeouts(
   const storeFailed = (error: unknown) => onError(error);
   const poll = options.poll === undefined ? POLL : parseDuration(options.poll, "poll");
   const leases = new Leases({ ...deps, storeFailed }, settings.lease);
-  const settler = new Settler({ ...deps, storeFailed });
+  const settler = new Settler({ ...deps, pauses: new Pauses(deps.system), storeFailed });
   const waiter = new HintWaiter(deps, signal);
   let failures = 0;
   try {

@@ -1,6 +1,4 @@
-import { backoff } from "../../core/pace.ts";
 import type { Instant } from "../../core/time.ts";
-import { rest, type System } from "../../ports/system.ts";
 import type {
   ExtendedLease,
   LeaseAnswer,
@@ -9,9 +7,10 @@ import type {
   TimeoutStore,
 } from "../../ports/timeouts.ts";
 import { Batcher } from "../runtime/batcher.ts";
+import type { Pauses } from "../runtime/pauses.ts";
 
 interface SettlerDeps {
-  readonly system: Pick<System, "after">;
+  readonly pauses: Pauses;
   readonly timeouts: Pick<TimeoutStore, "remove" | "release" | "extend">;
   readonly clock: { now(): Instant; upper(): Instant };
   storeFailed(error: unknown, during: string): void;
@@ -38,7 +37,7 @@ const BACKOFF = { first: 50, factor: 2, most: 2_000 };
  * gives up, and the timeout is delivered again when its lease ends.
  */
 function settleQueue<Item extends LeasedTimeout>(
-  { system, clock, storeFailed }: SettlerDeps,
+  { pauses, clock, storeFailed }: SettlerDeps,
   name: string,
   write: (items: readonly Item[], options: { now: Instant }) => Promise<LeaseAnswer[]>,
 ): SettleQueue<Item> {
@@ -56,9 +55,8 @@ function settleQueue<Item extends LeasedTimeout>(
         const known = new Map(leased.map((each, index) => [each, answers[index] as LeaseAnswer]));
         return batch.map((each) => known.get(each) ?? "given-up");
       } catch (error) {
-        failures += 1;
         storeFailed(error, name);
-        await rest(system, backoff(failures, BACKOFF));
+        failures = await pauses.rest(failures + 1, BACKOFF);
       }
     }
   };
