@@ -120,6 +120,7 @@ const TEXTS: { readonly [Name in Lane]: LaneText } = {
       stop: "after a standstill, ms",
       elected: "after a death: another master elected, ms",
       own: "from then to the first write, ms",
+      verdict: "to the first verdict, ms",
     },
   },
   attack: {

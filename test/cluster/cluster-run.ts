@@ -43,6 +43,8 @@ export interface Failover {
   readonly ready: number;
   /** The time from then to the first acknowledged write: the client's. */
   readonly own: number;
+  /** The time from then to the first verdict that was accepted: workers repeat theirs with pauses. */
+  readonly verdict: number;
 }
 
 export interface ClusterReport extends Judged {
@@ -61,6 +63,8 @@ const REPLICAS = 2;
 const PATIENCE = 60_000;
 const LOGGED_WITHIN = 5_000;
 const LOG_EVERY = 50;
+/** Answers of a dead master arrive for this long. */
+const LAST_ANSWERS = 200;
 
 /** Runs jobs on a cluster while things happen to it, and compares a ledger with what it has in the end. */
 export async function runCluster(options: ClusterRunOptions): Promise<ClusterReport> {
@@ -119,6 +123,7 @@ function lineOf(number: number, result: FaultResult, { acknowledged, runs }: Led
     `elected after ${seconds(failover.elected)}`,
     `ready after ${seconds(failover.ready)}`,
     `the client's part ${seconds(failover.own)}`,
+    `the first verdict ${seconds(failover.verdict)} later`,
   ];
   return `fault ${number} (${fault}): ${over}${parts ? ` (${parts.join(", ")})` : ""}; ${acknowledged.size} acknowledged, ${runs.size} ran`;
 }
@@ -133,9 +138,11 @@ async function suffer(
   const slot = Number(await cluster.cli(await cluster.alive(), "cluster", "keyslot", "{curfew.0}"));
   const startedAt = Date.now();
   const { heal, diedAt } = await begin(cluster, fault, slot);
+  const verdict = ledger.verdictFrom(performance.now() + LAST_ANSWERS);
   const backAt = await probe(engine);
   const isDead = fault === "kill" || fault === "cut";
-  const failover = isDead ? await failoverOf(cluster, diedAt, backAt, durability) : null;
+  const times = async () => ({ diedAt, backAt, verdictAt: performance.timeOrigin + (await verdict) });
+  const failover = isDead ? await failoverOf(cluster, await times(), durability) : null;
   // A master that stands still is replaced, too.
   if (isDead || fault === "stop") ledger.promotions.push(performance.now());
   await heal();
@@ -145,8 +152,11 @@ async function suffer(
 /** Whose the time was until a write was acknowledged. Waits until the servers have written it down. */
 async function failoverOf(
   { nodes }: TestCluster,
-  diedAt: number,
-  backAt: number,
+  {
+    diedAt,
+    backAt,
+    verdictAt,
+  }: { readonly diedAt: number; readonly backAt: number; readonly verdictAt: number },
   durability: ClusterRunOptions["durability"],
 ): Promise<Failover> {
   for (let waited = 0; ; waited += LOG_EVERY) {
@@ -154,8 +164,9 @@ async function failoverOf(
     const readyAt = durability === "replicated" ? syncedAt : wonAt;
     if (wonAt !== null && readyAt !== null) {
       const since = (at: number) => at - diedAt;
-      const failed = since(failedAt ?? wonAt);
-      return { failed, elected: since(wonAt), ready: since(readyAt), own: Math.max(0, backAt - readyAt) };
+      const then = (at: number) => Math.round(Math.max(0, at - readyAt));
+      const servers = { failed: since(failedAt ?? wonAt), elected: since(wonAt), ready: since(readyAt) };
+      return { ...servers, own: then(backAt), verdict: then(verdictAt) };
     }
     if (waited > LOGGED_WITHIN) throw new Error("no server has written that it became the master");
     await sleep(LOG_EVERY);

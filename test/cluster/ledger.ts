@@ -35,6 +35,7 @@ export class Ledger {
   readonly #verdicts = new Map<string, Verdict[]>();
   /** When another node had the slots of a dead master. */
   readonly promotions: number[] = [];
+  #awaited: { readonly from: number; readonly resolve: (at: number) => void } | undefined;
   #waiting: { readonly target: number; readonly resolve: () => void }[] = [];
 
   acknowledge(id: string): void {
@@ -51,6 +52,14 @@ export class Ledger {
   /** The store accepted a verdict under this fence. */
   accepted(id: string, fence: number, at = performance.now()): void {
     this.#verdicts.set(id, [...(this.#verdicts.get(id) ?? []), { fence, at }]);
+    if (this.#awaited && at >= this.#awaited.from) this.#awaited.resolve(at);
+  }
+
+  /** Resolves with the moment of the first verdict that is accepted from then on. */
+  verdictFrom(from: number): Promise<number> {
+    return new Promise((resolve) => {
+      this.#awaited = { from, resolve };
+    });
   }
 
   /** Compares every acknowledged job with the history that survived. */

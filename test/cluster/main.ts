@@ -66,6 +66,7 @@ const parts = {
   elected: "elected",
   ready: "ready",
   own: "the client's part",
+  verdict: "from then to the first verdict",
 } as const;
 for (const [part, name] of Object.entries(parts)) {
   const times = deaths.map((death) => death[part as keyof typeof parts]).sort((a, b) => a - b);
