@@ -102,6 +102,10 @@ const history: ConformanceCase[] = [
       assert.deepEqual(await logOf(bed.store, row.id), lines);
       await bed.store.jobs.prune({ now: pruneAt ?? 0, eventsBefore: 0, limit: 10 });
       assert.deepEqual(await logOf(bed.store, row.id), []);
+      const { job } = bed.unit(other, { type: "cancel" }, { outsider: true });
+      assert.ok(job);
+      assert.deepEqual(await bed.commit({ job: { ...job, drop: true } }), [{ ok: true }]);
+      assert.deepEqual(await logOf(bed.store, other.id), []);
     },
   },
 ];

@@ -43,7 +43,7 @@ local function refusal(job, r, guards, now)
 end
 
 -- {id, fence, rev, image, documents, next fence, notify the holder, drop}
-local function writeJob(job, o)
+local function writeJob(job, o, isLogged)
   local id, image, documents = job[1], job[4], job[5]
   local r = o
   if image then
@@ -51,7 +51,7 @@ local function writeJob(job, o)
   end
   if job[6] and r == o and job[6] ~= o[FENCE] then r = copyOf(o) end
   if job[6] then r[FENCE] = job[6] end
-  if job[8] then erase(id, o)
+  if job[8] then erase(id, o, isLogged)
   else
     local fields = {false, false, false}
     for at = 1, #documents, 2 do
@@ -85,13 +85,14 @@ local EFFECTS = {
 -- Answers false, {removed, removed under a lease, …} of its revokes, or {-because, state, fence, rev}.
 local function commitUnit(unit, now)
   local job, effects = unit[1], unit[3]
-  local o = job and rowOf(job[1])
+  local o, isLogged = false, false
+  if job then o, isLogged = rowOf(job[1], job[8]) end
   local because = refusal(job, o, unit[2], now)
   if because then
     if o then return {-because, o[STATE], o[FENCE], o[REV]} end
     return {-because}
   end
-  if job then writeJob(job, o) end
+  if job then writeJob(job, o, isLogged) end
   local revoked = false
   for at = 1, #effects do
     local e = effects[at]

@@ -123,7 +123,12 @@ end
 -- The values of a row follow each other without a list around them: that is read and written twice as fast.
 local function packRow(r) return pack(unpack(r, 1, IMAGE_LAST)) end
 
-local function rowOf(id)
+-- The row of a job; and, if it may be erased, whether it has a log. (A library has at most 200 local names.)
+local function rowOf(id, mayErase)
+  if mayErase then
+    local v = call('HMGET', jobKey(id), 'i', 'n')
+    return v[1] and {unpack1(v[1])} or false, v[2]
+  end
   local text = call('HGET', jobKey(id), 'i')
   return text and {unpack1(text)} or false
 end
@@ -146,10 +151,11 @@ local function makeAvailable(id, o)
   return r
 end
 
-local function erase(id, r)
+-- On a server with many keys, a lookup of one that is not there costs most: its memory is not in the cache of the CPU.
+local function erase(id, r, isLogged)
   leave(id, r)
   freeKey(id, r)
-  call('DEL', jobKey(id), B .. 'l:' .. id)
+  if isLogged then call('DEL', jobKey(id), B .. 'l:' .. id) else call('DEL', jobKey(id)) end
   place(idsKey(r[QUEUE]), id, false)
 end
 

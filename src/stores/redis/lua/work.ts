@@ -168,7 +168,7 @@ local function prune(keys, args)
   begin(keys, args)
   local a = unpack1(args[1])
   local due = call('ZRANGEBYSCORE', KD, '-inf', a[1], 'LIMIT', 0, a[3])
-  for at = 1, #due do erase(due[at], rowOf(due[at])) end
+  for at = 1, #due do erase(due[at], rowOf(due[at], true)) end
   local old, rows = 0, call('XRANGE', B .. 'e', '-', '+', 'COUNT', a[4])
   for at = 1, #rows do
     if tonumber(rows[at][2][2]) < a[2] then call('XDEL', B .. 'e', rows[at][1]) old = old + 1 end
