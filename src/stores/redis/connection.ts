@@ -14,6 +14,11 @@ const NOT_RUN =
 const NO_FUNCTION = /function not found/i;
 const TRIES = 60;
 const PAUSE = 50;
+/**
+ * Parts of the time to wait for replicas. Each WAIT asks them anew how far they are: one that connected after the last question
+ * says so only once a second, and after a failover all do.
+ */
+const ASKED_AGAIN = [0.1, 0.3, 0.6];
 
 /** Calls the functions of the store, and loads them where they are missing. */
 export class RedisConnection {
@@ -89,8 +94,9 @@ export class RedisConnection {
   ): Promise<unknown> {
     const pipeline = (this.#patient ?? this.#client).pipeline();
     pipeline.callBuffer("fcall", function_, 2, ...keys, value, "1");
-    pipeline.call("wait", replicas, within);
-    const [called, waited] = (await pipeline.exec()) ?? [];
+    for (const part of ASKED_AGAIN) pipeline.call("wait", replicas, Math.round(within * part));
+    const [called, ...waits] = (await pipeline.exec()) ?? [];
+    const waited = waits.at(-1);
     if (called?.[0]) throw called[0];
     if (!called || !waited) throw new Error("the pipeline was not run");
     if (waited[0]) throw waited[0];
