@@ -61,6 +61,9 @@ const PRODUCERS = 8;
 const CONCURRENCY = 20;
 const REPLICAS = 2;
 const PATIENCE = 60_000;
+/** How many jobs are added at full pace during a fault, and the pause between two that a producer adds then. */
+const FULL_PACE = 1_000;
+const SLOW_PACE = 50;
 const LOGGED_WITHIN = 5_000;
 const LOG_EVERY = 50;
 /** Answers of a dead master arrive for this long. */
@@ -194,10 +197,14 @@ async function until<Value>(call: () => Promise<Value>): Promise<Value> {
   }
 }
 
-/** Producers that go on until the ledger has `target` jobs and `isOver` says so. A failed call is made again. */
+/**
+ * Producers that go on until the ledger has `target` jobs and `isOver` says so. A failed call is made again. They slow down when a
+ * fault lasts: a home that grows without bound is copied whole to its replicas, and that would be measured.
+ */
 async function produce(engine: Engine, ledger: Ledger, target: number, isOver: () => boolean): Promise<void> {
   const one = async () => {
     while (ledger.acknowledged.size < target || !isOver()) {
+      if (ledger.acknowledged.size > target + FULL_PACE) await sleep(SLOW_PACE);
       const handle = await engine.enqueue(definition, undefined).catch(() => undefined);
       if (handle) ledger.acknowledge(handle.id);
     }
