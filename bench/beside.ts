@@ -1,8 +1,8 @@
 /**
  * `npm run bench:beside -- [--delayed 1000000] [--jobs 20000] [--rounds 6] [--server valkey]`: whether delayed jobs cost those that are
- * due anything. Three stores take turns: one on an empty server, one that is empty beside a store with the delayed
- * jobs on the same server, and the one that has the delayed jobs. The second one pays for the server's memory, the third one for
- * longer indexes, too. CPU is that of the server's main thread, which does not depend on what else the machine does.
+ * due anything. Four stores take turns: one on an empty server, one on a server with as many foreign keys of 20 bytes, one that
+ * is empty beside a store with the delayed jobs on the same server, and the one that has the delayed jobs. The second and the third pay for
+ * the hash table of the server, the fourth for longer indexes, too. CPU is that of the server's main thread.
  */
 import { parseArgs } from "node:util";
 import { Redis } from "ioredis";
@@ -79,15 +79,21 @@ type Opened = Awaited<ReturnType<typeof open>>;
 
 const program = await findRedis(values.server === "redis" ? "redis" : "valkey");
 if (!program) throw new Error("there is no server");
-const [small, large] = [await startNode(program, DURABLE), await startNode(program, DURABLE)];
+const flags = [...DURABLE, "--enable-debug-command", "local"];
+const [small, foreign, large] = [
+  await startNode(program, flags),
+  await startNode(program, flags),
+  await startNode(program, flags),
+];
 const stores: readonly (readonly [string, Opened])[] = [
   ["empty server", await open(small, "empty")],
-  [`empty store on a server with ${delayed}`, await open(large, "beside")],
-  [`store with ${delayed}`, await open(large, "full")],
+  [`empty store on a server with ${delayed} foreign keys`, await open(foreign, "beside")],
+  [`empty store on a server with ${delayed} delayed jobs`, await open(large, "beside")],
+  [`store with ${delayed} delayed jobs`, await open(large, "full")],
 ];
-await stores[2]?.[1].enqueue(delayed, DAY);
-await stores[0]?.[1].calm();
-await stores[2]?.[1].calm();
+await stores[1]?.[1].redis.call("debug", "populate", delayed, "key", 20);
+await stores[3]?.[1].enqueue(delayed, DAY);
+for (const at of [0, 1, 3]) await stores[at]?.[1].calm();
 
 const figures = new Map<string, number[]>();
 
@@ -132,4 +138,4 @@ for (const [, { engine, redis }] of stores) {
   await engine.close();
   redis.disconnect();
 }
-await Promise.all([small, large].map((node) => node[Symbol.asyncDispose]()));
+await Promise.all([small, foreign, large].map((node) => node[Symbol.asyncDispose]()));
