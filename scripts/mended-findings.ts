@@ -3,6 +3,6 @@
 export const MENDED_FINDINGS: readonly (readonly [part: string, how: string])[] = [
   [
     "imports that name stored jobs of 1 MB",
-    "imports load what is stored without its documents and in parts; the flood is one of the attacks",
+    "imports read stored jobs without their documents, and in parts (the first mend only did the latter); the flood is one of the attacks",
   ],
 ];

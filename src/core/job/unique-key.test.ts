@@ -52,6 +52,16 @@ describe("the cost of canonical JSON", () => {
     expect(cost(() => canonicalJson(marks(200_000)))).toBeLessThan(10 * Math.max(few, 0.5));
   });
 
+  it("a text costs about the same within ten lists and within a thousand", () => {
+    const nested = (levels: number) => {
+      let value: Json = "x".repeat(300_000);
+      for (let level = 0; level < levels; level++) value = [value];
+      return value;
+    };
+    const flat = cost(() => canonicalJson(nested(10)));
+    expect(cost(() => canonicalJson(nested(1_000)))).toBeLessThan(10 * Math.max(flat, 0.5));
+  });
+
   it("a text with 31 combining marks in a row is not normalised, one with 30 is", () => {
     const text = (count: number) => `e${"\u0301".repeat(count)}`;
     expect(canonicalJson(text(30))).toBe(JSON.stringify(text(30).normalize("NFC")));

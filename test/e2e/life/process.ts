@@ -13,7 +13,7 @@ if (what === "close") {
   process.send?.("ready");
   process.once("message", async () => {
     await engine.close({ drain: "0s" });
-    process.disconnect();
+    process.send?.("closed", () => process.disconnect());
   });
 } else {
   process.once("SIGTERM", () => void engine.close());

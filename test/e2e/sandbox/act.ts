@@ -1,6 +1,6 @@
 /** The module inside the sandboxes of the tests. */
 import { execFile, execFileSync, spawn } from "node:child_process";
-import { closeSync, openSync, readdirSync, readFileSync, writeSync } from "node:fs";
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, writeSync } from "node:fs";
 import { Socket } from "node:net";
 import type { JobDefinition } from "../../../src/core/job/job-definition.ts";
 import { Discard, snooze } from "../../../src/core/job/reasons.ts";
@@ -318,6 +318,16 @@ const ACTS: { readonly [name: string]: (context: Context, argument: never) => un
       }),
     );
     return reached;
+  },
+  /** Only in namespaces of its own: elsewhere it would unmount the machine's. */
+  uncoverProc: (_, pid) => {
+    if (process.pid !== 1) return "not in a namespace";
+    try {
+      execFileSync("umount", ["-l", "/proc"], { stdio: "ignore" });
+    } catch {
+      return "refused";
+    }
+    return existsSync(`/proc/${pid}/environ`) ? "uncovered" : "unmounted";
   },
   readSecret: async () => (await import("node:fs/promises")).readFile("/etc/passwd", "utf8"),
 };

@@ -32,6 +32,15 @@ function portsOf(pid: number): number[] {
   });
 }
 
+/** Whether it runs. A process that has ended has no open files, also if nobody has waited for it yet. */
+function isAlive(pid: number): boolean {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).length > 0;
+  } catch {
+    return false;
+  }
+}
+
 /** The status of what any local user may ask a debugger for: its secret path. */
 function askForPath(port: number): Promise<number | undefined> {
   return new Promise((resolve) => {
@@ -78,7 +87,7 @@ describe("8.7 the debugger", () => {
     const open: boolean[] = [];
     while (!isOver) {
       const ports = portsOf(pid);
-      open.push(ports.length > 0);
+      if (isAlive(pid)) open.push(ports.length > 0);
       for (const port of ports) statuses.add(await askForPath(port));
       await sleep(2);
     }
@@ -140,6 +149,8 @@ describe("8.7 other processes", () => {
       const row = await stage.play("reachProcess", process.pid, LONG);
       expect(JSON.parse(row.result ?? "null")).toEqual([]);
     }
+    const stage = await openStage({ concurrency: 1, isolation: "strict" });
+    expect((await stage.play("uncoverProc", process.pid, LONG)).result).toBe('"refused"');
   });
 });
 
