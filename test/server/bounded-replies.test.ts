@@ -155,6 +155,30 @@ it("log lines of an attempt are limited to 1,000 over HTTP too, and the last lin
   expect(body.lines[999].message).toMatch(/log of this attempt is full/);
 });
 
+it("log lines of an attempt are limited to 1 MB, and a reply has at most 4 MB of the lines of all attempts", async () => {
+  await using stage = await openStage();
+  const retry = { max_attempts: 20, backoff_strategy: "constant", initial_interval_ms: 1, jitter: false };
+  const { id } = await stage.enqueue({ retry });
+  const lines = Array.from({ length: 40 }, (_, n) => ({
+    message: `${n}`,
+    fields: { text: "x".repeat(15_000) },
+  }));
+  for (let attempt = 1; attempt <= 6; attempt++) {
+    const { fence } = await stage.fetch();
+    for (let count = 0; count < 2; count++)
+      expect((await stage.post(`/jobs/${id}/logs`, { lines, fence })).status).toBe(200);
+    if (attempt === 1) {
+      const { body } = await stage.get(`/jobs/${id}/logs`);
+      expect([body.lines.length, body.has_older]).toEqual([67, false]);
+      expect(body.lines.at(-1).message).toMatch(/log of this attempt is full/);
+    }
+    await stage.post("/workers/nack", { job_id: id, fence, error: { message: "no" } });
+    await stage.advance("1s");
+  }
+  const { body } = await stage.get(`/jobs/${id}/logs`);
+  expect([JSON.stringify(body).length < 4_100_000, body.has_older]).toEqual([true, true]);
+});
+
 it("details of an error above 64,000 characters are left out, and the report counts", async () => {
   await using stage = await openStage();
   await stage.enqueue();
