@@ -25,6 +25,7 @@ afterEach(async () => {
 
 const key = () => randomBytes(32);
 const SECRET = "pan-4111111111111111";
+const SWAPPED = key().toString("base64");
 const text = unchecked<{ pan: string }>();
 const charge = defineJob({
   type: "card.charge",
@@ -286,6 +287,9 @@ describe("14 what is bound to a document", () => {
       [{ keys: { a: key() }, current: "a", unique: "b" }, "encryption.unique"],
       [{ keys: { "a b": key() }, current: "a b" }, "encryption.keys"],
       [{ keys: { a: key() }, current: "a", iv: 1 }, "iv"],
+      // A key in the place of its name.
+      [{ keys: { [SWAPPED]: "a" }, current: "a" }, "encryption.keys"],
+      [{ keys: { a: SWAPPED }, current: SWAPPED }, "encryption.current"],
     ];
     for (const [encryption, field] of wrong) {
       const error = await openEngine({
@@ -296,6 +300,7 @@ describe("14 what is bound to a document", () => {
       expect(error.message).toContain(field);
       expect(error.message).not.toContain(bytes.toString("base64"));
       expect(error.message).not.toContain("not-a-key");
+      expect(error.message).not.toContain(SWAPPED);
     }
   });
 });

@@ -36,7 +36,12 @@ export function openSealing(
   const named = (name: unknown, field: string): [string, Uint8Array] => {
     const key = typeof name === "string" ? keys.get(name) : undefined;
     if (key) return [name as string, key];
-    throw refuse("invalid_option", `encryption.${field}`, name, `name one of ${[...keys.keys()].join(", ")}`);
+    throw refuse(
+      "invalid_option",
+      `encryption.${field}`,
+      shownName(name),
+      `name one of ${[...keys.keys()].join(", ")}`,
+    );
   };
   const [current, currentKey] = named(options.current, "current");
   const [, uniqueKey] = named(options.unique ?? [...keys.keys()][0], "unique");
@@ -66,7 +71,7 @@ function readKeys(given: EncryptionOptions["keys"]): Map<string, Uint8Array> {
         throw refuse(
           "invalid_name",
           "encryption.keys",
-          name,
+          shownName(name),
           'use letters, digits, "_", "." and "-", at most 64',
         );
       const value: unknown = given[name];
@@ -81,6 +86,11 @@ function readKeys(given: EncryptionOptions["keys"]): Map<string, Uint8Array> {
       throw refuse("invalid_option", `encryption.keys.${name}`, `${bytes?.length ?? "no"} bytes`, fix);
     }),
   );
+}
+
+/** Somebody who mixes up a key and its name must not find the key in a log. In base64 it ends in "=". */
+function shownName(name: unknown): string {
+  return typeof name === "string" && NAME.test(name) ? name : "a text that is no name";
 }
 
 /** What must be the same when it is opened: nobody can move a document to another job or field. */
