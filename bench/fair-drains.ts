@@ -1,5 +1,6 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import { seededRandom } from "../src/core/random.ts";
 import {
   defineJob,
   type Engine,
@@ -14,8 +15,8 @@ import { median, ServerMeter } from "./measure.ts";
 interface Kind {
   readonly keys: number;
   readonly jobs: number;
-  /** Customers enqueue one job after the other, and not each all of its jobs at once. */
-  readonly isMixed: boolean;
+  /** Customers enqueue one job after the other, in no order, or each all of its jobs at once. */
+  readonly arrival: "mixed" | "random" | "blocks";
   readonly fair: FairOptions;
 }
 
@@ -43,16 +44,23 @@ export function kindsOf(counts: readonly number[], jobs: number): ReadonlyMap<st
   for (const keys of counts) {
     const all = Math.max(jobs, keys);
     const name = `${keys.toLocaleString("en")} ${keys === 1 ? "key" : "keys"}`;
-    kinds.set(`${name}, mixed`, { keys, jobs: all, isMixed: true, fair: {} });
+    kinds.set(`${name}, mixed`, { keys, jobs: all, arrival: "mixed", fair: {} });
     if (keys === 1 || keys === all) continue;
-    kinds.set(`${name}, in blocks`, { keys, jobs: all, isMixed: false, fair: {} });
-    kinds.set(`${name}, unequal weights`, { keys, jobs: all, isMixed: true, fair: unequal(keys) });
+    kinds.set(`${name}, in no order`, { keys, jobs: all, arrival: "random", fair: {} });
+    kinds.set(`${name}, in blocks`, { keys, jobs: all, arrival: "blocks", fair: {} });
+    kinds.set(`${name}, unequal weights`, { keys, jobs: all, arrival: "mixed", fair: unequal(keys) });
   }
   return kinds;
 }
 
-async function fill(engine: Engine, { keys, jobs, isMixed }: Kind, isFair: boolean): Promise<void> {
-  const of = (nth: number) => customer(isMixed ? nth % keys : Math.floor((nth * keys) / jobs));
+async function fill(engine: Engine, { keys, jobs, arrival }: Kind, isFair: boolean): Promise<void> {
+  const draw = seededRandom(keys);
+  const nextOf = {
+    mixed: (nth: number) => nth % keys,
+    random: () => Math.floor(draw() * keys),
+    blocks: (nth: number) => Math.floor((nth * keys) / jobs),
+  }[arrival];
+  const of = (nth: number) => customer(nextOf(nth));
   for (let from = 0; from < jobs; from += BATCH) {
     const payloads = Array.from({ length: Math.min(BATCH, jobs - from) }, (_, nth) => of(from + nth));
     await engine.enqueueMany(isFair ? fairWork : plainWork, payloads);

@@ -2,7 +2,7 @@
  * `npm run bench:fair`: what a fair queue does and costs, in memory, on SQLite, PostgreSQL and Redis.
  *
  * 1. The drain of a hot queue, plain and fair, in turns: CPU for each job, of this process and of the server. Customers
- *    enqueue mixed, one job after the other, or in blocks, each all of its jobs at once.
+ *    enqueue mixed, one job after the other, in no order, or in blocks, each all of its jobs at once.
  * 2. Ten jobs of one customer beside 1,000,000 of another, against the same ten alone with half of the slots.
  *
  * `--only drains` or `--only waits` measures one of the two, `--stores sqlite,15` on these (`15` and `18` are versions of

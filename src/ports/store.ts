@@ -168,7 +168,7 @@ export interface ClaimRequest {
   readonly most?: number;
   /**
    * The queue is fair: the claim takes the jobs of the best priority first, and within it from each fair key in turn.
-   * It returns them in the order of their turns. `from` is ignored. Left out: in the order (rank, id).
+   * It returns them in the order of their turns; in rounds, those of one key in the order (rank, id). `from` is ignored. Left out: in the order (rank, id).
    */
   readonly turns?: Turns;
   /** Claims only from these homes. Left out: from all. */

@@ -1,54 +1,9 @@
-import { type FairWeights, NO_FAIR_KEY, weightOf } from "../core/fair/fair-options.ts";
-import {
-  fairKeyOf,
-  hasTurn,
-  inTurns,
-  shareOut,
-  type Turn,
-  type Turns,
-  turnAfter,
-} from "../core/fair/turns.ts";
+import { type FairWeights, fairKeyOf, NO_FAIR_KEY, weightOf } from "../core/fair/fair-options.ts";
+import { hasTurn, inTurns, shareOut, type Turn, type Turns, turnAfter } from "../core/fair/turns.ts";
 import { type JobRow, nextPriorityRank, type Rank } from "../core/job/job.ts";
 import { BATCH_LIMIT } from "../ports/store.ts";
-
-/*
- * A claim from a fair queue, as questions to a store. All stores ask the same ones, so the order of turns is written
- * once. A generator, because some stores answer at once and others later.
- */
-
-/** Which keys have available jobs in the best priority from `rank` on. */
-export interface KeysQuestion {
-  readonly keysFrom: Rank;
-  /** The keys after this one come first, in order. Then the others, from the first key on. */
-  readonly after: string;
-  /** Whether `after` itself comes first. Otherwise it comes last. */
-  readonly isAgain: boolean;
-  readonly limit: number;
-}
-
-/** Claims the best jobs of these keys, in one priority. */
-export interface TakeQuestion {
-  readonly take: readonly { readonly key: string; readonly count: number }[];
-  /** The lowest rank of the priority. */
-  readonly rank: Rank;
-  /**
-   * For `NO_FAIR_KEY`, take jobs that have no key at all, because one of them is the best job of the queue. They are
-   * looked for only among the best jobs.
-   */
-  readonly withKeyless: boolean;
-}
-
-export interface KeysAnswer {
-  /** The lowest rank of the priority. */
-  readonly rank: Rank;
-  readonly keys: readonly string[];
-  /** The best job of this priority has no key at all: it was stored before its queue was fair. */
-  readonly hasKeyless: boolean;
-}
-
-export type Question = KeysQuestion | TakeQuestion;
-/** `isCut`: the store stopped early, because the jobs were large. */
-export type Answer = KeysAnswer | null | { readonly rows: readonly JobRow[]; readonly isCut: boolean };
+import type { Answer, KeysAnswer, KeysQuestion, Question, TakeQuestion } from "./claim-questions.ts";
+import { claimRounds } from "./claim-rounds.ts";
 
 /**
  * Adds at most `limit` claimed jobs to `claimed`, in the order of their turns. What was claimed before an error is in
@@ -60,13 +15,15 @@ export function* claimTurns(
   limit: number,
   claimed: JobRow[],
 ): Generator<Question, boolean, Answer> {
+  const isCut = turns.rounds ? yield* claimRounds(turns, turns.rounds, limit, claimed) : null;
+  if (isCut !== null) return isCut;
   const lasts = new Map(turns.last);
   /** The priority that the next answer is expected to be about: its turns are asked for. */
   let expected = [...lasts.keys()].at(-1);
   /** Keys that gave nothing since the last job was claimed: other claimers hold all of their jobs. */
   const empty = new Set<string>();
   /** The fewest jobs that a key is expected to give. */
-  let least = (turns.least ?? 1) * (turns.times ?? 1);
+  let least = turns.least ?? 1;
   for (let from: Rank = 0; claimed.length < limit; ) {
     const room = limit - claimed.length;
     const last = (expected !== undefined && lasts.get(expected)) || null;
@@ -158,24 +115,4 @@ function* takeShares(
     left = [...more.slice(at), ...more.slice(0, at)].filter((key) => key !== undefined);
   }
   return false;
-}
-
-/** Answers all questions of a claim at once. */
-export function answerNow(
-  questions: Generator<Question, boolean, Answer>,
-  answer: (question: Question) => Answer,
-): boolean {
-  let next = questions.next();
-  while (!next.done) next = questions.next(answer(next.value));
-  return next.value;
-}
-
-/** Answers the questions of a claim one after the other. */
-export async function answerLater(
-  questions: Generator<Question, boolean, Answer>,
-  answer: (question: Question) => Promise<Answer>,
-): Promise<boolean> {
-  let next = questions.next();
-  while (!next.done) next = questions.next(await answer(next.value));
-  return next.value;
 }

@@ -1,3 +1,4 @@
+import type { FairWeights } from "../../src/core/fair/fair-options.ts";
 import type { LastTurns, Turns } from "../../src/core/fair/turns.ts";
 import type { NewJob } from "../../src/core/job/envelope.ts";
 import type { JobRow, JobState } from "../../src/core/job/job.ts";
@@ -199,6 +200,13 @@ function withTurns(store: Store, change: (turns: Turns) => Turns | undefined): S
   });
 }
 
+function threeTimes({ weights, defaultWeight }: Turns): FairWeights {
+  return {
+    weights: new Map([...weights].map(([key, weight]) => [key, 3 * weight])),
+    defaultWeight: 3 * defaultWeight,
+  };
+}
+
 /** Every turn was that of the key before the first one. */
 function beforeAll({ last }: Turns): LastTurns {
   return new Map([...last.keys()].map((rank) => [rank, { key: "", taken: Number.MAX_SAFE_INTEGER }]));
@@ -239,7 +247,7 @@ export const FAIR_MUTANTS: readonly Mutant[] = [
   {
     name: "a store that gives each key three times its weight",
     caughtBy: /fair keys take turns/,
-    mutation: { store: (store) => withTurns(store, (turns) => ({ ...turns, times: 3 })) },
+    mutation: { store: (store) => withTurns(store, (turns) => ({ ...turns, ...threeTimes(turns) })) },
   },
   {
     name: "a store whose priorities share their turns",

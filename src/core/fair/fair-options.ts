@@ -120,14 +120,16 @@ function metaValue(meta: { readonly [key: string]: Json } | undefined, name: str
   return meta && Object.hasOwn(meta, name) ? meta[name] : undefined;
 }
 
+export function fairKeyOf({ fairKey }: { readonly fairKey: string | null }): string {
+  return fairKey ?? NO_FAIR_KEY;
+}
+
 /** The weight of each key, as claims use it. */
 export interface FairWeights {
   readonly weights: ReadonlyMap<string, number>;
   readonly defaultWeight: number;
   /** The smallest of them. Default 1. */
   readonly least?: number;
-  /** How often each key gives its weight in one turn. Default 1. */
-  readonly times?: number;
 }
 
 export function weightsOf({ strategy, weights: said, defaultWeight = 1 }: QueueFairness): FairWeights {
@@ -139,6 +141,6 @@ export function weightsOf({ strategy, weights: said, defaultWeight = 1 }: QueueF
 }
 
 /** How many jobs a key gives in one turn. */
-export function weightOf({ weights, defaultWeight, times = 1 }: FairWeights, key: string): number {
-  return times * (weights.size === 0 ? defaultWeight : (weights.get(key) ?? defaultWeight));
+export function weightOf({ weights, defaultWeight }: FairWeights, key: string): number {
+  return weights.size === 0 ? defaultWeight : (weights.get(key) ?? defaultWeight);
 }

@@ -1,6 +1,7 @@
 import { cellOfId, type Home, homeOf } from "../home/cell.ts";
 import { type JobRow, priorityRank, type Rank } from "../job/job.ts";
-import { type FairWeights, NO_FAIR_KEY, weightOf } from "./fair-options.ts";
+import { type FairWeights, fairKeyOf, weightOf } from "./fair-options.ts";
+import type { Rounds } from "./round.ts";
 
 /*
  * Deficit round robin over the fair keys of a queue. Keys have their turns in the order of their names, round and
@@ -31,6 +32,8 @@ export interface Turns extends FairWeights {
    * they shared their turns, one that is asked after another could give jobs of the same few keys each time. Left out: `last` is that of all homes.
    */
   readonly ofHomes?: ReadonlyMap<Home, LastTurns>;
+  /** The queue is busy: keys give their part of rounds. `last` counts only if these give too few. */
+  readonly rounds?: Rounds;
 }
 
 /** What a claim from one home brings with it. */
@@ -49,10 +52,6 @@ export function homeTurnsAfter(
   for (const [home, own] of Map.groupBy(rows, ({ id }) => homeOf(cellOfId(id), homes)))
     turns.set(home, turnsAfter(last.get(home) ?? NO_TURNS, own, weights));
   return turns;
-}
-
-export function fairKeyOf({ fairKey }: Pick<JobRow, "fairKey">): string {
-  return fairKey ?? NO_FAIR_KEY;
 }
 
 /** Whether the last key may give more jobs before the next one has its turn. */

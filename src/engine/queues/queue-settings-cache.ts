@@ -87,7 +87,8 @@ export class QueueSettings {
     }
     const { weights, last, ofHomes, pace } = taken;
     if (this.#store.capabilities.homes > 1) return { ...weights, last, ofHomes };
-    return { ...weights, last, times: pace.times(now) };
+    const rounds = pace.rounds(now);
+    return rounds ? { ...weights, last, rounds } : { ...weights, last };
   }
 
   /** Remembers which fair key had the last turn. Each process takes turns for itself. `now` is monotonic. */
@@ -98,8 +99,8 @@ export class QueueSettings {
       taken.ofHomes = homeTurnsAfter(turns.ofHomes, rows, turns, this.#store.capabilities.homes);
       return;
     }
-    taken.last = turnsAfter(turns.last, rows, turns);
-    taken.pace.note(rows, now, taken.weights);
+    if (!turns.rounds) taken.last = turnsAfter(turns.last, rows, turns);
+    taken.pace.note(rows.length, now);
   }
 
   /** Pools of remote workers, by name. */

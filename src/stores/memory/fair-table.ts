@@ -1,6 +1,12 @@
-import { NO_FAIR_KEY } from "../../core/fair/fair-options.ts";
+import { fairKeyOf, NO_FAIR_KEY } from "../../core/fair/fair-options.ts";
 import { type JobRow, nextPriorityRank, priorityRank, type Rank } from "../../core/job/job.ts";
-import type { KeysAnswer, KeysQuestion, TakeQuestion } from "../claim-turns.ts";
+import {
+  type InOrderQuestion,
+  type KeysAnswer,
+  type KeysQuestion,
+  mostPassed,
+  type TakeQuestion,
+} from "../claim-questions.ts";
 import { SortedList } from "./sorted-list.ts";
 
 type Entry = { readonly row: JobRow };
@@ -125,6 +131,37 @@ export function takeFair<Item extends Entry>(
   }
   for (const entry of found) ready.remove(entry);
   return found;
+}
+
+/** Removes and returns the best jobs in the order of arrival whose keys may give some. Null: another priority is the best. */
+export function takeInOrder<Item extends Entry>(
+  ready: SortedList<Item>,
+  fair: FairTable<Item> | undefined,
+  { inOrder, round }: InOrderQuestion,
+): { readonly found: Item[]; readonly isEnd: boolean } | null {
+  const head = ready.first;
+  if (!head || priorityRank(head.row.rank) !== round.rank) return null;
+  const { last } = round;
+  const end = nextPriorityRank(round.rank);
+  let [left, passed, isEnd] = [inOrder, mostPassed(inOrder), true];
+  const judge = ({ row }: Item): boolean | null => {
+    if (row.rank >= end) return null;
+    if (left === 0 || passed === 0) {
+      isEnd = false;
+      return null;
+    }
+    if (round.take(fairKeyOf(row))) left -= 1;
+    else {
+      passed -= 1;
+      return false;
+    }
+    return true;
+  };
+  const isBefore = ({ row }: Item) =>
+    last !== undefined && (row.rank < last.rank || (row.rank === last.rank && row.id <= last.id));
+  const found = ready.takeIf(isBefore, judge);
+  for (const entry of found) if (entry.row.fairKey !== null) fair?.remove(entry);
+  return { found, isEnd };
 }
 
 /** How many of the best jobs of a queue are read for each job without a key that is wanted. */

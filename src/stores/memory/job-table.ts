@@ -33,9 +33,10 @@ import {
   SCAN_STEP,
   type ShareRow,
 } from "../../ports/store.ts";
-import { answerNow, claimTurns } from "../claim-turns.ts";
+import { answerNow } from "../claim-questions.ts";
+import { claimTurns } from "../claim-turns.ts";
 import { cursorOf, type ScanCursor, type ScanPath, scanCursorOf } from "../scan-cursor.ts";
-import { FairTable, keysOfFair, takeFair } from "./fair-table.ts";
+import { FairTable, keysOfFair, takeFair, takeInOrder } from "./fair-table.ts";
 import { type LeastRevision, lifted } from "./least-revision.ts";
 import { LimitTable } from "./limit-table.ts";
 import { SortedList } from "./sorted-list.ts";
@@ -159,6 +160,10 @@ export class JobTable {
     }
     const rows: JobRow[] = [];
     answerNow(claimTurns(turns, request.salt, room, rows), (question) => {
+      if ("inOrder" in question) {
+        const answer = takeInOrder(index.ready, index.fair, question);
+        return answer && { rows: answer.found.map(taken), isCut: false, isEnd: answer.isEnd };
+      }
       if (!("take" in question)) return keysOfFair(index.ready, index.fair, question);
       return { rows: takeFair(index.ready, index.fair, question).map(taken), isCut: false };
     });

@@ -31,6 +31,21 @@ describe("SortedList", () => {
     expect(list.take(1, () => false)).toEqual([]);
   });
 
+  it("takeIf() takes what is wanted across chunks, keeps the rest, and stops where it is told", () => {
+    const list = listOf(upTo(2_000));
+    const isEven = (number: number) => (number >= 1_500 ? null : number % 2 === 0);
+    const even = upTo(2_000).filter((number) => number >= 500 && number < 1_500 && number % 2 === 0);
+    expect(list.takeIf((number) => number < 500, isEven)).toEqual(even);
+    expect(all(list)).toEqual(upTo(2_000).filter((number) => !even.includes(number)));
+    expect(
+      list.takeIf(
+        () => false,
+        () => true,
+      ),
+    ).toHaveLength(1_500);
+    expect([list.isEmpty, list.first]).toEqual([true, undefined]);
+  });
+
   it("from() starts at the given item", () => {
     const list = listOf(upTo(2_000));
     expect(list.from((number) => number <= 1_234).next().value).toBe(1_235);

@@ -18,6 +18,10 @@ export class SortedList<Item> {
     return this.#chunks.length === 0;
   }
 
+  get first(): Item | undefined {
+    return this.#chunks[0]?.[0];
+  }
+
   add(item: Item): void {
     const tail = this.#chunks.at(-1);
     if (tail && this.#compare(tail.at(-1) as Item, item) > 0) this.#insert(item);
@@ -47,6 +51,33 @@ export class SortedList<Item> {
       if (chunk.length === 0) this.#chunks.splice(at, 1);
       else at += 1;
       start = 0;
+    }
+    return taken;
+  }
+
+  /**
+   * Removes and returns the items that `judge` wants, in order, from the first for which `isBefore` is false, until it
+   * answers null.
+   */
+  takeIf(isBefore: (item: Item) => boolean, judge: (item: Item) => boolean | null): Item[] {
+    const taken: Item[] = [];
+    let at = this.#chunkAfter(isBefore);
+    let start = at < this.#chunks.length ? firstAfter(this.#chunks[at] as Item[], isBefore) : 0;
+    for (let isOver = false; !isOver && at < this.#chunks.length; start = 0) {
+      const chunk = this.#chunks[at] as Item[];
+      let kept = start;
+      let index = start;
+      for (; index < chunk.length; index++) {
+        const item = chunk[index] as Item;
+        const isWanted = judge(item);
+        isOver = isWanted === null;
+        if (isOver) break;
+        if (isWanted) taken.push(item);
+        else chunk[kept++] = item;
+      }
+      chunk.splice(kept, index - kept);
+      if (chunk.length === 0) this.#chunks.splice(at, 1);
+      else at += 1;
     }
     return taken;
   }

@@ -1,19 +1,28 @@
-import { NO_FAIR_KEY } from "../../core/fair/fair-options.ts";
+import { fairKeyOf, NO_FAIR_KEY } from "../../core/fair/fair-options.ts";
 import type { Turns } from "../../core/fair/turns.ts";
 import { type JobRow, nextPriorityRank, priorityRank } from "../../core/job/job.ts";
 import { type ClaimRequest, queueMark } from "../../ports/store.ts";
 import {
   type Answer,
   answerLater,
-  claimTurns,
+  type InOrderQuestion,
   type KeysAnswer,
   type KeysQuestion,
+  mostPassed,
   type TakeQuestion,
-} from "../claim-turns.ts";
-import { decodeClaimed } from "../sql/claimed-row.ts";
+} from "../claim-questions.ts";
+import { claimTurns } from "../claim-turns.ts";
+import { CLAIMED_LENGTH, decodeClaimed } from "../sql/claimed-row.ts";
 import { numberArray, textArray } from "./array-literal.ts";
 import type { ConnectionGroup } from "./connection.ts";
-import { ACTIVE_IN, FAIR_KEYS, TAKE_FAIR, TAKE_FAIR_MARKED } from "./fair-statements.ts";
+import {
+  ACTIVE_IN,
+  FAIR_KEYS,
+  TAKE_FAIR,
+  TAKE_FAIR_MARKED,
+  TAKE_IN_ORDER,
+  TAKE_IN_ORDER_MARKED,
+} from "./fair-statements.ts";
 import { TAKE_ADVISORY_LOCK } from "./limit-statements.ts";
 import type { Runner } from "./session.ts";
 
@@ -49,9 +58,11 @@ async function claimWith(
   limit: number,
   claimed: JobRow[],
 ): Promise<void> {
-  await answerLater(claimTurns(turns, request.salt, limit, claimed), (question) =>
-    "take" in question ? take(runner, request, question) : keys(runner, request, question),
-  );
+  await answerLater(claimTurns(turns, request.salt, limit, claimed), (question) => {
+    if ("take" in question) return take(runner, request, question);
+    if ("inOrder" in question) return takeInOrder(runner, request, question);
+    return keys(runner, request, question);
+  });
 }
 
 async function keys(
@@ -93,6 +104,47 @@ async function take(
   ]);
   // The server returns updated rows in any order.
   return { rows: rows.map((row) => decodeClaimed(row, request)).sort(byRank), isCut: false };
+}
+
+/** The first of all ids. */
+const NO_ID = "00000000-0000-0000-0000-000000000000";
+
+async function takeInOrder(
+  runner: Runner,
+  request: ClaimRequest,
+  { inOrder, round }: InOrderQuestion,
+): Promise<Answer> {
+  const { queue, now, salt, worker, lease, shortest = 0, most } = request;
+  const { rank, id } = round.last ?? { rank: round.rank, id: NO_ID };
+  const left = [...round.left];
+  const toRead = inOrder + mostPassed(inOrder);
+  const found = await runner.run(most === undefined ? TAKE_IN_ORDER : TAKE_IN_ORDER_MARKED, [
+    queue,
+    now,
+    inOrder,
+    salt,
+    rank,
+    worker,
+    lease,
+    shortest,
+    textArray(left, ([key]) => key),
+    numberArray(left, ([, count]) => count),
+    nextPriorityRank(rank),
+    id,
+    round.rank,
+    toRead,
+    ...(most === undefined ? [] : [queueMark(queue)]),
+  ]);
+  const [first] = found;
+  if (!first) {
+    // Jobs of keys that have given their part look the same as a better priority.
+    const best = await keys(runner, request, { keysFrom: 0, after: NO_FAIR_KEY, isAgain: true, limit: 1 });
+    return best?.rank === round.rank ? { rows: [], isCut: false } : null;
+  }
+  const rows = found.map((row) => decodeClaimed(row, request)).sort(byRank);
+  for (const row of rows) round.take(fairKeyOf(row));
+  const read = first[CLAIMED_LENGTH] as number;
+  return { rows, isCut: false, isEnd: read < toRead && rows.length < inOrder };
 }
 
 /** The order within a key. */

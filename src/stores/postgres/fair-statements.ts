@@ -91,6 +91,36 @@ export const TAKE_FAIR_MARKED: Statement = {
   text: `${taken(8)}, limit_key = coalesce(j.limit_key, $12::text)${TAKEN_IDS}`,
 };
 
+/** The jobs of each key are numbered, because a key gives no more than its part. Those that are not taken are locked while the statement runs. */
+const inOrder = (also: string) => `
+with best as materialized (
+  select ctid as place, coalesce(fair_key, '') as key, rank, id from curfew.jobs
+   where queue = $1::text and state = ${AVAILABLE} and (rank, id) > ($5::bigint, $12::uuid) and rank < $11::bigint
+     and not exists (select 1 from curfew.records where kind = 'pause' and key = $1::text)
+     and not exists (
+       select 1 from curfew.jobs where queue = $1::text and state = ${AVAILABLE} and rank < $13::bigint)
+   order by queue, rank, id limit $14::int for update skip locked)
+${taken(8)}${also}
+ where j.ctid = any(array(
+         select n.place
+           from (select place, key, rank, id, row_number() over (partition by key order by rank, id) as nth from best) n
+           join unnest($9::text[], $10::int[]) as k(key, count) on k.key = n.key and n.nth <= k.count
+          order by n.rank, n.id limit $3::int))
+returning ${CLAIMED}, (select count(*)::int from best)`;
+
+/**
+ * Claims the best jobs of one priority after a position, of keys that may give some. $1 to $10 as TAKE_FAIR, but $3 how many in all, and $5 the rank
+ * of the position; $11 the rank at which the next priority begins, $12 the id of the position, $13 the lowest rank, $14 how many to read. Returns
+ * CLAIMED of the rows, unordered, and how many were read. Jobs of a better priority, or a pause, leave no row.
+ */
+export const TAKE_IN_ORDER: Statement = { name: "take_in_order", text: inOrder("") };
+
+/** TAKE_IN_ORDER that marks jobs without a limit key. $15 the mark. Run it only under the advisory lock of the queue. */
+export const TAKE_IN_ORDER_MARKED: Statement = {
+  name: "take_in_order_marked",
+  text: inOrder(", limit_key = coalesce(j.limit_key, $15::text)"),
+};
+
 /** Counts active jobs of a queue that have a limit key. $1 queue. */
 export const ACTIVE_IN: Statement = {
   name: "active_in",

@@ -1,19 +1,28 @@
-import { NO_FAIR_KEY } from "../../core/fair/fair-options.ts";
+import { fairKeyOf, NO_FAIR_KEY } from "../../core/fair/fair-options.ts";
 import type { Turns } from "../../core/fair/turns.ts";
 import { type JobRow, nextPriorityRank, priorityRank } from "../../core/job/job.ts";
 import type { ClaimRequest } from "../../ports/store.ts";
 import {
   type Answer,
   answerNow,
-  claimTurns,
+  type InOrderQuestion,
   type KeysAnswer,
   type KeysQuestion,
+  mostPassed,
   type TakeQuestion,
-} from "../claim-turns.ts";
+} from "../claim-questions.ts";
+import { claimTurns } from "../claim-turns.ts";
 import { CLAIMED_LENGTH, decodeClaimed } from "../sql/claimed-row.ts";
 import type { SqlRow } from "../sql/row-codec.ts";
 import { BATCH } from "./connection.ts";
-import { CLAIMABLE_KEYLESS, CLAIMABLE_OF_KEYS, HEAD, KEYS_AFTER, KEYS_FROM } from "./fair-statements.ts";
+import {
+  CLAIMABLE_AFTER,
+  CLAIMABLE_KEYLESS,
+  CLAIMABLE_OF_KEYS,
+  HEAD,
+  KEYS_AFTER,
+  KEYS_FROM,
+} from "./fair-statements.ts";
 import { RowRuns } from "./row-runs.ts";
 import type { Session } from "./session.ts";
 import { CLAIM } from "./statements.ts";
@@ -31,9 +40,11 @@ interface FairClaim {
 export function claimFair(session: Session, request: ClaimRequest, turns: Turns, limit: number): FairClaim {
   const rows: JobRow[] = [];
   const numbers: number[] = [];
-  const isCut = answerNow(claimTurns(turns, request.salt, limit, rows), (question) =>
-    "take" in question ? take(session, request, question, numbers) : keys(session, request, question),
-  );
+  const isCut = answerNow(claimTurns(turns, request.salt, limit, rows), (question) => {
+    if ("take" in question) return take(session, request, question, numbers);
+    if ("inOrder" in question) return takeInOrder(session, request, question, numbers);
+    return keys(session, request, question);
+  });
   return { rows, numbers, isCut: isCut || rows.length === limit };
 }
 
@@ -57,6 +68,44 @@ function keys(
   return { rank, keys: found, hasKeyless: head[1] === 1 };
 }
 
+/** The first rank and id of all. */
+const NO_ID = "";
+
+function takeInOrder(
+  session: Session,
+  request: ClaimRequest,
+  { inOrder, round }: InOrderQuestion,
+  numbers: number[],
+): Answer {
+  const { queue, salt } = request;
+  const head = session.get(HEAD, [queue, 0]) as [number, number] | undefined;
+  if (!head || priorityRank(head[0]) !== round.rank) return null;
+  const { rank, id } = round.last ?? { rank: round.rank, id: NO_ID };
+  const most = inOrder + mostPassed(inOrder);
+  const rows: JobRow[] = [];
+  const found: number[] = [];
+  let [text, read] = [0, 0];
+  for (const columns of session.iterate(CLAIMABLE_AFTER, [
+    salt,
+    queue,
+    rank,
+    id,
+    nextPriorityRank(rank),
+    most,
+  ])) {
+    read += 1;
+    const row = decodeClaimed(columns, request);
+    if (!round.take(fairKeyOf(row))) continue;
+    rows.push(row);
+    found.push(columns[CLAIMED_LENGTH] as number);
+    text += row.payload.length;
+    if (rows.length === inOrder || text >= BATCH.text) break;
+  }
+  write(session, request, rows, found, numbers);
+  const isCut = text >= BATCH.text;
+  return { rows, isCut, isEnd: !isCut && read < most && rows.length < inOrder };
+}
+
 /** How many of the best jobs of a queue to read for each job without a key that is wanted. */
 const READ_FOR_KEYLESS = 4;
 
@@ -66,7 +115,7 @@ function take(
   { take: wanted, rank, withKeyless }: TakeQuestion,
   numbers: number[],
 ): Answer {
-  const { queue, salt, now, worker } = request;
+  const { queue, salt } = request;
   const taken: { readonly row: JobRow; readonly number: number }[] = [];
   let text = 0;
   const read = (found: Iterable<SqlRow>) => {
@@ -89,12 +138,29 @@ function take(
     const names = JSON.stringify(keys.filter((one) => one !== keyless).map(({ key }) => key));
     read(session.iterate(CLAIMABLE_OF_KEYS, [salt, names, queue, rank, count]));
   }
-  const runs = new RowRuns(session);
   // In the order of their numbers: those of jobs that were enqueued together have no gaps.
-  for (const { row, number } of [...taken].sort((a, b) => a.number - b.number)) {
-    runs.add(CLAIM_ROWS, [row.fence, now, worker, row.stallAt, row.wakeAt], number);
-    numbers.push(number);
+  const sorted = [...taken].sort((a, b) => a.number - b.number);
+  write(
+    session,
+    request,
+    sorted.map(({ row }) => row),
+    sorted.map(({ number }) => number),
+    numbers,
+  );
+  return { rows: taken.map(({ row }) => row), isCut: text >= BATCH.text };
+}
+
+function write(
+  session: Session,
+  { now, worker }: ClaimRequest,
+  rows: readonly JobRow[],
+  found: readonly number[],
+  numbers: number[],
+): void {
+  const runs = new RowRuns(session);
+  for (const [index, { fence, stallAt, wakeAt }] of rows.entries()) {
+    runs.add(CLAIM_ROWS, [fence, now, worker, stallAt, wakeAt], found[index] as number);
+    numbers.push(found[index] as number);
   }
   runs.flush();
-  return { rows: taken.map(({ row }) => row), isCut: text >= BATCH.text };
 }

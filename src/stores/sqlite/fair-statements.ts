@@ -37,6 +37,11 @@ select ${CLAIMED}, j.rowid
     on j.rowid in (select rowid from curfew_jobs ${OF_PRIORITY} and fair_key = k.wanted order by rank, id limit ?)
  order by j.rank, j.id`;
 
+/** CLAIMABLE after a position. Takes salt, queue, its rank and id, the rank at which the next priority begins, limit. */
+export const CLAIMABLE_AFTER = `
+select ${CLAIMED}, rowid from curfew_jobs indexed by curfew_jobs_ready
+ where queue = ? and state = ${AVAILABLE} and (rank, id) > (?, ?) and rank < ? order by rank, id limit ?`;
+
 /**
  * CLAIMABLE among the best jobs of a queue, for those that have no fair key. Takes salt, queue, lowest rank, the rank at
  * which the next priority begins, how many jobs to read, limit.

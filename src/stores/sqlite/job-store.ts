@@ -152,7 +152,7 @@ async function claim(connection: Connection, request: ClaimRequest): Promise<Job
 /** The next round of a claim from a fair queue goes on with the next turn. */
 function afterTurns(request: ClaimRequest, claimed: readonly JobRow[]): ClaimRequest {
   const { turns } = request;
-  if (!turns || claimed.length === 0) return request;
+  if (!turns || turns.rounds || claimed.length === 0) return request;
   return { ...request, turns: { ...turns, last: turnsAfter(turns.last, claimed, turns) } };
 }
 

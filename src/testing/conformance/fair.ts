@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { type FairWeights, NO_FAIR_KEY } from "../../core/fair/fair-options.ts";
+import { type FairWeights, fairKeyOf, NO_FAIR_KEY } from "../../core/fair/fair-options.ts";
+import { Rounds } from "../../core/fair/round.ts";
 import {
-  fairKeyOf,
   hasTurn,
   type LastTurns,
   NO_TURNS,
@@ -280,8 +280,134 @@ const random: ConformanceCase[] = times(4, (nth) => ({
   },
 }));
 
+/** Claims of a busy queue, in which at most `most` jobs start in a round. */
+function inRounds(most: number, weights: FairWeights = EQUAL): Turns {
+  const rounds = new Rounds();
+  rounds.most = most;
+  return { ...weights, last: NO_TURNS, rounds };
+}
+
+const rounds: ConformanceCase[] = [
+  {
+    name: "in a busy queue each key gives its part of a round, however many jobs of another are before it",
+    async run(bed) {
+      await add(bed, `${"a".repeat(100)}${"b".repeat(30)}${"c".repeat(3)}`);
+      const weights = { weights: new Map([["b", 2]]), defaultWeight: 1 };
+      // Four times the weights.
+      const turns = inRounds(16, weights);
+      assert.equal(sortedKeys(await bed.claim({ limit: 10, turns })).length, 10);
+      const first = sortedKeys(await bed.claim({ limit: 5, turns }));
+      assert.equal(first.length, 5);
+      // A key without jobs leaves its part to nobody.
+      assert.match(sortedKeys(await bed.claim({ limit: 14, turns })), /^a{5,9}b{5,9}$/);
+    },
+  },
+  {
+    name: "a better priority goes before the rest of a round, and a pause holds",
+    async run(bed) {
+      await add(bed, `${"a".repeat(40)}bbbb`);
+      const turns = inRounds(8);
+      assert.equal(sortedKeys(await bed.claim({ limit: 3, turns })), "aaa");
+      await bed.add({ fairKey: "u", priority: 5 });
+      assert.match(keysOf(await bed.claim({ limit: 4, turns })), /^u/);
+      // The rest of this round is taken from its keys.
+      await bed.claim({ limit: 3, turns });
+      await bed.add({ fairKey: "u", priority: 5 });
+      assert.match(keysOf(await bed.claim({ limit: 2, turns })), /^u/);
+      await bed.effect({ put: pauseKey(QUEUE), body: {}, wakeAt: null });
+      assert.deepEqual(await bed.claim({ limit: 2, turns }), []);
+    },
+  },
+  {
+    name: "a concurrency limit of the queue holds in a round, and jobs of no key have a part",
+    async run(bed) {
+      await bed.addMany(times(30, () => bed.job()));
+      await add(bed, "a".repeat(30));
+      const turns = inRounds(8);
+      assert.equal(sortedKeys(await bed.claim({ limit: 50, most: 8, turns })), "----aaaa");
+      assert.deepEqual(await bed.claim({ limit: 50, most: 8, turns }), []);
+      assert.equal((await bed.claim({ limit: 50, most: 11, turns })).length, 3);
+    },
+  },
+  {
+    name: "claims of several processes in rounds give each job once, and leave none",
+    async run(bed) {
+      const stores = await bed.handles(3);
+      const turns = stores.map(() => inRounds(60));
+      await bed.addMany(times(600, (nth) => bed.job({ fairKey: nth < 400 ? "a" : `b-${nth % 50}` })));
+      const claimed: string[] = [];
+      for (let empty = 0; empty < 3; ) {
+        const answers = await Promise.all(
+          stores.map((store, nth) =>
+            store.jobs.claim(
+              claimRequest(bed, { limit: 40, worker: `worker-${nth}`, turns: turns[nth] as Turns }),
+            ),
+          ),
+        );
+        for (const rows of answers) claimed.push(...idsOf(rows));
+        empty = answers.every((rows) => rows.length === 0) ? empty + 1 : 0;
+      }
+      assert.equal(claimed.length, 600);
+      assert.equal(new Set(claimed).size, 600);
+    },
+  },
+  ...times(4, (nth) => ({
+    name: `in random rounds no key is passed over, and each gives its jobs in order (${nth + 1})`,
+    run: (bed: TestBed) => randomRounds(bed, nth),
+  })),
+];
+
+function sortedKeys(rows: readonly JobRow[]): string {
+  return [...keysOf(rows)].sort().join("");
+}
+
+async function randomRounds(bed: TestBed, seed: number): Promise<void> {
+  const draw = seededRandom(seed);
+  const upTo = (most: number) => Math.floor(draw() * (most + 1));
+  const most = 10 + upTo(60);
+  const turns = inRounds(most, { weights: new Map([["a", 1 + upTo(4)]]), defaultWeight: 1 });
+  // A round that a key has just missed, and the next one. Jobs of one claim are in no order.
+  const longest = 2 * (most + 11) + 24;
+  const waiting: JobRow[] = [];
+  const passed = new Map<string, number>();
+  for (let nth = 0; nth < 16 || waiting.length > 0; nth++) {
+    const isBlock = draw() < 0.5;
+    const fairKey = () => "abcdefg"[Math.floor(draw() ** 2 * 7)] as string;
+    const ofBlock = fairKey();
+    const count = nth < 16 ? upTo(40) : 0;
+    const jobs = times(count, () =>
+      bed.job({ fairKey: isBlock ? ofBlock : fairKey(), priority: upTo(9) === 0 ? 1 : 0 }),
+    );
+    if (jobs.length > 0) await bed.addMany(jobs);
+    for (const { id } of jobs) waiting.push(found(await bed.load(id)));
+    const limit = 1 + upTo(24);
+    const rows = await bed.claim({ limit, turns });
+    assert.equal(rows.length, Math.min(limit, waiting.length), `claim ${nth}`);
+    for (const row of rows) {
+      const best = Math.min(...waiting.map(({ rank }) => priorityRank(rank)));
+      assert.equal(priorityRank(row.rank), best, "the best priority goes first");
+      const same = waiting.filter(({ rank }) => priorityRank(rank) === best);
+      const own = same.filter((other) => fairKeyOf(other) === fairKeyOf(row));
+      const [first] = own.sort((a, b) => a.rank - b.rank || (a.id < b.id ? -1 : 1));
+      assert.equal(row.id, found(first).id, "the jobs of a key are in order");
+      waiting.splice(
+        waiting.findIndex(({ id }) => id === row.id),
+        1,
+      );
+      for (const key of new Set(same.map((other) => `${best} ${fairKeyOf(other)}`)))
+        passed.set(key, (passed.get(key) ?? 0) + 1);
+      for (const key of passed.keys())
+        if (!waiting.some((other) => `${priorityRank(other.rank)} ${fairKeyOf(other)}` === key))
+          passed.delete(key);
+      passed.delete(`${best} ${fairKeyOf(row)}`);
+      const longestPassed = Math.max(0, ...passed.values());
+      assert.ok(longestPassed <= longest, `a key that waited was passed over ${longestPassed} times`);
+    }
+  }
+}
+
 /** Fair queues: claims in turns (docs/guides/fair-queues.md). */
 export const fair: ConformanceSection = {
   name: "fair queues",
-  cases: inOneHome(QUEUE_HOME, [...turns, ...combined, ...random]),
+  cases: inOneHome(QUEUE_HOME, [...turns, ...combined, ...random, ...rounds]),
 };

@@ -1,7 +1,7 @@
 /** Claims in turns, beats, sweeps, and what reads or removes jobs. */
 export const LUA_WORK = `
 -- {queue, rank to start from, after, is again, limit} answers false, or the priority, its keys in turn, and whether the best
--- job has none. The questions are those of ../../claim-turns.ts.
+-- job has none. The questions are those of ../../claim-questions.ts.
 local function fairKeysOf(keys, args)
   begin(keys, args)
   local a = unpack1(args[1])
