@@ -57,8 +57,8 @@ export class RemoteConsumer {
   #isDry = false;
   #isFetching = false;
   #isPumping = false;
-  /** The jobs that were just confirmed, while they are entered. */
-  #justConfirmed: ReadonlySet<Held> | undefined;
+  /** The jobs that were just confirmed, while they are entered. A handler that blocks the loop ends it early. */
+  #justConfirmed: { readonly jobs: ReadonlySet<Held>; readonly until: number } | undefined;
   #averageRun: number | undefined;
 
   constructor(host: ConsumerDeps, queue: string, concurrency: number) {
@@ -167,7 +167,8 @@ export class RemoteConsumer {
 
   #mayEnter(held: Held, now: number): boolean {
     const age = now - held.confirmedAt;
-    if (this.#justConfirmed?.has(held)) return age <= SLOWLY_CONFIRMED_WITHIN;
+    const just = this.#justConfirmed;
+    if (just?.jobs.has(held) && now <= just.until) return age <= SLOWLY_CONFIRMED_WITHIN;
     return now - held.fetchedAt <= HELD_AT_MOST && age <= CONFIRMED_WITHIN;
   }
 
@@ -201,7 +202,7 @@ export class RemoteConsumer {
     for (const held of kept) held.confirmedAt = confirmedAt;
     this.#held.unshift(...kept);
     if (this.#host.isClosing) return this.#host.giveBack(this.takePrefetched());
-    this.#justConfirmed = new Set(kept);
+    this.#justConfirmed = { jobs: new Set(kept), until: this.#host.clock.elapsed() + CONFIRMED_WITHIN };
     this.pump();
     this.#justConfirmed = undefined;
   }

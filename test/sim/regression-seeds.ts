@@ -43,6 +43,11 @@ export const DISTANT_REGRESSION_SEEDS: readonly (readonly [seed: number, showed:
   [686, "a job expired while its handler ran, because its start was on its way to the store"],
 ];
 
+/** The same for worlds with fair queues. */
+export const FAIR_REGRESSION_SEEDS: readonly (readonly [seed: number, showed: string])[] = [
+  [1_594_794_613, "a job whose changed row came after a gap was entered without asking for its claim again"],
+];
+
 /** The same for the simulator of workflows. */
 export const WORKFLOW_REGRESSION_SEEDS: readonly (readonly [seed: number, showed: string])[] = [
   [101, "a defect that was found before this list existed"],

@@ -2,7 +2,7 @@ import { randomInt } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import type { Violation } from "./checker.ts";
 import { simulateCrons } from "./crons/simulate-crons.ts";
-import { DISTANT_REGRESSION_SEEDS, REGRESSION_SEEDS } from "./regression-seeds.ts";
+import { DISTANT_REGRESSION_SEEDS, FAIR_REGRESSION_SEEDS, REGRESSION_SEEDS } from "./regression-seeds.ts";
 import { simulateSagas } from "./sagas/simulate-sagas.ts";
 import { simulate } from "./simulate.ts";
 import { simulateTimeouts } from "./timeouts/simulate-timeouts.ts";
@@ -57,6 +57,11 @@ describe("the whole engine under virtual time and faults", () => {
   it.each(DISTANT_REGRESSION_SEEDS)("all rules hold far from the store with seed %i: %s", async (seed) => {
     const { violations } = await simulate({ seed, isDistant: true });
     expect(violations, `npm run sim -- --seed ${seed} --distant --trace`).toEqual([]);
+  });
+
+  it.each(FAIR_REGRESSION_SEEDS)("all rules hold in fair queues with seed %i: %s", async (seed) => {
+    const { violations } = await simulate({ seed, isFair: true });
+    expect(violations, `npm run sim -- --world fair --seed ${seed} --trace`).toEqual([]);
   });
 
   it("all rules hold where processes are 50 to 500 ms away from the store", async () => {

@@ -78,8 +78,8 @@ export class QueueConsumer {
   /** How long claims of a fair queue take. */
   #averageClaim = 0;
   #isPumping = false;
-  /** The jobs whose claims were just confirmed, while they are entered. */
-  #justConfirmed: ReadonlySet<Prefetched> | undefined;
+  /** The jobs whose claims were just confirmed, while they are entered. A handler that blocks the loop ends it early. */
+  #justConfirmed: { readonly jobs: ReadonlySet<Prefetched>; readonly until: number } | undefined;
   /** Characters of the payloads that were parsed since the last pause. */
   #entered = 0;
   #isPausing = false;
@@ -280,7 +280,8 @@ export class QueueConsumer {
 
   #mayEnter(prefetched: Prefetched, now: number): boolean {
     const age = now - prefetched.confirmedAt;
-    if (this.#justConfirmed?.has(prefetched)) return age <= SLOWLY_CONFIRMED_WITHIN;
+    const just = this.#justConfirmed;
+    if (just?.jobs.has(prefetched) && now <= just.until) return age <= SLOWLY_CONFIRMED_WITHIN;
     return now - prefetched.claimedAt <= LONGEST_PREFETCH && age <= CONFIRMED_WITHIN;
   }
 
@@ -343,7 +344,10 @@ export class QueueConsumer {
     this.#confirming -= count;
     this.#prefetched = [...valid, ...this.#prefetched.slice(this.#next)];
     this.#next = 0;
-    this.#justConfirmed = new Set(valid);
+    this.#justConfirmed = {
+      jobs: new Set(valid),
+      until: this.#host.parts.clock.elapsed() + CONFIRMED_WITHIN,
+    };
     this.pump();
     this.#justConfirmed = undefined;
   }

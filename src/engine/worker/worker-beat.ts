@@ -1,7 +1,7 @@
 import type { Json } from "../../core/schema.ts";
 import { BATCH_LIMIT, type BeatAnswer, type BeatRequest } from "../../ports/store.ts";
 import type { Attempt } from "../attempt/attempt.ts";
-import { commitUnits } from "../commit/commit.ts";
+import { commitUnits, STALE_TRIES } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { announceHeartbeat } from "../events/heartbeat.ts";
 import { workerEvent } from "../events/recording-rules.ts";
@@ -94,19 +94,31 @@ export class WorkerBeat {
     return { now, worker: { id: this.#host.id, body, wakeAt: now + FORGOTTEN_AFTER }, jobs };
   }
 
-  /** Returns those of these jobs whose claims still hold. Only they may be entered. */
+  /**
+   * Returns those of these jobs whose claims still hold. Only they may be entered. Rows that others changed are read, and
+   * asked about again: reading takes time, in which the claim may be lost and the answer gets old.
+   */
   async confirm(prefetched: readonly Prefetched[]): Promise<Prefetched[]> {
-    const jobs = prefetched.map(({ row: { id, fence, rev } }) => ({ id, fence, rev }));
-    const sentAt = this.#context.clock.elapsed();
-    const answers = await this.#context.store.jobs.beat(this.#request(jobs));
-    const confirmedAt = this.#host.isFresh(sentAt) ? this.#context.clock.elapsed() : sentAt;
-    const changed = prefetched.filter((_, index) => answers[index] === "changed");
-    const rows =
-      changed.length === 0 ? [] : await this.#context.store.jobs.load(changed.map(({ row }) => row.id));
-    for (const [index, entry] of changed.entries()) entry.row = rows[index] ?? entry.row;
-    return prefetched
-      .filter((_, index) => answers[index] === "ok" || answers[index] === "changed")
-      .map((entry) => Object.assign(entry, { confirmedAt }));
+    const { clock, store } = this.#context;
+    let held = [...prefetched];
+    for (let tries = 0; tries < STALE_TRIES; tries++) {
+      const sentAt = clock.elapsed();
+      const answers = await store.jobs.beat(
+        this.#request(held.map(({ row: { id, fence, rev } }) => ({ id, fence, rev }))),
+      );
+      const confirmedAt = this.#host.isFresh(sentAt) ? clock.elapsed() : sentAt;
+      const changed = held.filter((_, index) => answers[index] === "changed");
+      held = held.filter((_, index) => answers[index] === "ok" || answers[index] === "changed");
+      for (const entry of held) entry.confirmedAt = confirmedAt;
+      if (changed.length === 0) return held;
+      const rows = await store.jobs.load(changed.map(({ row }) => row.id));
+      for (const [index, entry] of changed.entries()) {
+        const row = rows[index];
+        // Under another fence it is the job of another worker: the next answer says that it is lost.
+        if (row?.fence === entry.row.fence) entry.row = row;
+      }
+    }
+    throw new Error(`claimed jobs changed ${STALE_TRIES} times while their claims were confirmed`);
   }
 
   #rest(): number {
