@@ -1,9 +1,6 @@
-import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
-import { describe, expect, inject, it } from "vitest";
-import { createDatabase } from "../postgres.ts";
-import { DURABLE, findRedis, startNode } from "../redis.ts";
-import { conformance, hasSuites, inScratch, type Result, skipWithoutSuites } from "./ojs-suites.ts";
+import { describe, expect, it } from "vitest";
+import { conformance, hasSuites, OJS_STORES, type Result, skipWithoutSuites } from "./ojs-suites.ts";
 
 const SUITES = [
   "level-0-core",
@@ -89,37 +86,16 @@ describe("Open Job Spec", () => {
     return;
   }
 
-  it.concurrent(
-    "is kept on memory",
-    () => inScratch((scratch) => inTurn(() => passesAll("memory:", scratch))),
-    300_000 * TIMES,
-  );
-
-  it.concurrent(
-    "is kept on SQLite",
-    () => inScratch((scratch) => inTurn(() => passesAll(`sqlite:${join(scratch, "jobs.db")}`, scratch))),
-    300_000 * TIMES,
-  );
-
-  it.concurrent(
-    "is kept on PostgreSQL",
-    () =>
-      inScratch(async (scratch) => {
-        await using database = await createDatabase(inject("postgresUrl"));
-        await passesAll(database.url, scratch);
-      }),
-    300_000 * TIMES,
-  );
-
-  it.concurrent(
-    "is kept on Redis",
-    ({ skip }) =>
-      inScratch(async (scratch) => {
-        const program = await findRedis();
-        if (!program) return skip();
-        await using node = await startNode(program, DURABLE);
-        await inTurn(() => passesAll(node.url, scratch));
-      }),
-    300_000 * TIMES,
-  );
+  for (const [name, open] of Object.entries(OJS_STORES))
+    it.concurrent(
+      `is kept on ${name}`,
+      ({ skip }) =>
+        open(
+          // PostgreSQL computes in processes of its own, so it runs beside the others.
+          (url, scratch) =>
+            name === "PostgreSQL" ? passesAll(url, scratch) : inTurn(() => passesAll(url, scratch)),
+          skip,
+        ),
+      300_000 * TIMES,
+    );
 });

@@ -3,11 +3,14 @@ import { existsSync, realpathSync } from "node:fs";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { inject } from "vitest";
 import { realSystem } from "../../src/engine/runtime/real-system.ts";
 import { openEngine } from "../../src/open.ts";
 import { silentLogger } from "../../src/ports/log.ts";
 import { createServer } from "../../src/server/app.ts";
 import { listen } from "../../src/server/listen.ts";
+import { createDatabase } from "../postgres.ts";
+import { DURABLE, findRedis, startNode } from "../redis.ts";
 
 /**
  * Runs the suites of Open Job Spec against a real server. The suites are not part of this repository: they lie beside
@@ -63,7 +66,29 @@ export function skipWithoutSuites(skip: () => void): void {
   skip();
 }
 
-export async function inScratch(run: (scratch: string) => Promise<void>): Promise<void> {
+type RunOn = (url: string, scratch: string) => Promise<void>;
+
+/** The stores that the suites run on. Each calls `skip` where it cannot be had. */
+export const OJS_STORES: {
+  readonly [name: string]: (run: RunOn, skip: () => void) => Promise<void>;
+} = {
+  memory: (run) => inScratch((scratch) => run("memory:", scratch)),
+  SQLite: (run) => inScratch((scratch) => run(`sqlite:${join(scratch, "jobs.db")}`, scratch)),
+  PostgreSQL: (run) =>
+    inScratch(async (scratch) => {
+      await using database = await createDatabase(inject("postgresUrl"));
+      await run(database.url, scratch);
+    }),
+  Redis: (run, skip) =>
+    inScratch(async (scratch) => {
+      const program = await findRedis();
+      if (!program) return skip();
+      await using node = await startNode(program, DURABLE);
+      await run(node.url, scratch);
+    }),
+};
+
+async function inScratch(run: (scratch: string) => Promise<void>): Promise<void> {
   const scratch = await mkdtemp(join(tmpdir(), "curfew-ojs-"));
   try {
     await run(scratch);
