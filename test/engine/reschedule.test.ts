@@ -40,7 +40,7 @@ it("moves an available job and the retry of a failed one", async () => {
   await test.advance("2m");
   expect([runs, (await waiting.load())?.state]).toEqual([2, "discarded"]);
   await expect(waiting.reschedule({ delay: "1m" })).rejects.toThrow(
-    "is discarded; the job must be scheduled",
+    "is discarded; reschedule works only on jobs that are scheduled",
   );
 });
 

@@ -100,7 +100,7 @@ function endBefore({ waitAt, totalAt }: JobRow, event: JobEvent): string {
 function refusal(row: JobRow, event: JobEvent, because: Rejection): CurfewError {
   const states = JOB_STATES.filter((state) => ALLOWED[state][event.type].length > 0).join(", ");
   const why: Record<Rejection, string> = {
-    invalid_state: `is ${row.state}; the job must be ${states.replace(/, (?=\w+$)/, " or ")}`,
+    invalid_state: `is ${row.state}; ${event.type} works only on jobs that are ${states.replace(/, (?=\w+$)/, " or ")}`,
     timing_out: "has timed out; wait for its verdict",
     too_close: "is at its deadline; try again",
     lease_over: "has lost its claim; try again",
