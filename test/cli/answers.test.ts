@@ -59,7 +59,7 @@ describe("a question", () => {
     await curfew(["queues", "pause", "reports", "--url", stage.url]);
     const { stdout } = await curfew(["why", stage.jobs.waiting, "--url", stage.url]);
     await curfew(["queues", "resume", "reports", "--url", stage.url]);
-    expect(stdout).toContain('1. Queue "reports" is paused');
+    expect(stdout).toContain('1. Queue "reports" has been paused for');
     expect(stdout).toContain("curfew queues resume reports");
   });
 

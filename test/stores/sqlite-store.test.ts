@@ -305,7 +305,7 @@ describe.each(SQLITE_DRIVERS)("the SQLite store in its thread, on $name", (given
   });
 
   it("lets others have a turn after each megabyte, whatever it does with large jobs", async () => {
-    const store = await open();
+    const store = await open(path, hasty);
     const payload = `"${"x".repeat(400_000)}"`;
     const large = Array.from({ length: 10 }, () => sketchJob({ payload, dueAt: NOW + 1 }, NOW, nextId));
     const ids = large.map(({ id }) => id);

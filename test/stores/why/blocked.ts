@@ -194,7 +194,7 @@ const limits: Situation[] = [
   {
     name: "a limit whose only slot is taken by a running job",
     first: "limit_full",
-    says: /Limit "smtp" allows 1 job at once, and all are taken: job .+ \(mail\.send\) holds a slot since/,
+    says: /Limit "smtp" allows 1 job at once, and all are taken: job .+ \(mail\.send\) has held a slot for/,
     make: async (rig) => (await limited(rig, { concurrency: 1 })).last,
   },
   {

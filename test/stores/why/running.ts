@@ -100,7 +100,7 @@ const running: Situation[] = [
   {
     name: "a job that a remote worker runs",
     first: "running",
-    says: /Worker box-1 runs attempt 1/,
+    says: /Worker box-1 has run attempt 1/,
     async make(rig) {
       const { engine } = await rig.open();
       const handle = await rig.of(engine.enqueue(job(deaf).definition));
