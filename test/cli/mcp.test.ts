@@ -279,7 +279,10 @@ describe("the tools", () => {
     const cancelled = await client.call("cancel_job", { id, reason: "asked to" });
     expect(cancelled.data).toMatchObject({ id, state: "cancelled" });
     const again = await client.call("retry_job", { id });
-    expect(again).toMatchObject({ isError: true, text: expect.stringContaining("only on jobs that are discarded") });
+    expect(again).toMatchObject({
+      isError: true,
+      text: expect.stringContaining("only on jobs that are discarded"),
+    });
     expect(await client.end()).toBe(0);
     await using engine = await openEngine({ store: database.url });
     const { entries } = await engine.audit.read();
