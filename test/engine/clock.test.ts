@@ -107,6 +107,23 @@ describe("3.10 the engine's clock", () => {
     clock.close();
   });
 
+  it("does not take a sleep during a reading for a jump of the store's clock", async () => {
+    const { machine, sleep } = sleeper();
+    const all = world({ machine });
+    const clock = await EngineClock.open(all.system, all.store);
+    const { clock: read } = all.store;
+    all.store.clock = async () => {
+      all.store.clock = read;
+      sleep(290, all);
+      const instant = await read();
+      sleep(1_976, all);
+      return instant;
+    };
+    await clock.sample();
+    expect([clock.now() - all.elapsed(), clock.upper() - all.elapsed()]).toEqual([2_266, 2_267]);
+    clock.close();
+  });
+
   it.each([600_000, -600_000])("is not moved by a wall clock that was set by %i ms", async (step) => {
     const { machine } = sleeper();
     const { system, store, elapsed } = world({ machine });
