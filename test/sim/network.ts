@@ -83,7 +83,8 @@ export class Network {
       run: () => Promise<Answer>,
     ): Promise<Answer> => this.#send({ machine, call, request, run, isAway: isAway() });
     return {
-      capabilities: store.capabilities,
+      // Calls go over this network, so the engine has to treat the store as one outside of its process.
+      capabilities: { ...store.capabilities, inProcess: false },
       clock: () => send("clock", null, () => store.clock()),
       look: (request) => send("look", request, () => store.look(request)),
       commit: (units, options) => send("commit", units, () => store.commit(units, options)),
