@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import {
   DISTANT_REGRESSION_SEEDS,
+  FAIR_HOME_REGRESSION_SEEDS,
   FAIR_REGRESSION_SEEDS,
   HOME_REGRESSION_SEEDS,
   OUTBOX_REGRESSION_SEEDS,
@@ -18,6 +19,7 @@ const SEEDS = [
   ["jobs", REGRESSION_SEEDS],
   ["distant", DISTANT_REGRESSION_SEEDS],
   ["fair", FAIR_REGRESSION_SEEDS],
+  ["fair-homes", FAIR_HOME_REGRESSION_SEEDS],
   ["workflows", WORKFLOW_REGRESSION_SEEDS],
   ["sagas", SAGA_REGRESSION_SEEDS],
   ["homes", HOME_REGRESSION_SEEDS],

@@ -46,6 +46,18 @@ export const DISTANT_REGRESSION_SEEDS: readonly (readonly [seed: number, showed:
 /** The same for worlds with fair queues. */
 export const FAIR_REGRESSION_SEEDS: readonly (readonly [seed: number, showed: string])[] = [
   [1_594_794_613, "a job whose changed row came after a gap was entered without asking for its claim again"],
+  [
+    910_000_619,
+    "the checker gave a world 20 minutes, in which 222 jobs shared one slot and two of them killed their process",
+  ],
+];
+
+/** The same for worlds with fair queues on a store with four homes. */
+export const FAIR_HOME_REGRESSION_SEEDS: readonly (readonly [seed: number, showed: string])[] = [
+  [
+    910_000_580,
+    "the checker gave a world 20 minutes, in which 225 jobs waited for few slots and some killed their process",
+  ],
 ];
 
 /** The same for the simulator of workflows. */

@@ -19,6 +19,7 @@ import { EPOCH, Scheduler } from "./scheduler.ts";
 import { short, Trace } from "./trace.ts";
 import { StoreWatch } from "./watched-store.ts";
 import { Workload } from "./workload.ts";
+import { runUntilSettled } from "./world.ts";
 
 /** A defect planted on purpose, to prove that the checker can see one. */
 export interface Mutation {
@@ -55,7 +56,7 @@ export interface SimReport {
   readonly duration: number;
 }
 
-/** Longest wait for everything to end once faults have stopped: a job may have attempts, backoffs and leases ahead of it. */
+/** Longest wait for the next job to end once faults have stopped: it may have attempts, backoffs and leases ahead of it. */
 const SETTLES_WITHIN = 20 * 60_000;
 const CLOSES_WITHIN = 60_000;
 const FINAL_DRAIN = 500;
@@ -104,6 +105,12 @@ function distances(seed: number): (machine: Machine) => number {
     known.set(machine, distance);
     return distance;
   };
+}
+
+function sumOf(counts: Iterable<number>): number {
+  let sum = 0;
+  for (const count of counts) sum += count;
+  return sum;
 }
 
 class World {
@@ -218,11 +225,9 @@ class World {
       if (sums[end] > happened)
         this.checker.report("figures count nothing twice", `${sums[end]} ${end}, ${happened} happened`);
     }
-    const sumOf = (count: (end: (typeof ENDS)[number]) => number) =>
-      ENDS.reduce((sum, end) => sum + count(end), 0);
     this.#figures = {
-      ended: sumOf((end) => this.checker.endCounts.get(end) ?? 0),
-      counted: sumOf((end) => sums[end]),
+      ended: sumOf(this.checker.endCounts.values()),
+      counted: sumOf(Object.values(sums)),
     };
   }
 
@@ -272,31 +277,44 @@ class World {
   }
 
   /**
-   * Faults are over, and so is new work; what is there must end. An orphan ends when it is cancelled. Then the jobs that
-   * were excused because of it must end too, or something else had stopped them.
+   * Faults are over, and so is new work; what is there must end. Hundreds of jobs may wait for one slot, and some of them kill
+   * the process, so the time begins anew whenever a job has ended.
    */
   async #settle(): Promise<void> {
-    const limit = this.#scheduler.now + SETTLES_WITHIN;
-    for (let step = 0; this.#scheduler.now < limit && this.checker.violations.length === 0; step++) {
-      if (step > 0 && this.checker.unsettled().length === 0) {
-        const orphans = this.checker.orphans();
-        if (orphans.length === 0) return;
-        this.#cancel(orphans);
-      }
-      // More than once: a process that stood still may have paused a queue just after the last time.
-      if (step % RESUME_EVERY === 0) this.#resumeQueues();
-      await this.#until(() => false, this.#scheduler.now + SETTLE_STEP);
-      this.checker.checkSignals();
-    }
+    let step = 0;
+    this.#resumeQueues();
+    const left = await runUntilSettled(
+      { scheduler: this.#scheduler },
+      () => this.checker.violations.length > 0,
+      SETTLES_WITHIN,
+      async () => {
+        this.checker.checkSignals();
+        const open = this.#openJobs();
+        // More than once: a process that stood still may have paused a queue just after the last time.
+        if (open.length > 0 && ++step % RESUME_EVERY === 0) this.#resumeQueues();
+        return open;
+      },
+      () => sumOf(this.checker.endCounts.values()),
+      SETTLE_STEP,
+    );
     if (this.checker.violations.length > 0) return;
     const workers = this.#processes.map(
       ({ machine, worker }) => `${machine.name} ${JSON.stringify(worker?.status())}`,
     );
-    for (const { row, id } of [...this.checker.unsettled(), ...this.checker.orphans()])
-      this.checker.report(
-        "everything settles",
-        `job ${short(id)} is still ${row.state} in ${row.queue}, wakeAt ${row.wakeAt}; ${workers.join("; ")}`,
-      );
+    for (const what of left) this.checker.report("everything settles", `${what}; ${workers.join("; ")}`);
+  }
+
+  /**
+   * The jobs that must still end. An orphan ends when it is cancelled. Then the jobs that were excused because of it must
+   * end too, or something else had stopped them.
+   */
+  #openJobs(): string[] {
+    const unsettled = this.checker.unsettled();
+    const orphans = this.checker.orphans();
+    if (unsettled.length === 0 && this.checker.violations.length === 0) this.#cancel(orphans);
+    return [...unsettled, ...orphans].map(
+      ({ row, id }) => `job ${short(id)} is still ${row.state} in ${row.queue}, wakeAt ${row.wakeAt}`,
+    );
   }
 
   #cancel(jobs: readonly JobLedger[]): void {

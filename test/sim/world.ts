@@ -55,13 +55,14 @@ export async function runUntilSettled(
   within: number,
   findLeft: () => Promise<string[]>,
   countSettled: () => number = () => 0,
+  step = SETTLE_STEP,
 ): Promise<string[]> {
   const end = scheduler.now + MOST_WAITS * within;
   let limit = scheduler.now + within;
   let left = ["the beginning"];
   let settled = countSettled();
   while (left.length > 0 && scheduler.now < limit && !isOver()) {
-    await scheduler.runUntil(isOver, scheduler.now + SETTLE_STEP);
+    await scheduler.runUntil(isOver, scheduler.now + step);
     left = await findLeft();
     const count = countSettled();
     if (count > settled) limit = Math.min(scheduler.now + within, end);

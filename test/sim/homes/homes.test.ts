@@ -1,5 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { HOME_REGRESSION_SEEDS, OUTBOX_REGRESSION_SEEDS } from "../regression-seeds.ts";
+import {
+  FAIR_HOME_REGRESSION_SEEDS,
+  HOME_REGRESSION_SEEDS,
+  OUTBOX_REGRESSION_SEEDS,
+} from "../regression-seeds.ts";
 import { simulate } from "../simulate.ts";
 import { rulesBroken, runTwice } from "../world.ts";
 import { JOB_MUTANTS, OUTBOX_MUTANTS } from "./home-mutants.ts";
@@ -37,6 +41,10 @@ describe("a store with four homes, which are away at times and may forget their 
 
   it.each(HOME_REGRESSION_SEEDS)("keeps them with seed %i, which showed: %s", async (seed) => {
     expect((await simulate({ seed, homes: HOMES })).violations).toEqual([]);
+  });
+
+  it.each(FAIR_HOME_REGRESSION_SEEDS)("keeps turns with seed %i, which showed: %s", async (seed) => {
+    expect((await simulate({ seed, homes: HOMES, isFair: true })).violations).toEqual([]);
   });
 
   it.each(OUTBOX_REGRESSION_SEEDS)("carries them with seed %i, which showed: %s", async (seed) => {
