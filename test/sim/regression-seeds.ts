@@ -41,6 +41,10 @@ export const DISTANT_REGRESSION_SEEDS: readonly (readonly [seed: number, showed:
   [15, "the checker forgot a committed start when the job was cancelled before its entry"],
   [513, "a start that was committed first was entered after wait had ended"],
   [686, "a job expired while its handler ran, because its start was on its way to the store"],
+  [
+    930_000_422,
+    "a job given back after the reply of its start mark was lost started again without waiting for its rate",
+  ],
 ];
 
 /** The same for worlds with fair queues. */

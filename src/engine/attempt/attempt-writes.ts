@@ -279,12 +279,13 @@ export class AttemptWrite implements Write, DecidedJob {
   /** The new row with what only this process knows: a start that is not committed, and a signal that was given. */
   #carriedOver(row: JobRow): JobRow {
     const { event } = this.#options;
+    // A release before the start, as far as this worker knows. The row knows better: the mark may be in it, its reply lost.
+    if (event.type === "start" || this.row.startedAt === null) return row;
     const { attempt, startedAt, waitAt, softAt, hardAt, stallAt, heartbeat, totalAt } = this.row;
     const started = { ...row, attempt, startedAt, waitAt, policy: row.policy ?? this.row.policy };
     // The soft signal fixes the cause (SEMANTICS 3.3): a later extension does not change it.
     const isSignalled =
       event.type === "expire" || event.type === "stall" || ("signalled" in event && event.signalled);
-    if (event.type === "start") return row;
     if (isSignalled) return { ...started, softAt, hardAt, stallAt, heartbeat, totalAt };
     return row.startedAt === null ? { ...started, softAt, hardAt, stallAt, heartbeat } : started;
   }
