@@ -134,8 +134,7 @@ export class EngineClock {
       this.#isSampling = false;
     });
     this.learn(instant, { sentAt, receivedAt: this.#system.monotonic(), slept });
-    // A sleep during the reading leaves bounds that are as wide as the sleep.
-    if (this.#sleptAtSample - slept > WALL_JUMP) return this.sample();
+    if (this.#asleep() - slept > WALL_JUMP) return this.sample();
     // A slow reading after a sleep leaves wide bounds. The next regular one may be half a minute away.
     if (this.isWide && this.#timer) this.#rearm();
   }
@@ -151,13 +150,12 @@ export class EngineClock {
   ): void {
     // Ignore a reading that is older than the last one: a sleep between the two would be subtracted.
     if (sentAt < this.#bounds.at || slept < this.#sleptAtSample) return;
-    const sleptByNow = this.#asleep();
-    // Stores answer in whole milliseconds, so the true time may be almost 1 ms later. If the machine slept meanwhile,
-    // nobody knows how much of that was before the answer.
-    const latestRead = instant + 1 - sentAt + sleptByNow - slept;
-    const read: Bounds = { at: sentAt, lower: instant - receivedAt, upper: latestRead };
+    // Ignore one during which the machine slept, too: the part of the sleep before the answer looks like a jump of the store's clock.
+    if (this.#asleep() - slept > WALL_JUMP && Number.isFinite(this.#bounds.lower)) return;
+    // Stores answer in whole milliseconds, so the true time may be almost 1 ms later.
+    const read: Bounds = { at: sentAt, lower: instant - receivedAt, upper: instant + 1 - sentAt };
     const earliest = this.#lowerAt(sentAt);
-    const latest = this.#upperAt(sentAt) + sleptByNow - this.#sleptAtSample;
+    const latest = this.#upperAt(sentAt) + slept - this.#sleptAtSample;
     const jump = Math.max(0, read.lower - latest) + Math.min(0, read.upper - earliest);
     if (jump === 0) {
       const lower = Math.max(read.lower, earliest);
@@ -167,7 +165,7 @@ export class EngineClock {
       const by = this.#aheadBy(receivedAt) + jump;
       this.#ahead = { by: Math.max(-MOST_APART, Math.min(by, MOST_APART)), at: receivedAt };
     }
-    this.#sleptAtSample = sleptByNow;
+    this.#sleptAtSample = slept;
   }
 
   /** How long the machine has slept since the opening. Read it before a reading, for `learn`. */

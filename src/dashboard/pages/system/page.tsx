@@ -211,7 +211,11 @@ function StoreCard({
   readonly latency: number | undefined;
   readonly isUp: boolean;
 }) {
-  const abilities = Object.entries(config.store).filter(([name]) => name !== "name");
+  // A capability without words here is a detail between the store and the engine.
+  const abilities = Object.entries(config.store).flatMap(([name, value]) => {
+    const label = ABILITIES[name];
+    return label === undefined ? [] : [[label, WORDS[String(value)] ?? String(value)] as const];
+  });
   return (
     <Card title="Store">
       <div class="pad wide-names">
@@ -219,9 +223,7 @@ function StoreCard({
           of={[
             ["Kind", config.backend],
             ["Answers", latency === undefined ? "–" : `${isUp ? "" : "no; "}${withinText(latency)}`],
-            ...abilities.map(
-              ([name, value]) => [ABILITIES[name] ?? name, WORDS[String(value)] ?? String(value)] as const,
-            ),
+            ...abilities,
           ]}
         />
       </div>
