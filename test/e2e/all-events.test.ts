@@ -80,11 +80,9 @@ describe.each([
     }
     await worker.close();
     const life = await until(engine, ({ name }) => name === "worker.stopped");
-    expect(life.filter(({ subject }) => subject === worker.id).map(({ name }) => name)).toEqual([
-      "worker.started",
-      "worker.quiet",
-      "worker.stopped",
-    ]);
+    // On a busy machine this process may stand still, and then the worker says so, too.
+    const names = life.filter(({ subject, name }) => subject === worker.id && name !== "worker.blocked");
+    expect(names.map(({ name }) => name)).toEqual(["worker.started", "worker.quiet", "worker.stopped"]);
   });
 
   it("steps of sagas come in their commits, each once", async () => {
