@@ -10,7 +10,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createIdSource } from "../src/core/ids.ts";
-import { prepareJob, preparePayload, stamp } from "../src/core/job/envelope.ts";
+import { prepareJob, preparePayload, stamp } from "../src/core/job/enqueue/envelope.ts";
 import { realSystem } from "../src/engine/runtime/real-system.ts";
 import { defineJob, openEngine, processor, silentLogger } from "../src/index.ts";
 import { createMemoryStore } from "../src/stores/memory/memory-store.ts";

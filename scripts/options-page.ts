@@ -31,7 +31,7 @@ const LISTED: readonly Listed[] = [
   {
     title: "engine.enqueue(definition, payload, options)",
     intro: "All of them may be left out.",
-    path: "src/core/job/envelope.ts",
+    path: "src/core/job/enqueue/envelope.ts",
     name: "EnqueueOptions",
     notes: {
       queue: QUEUE_NOTE,
@@ -48,13 +48,13 @@ const LISTED: readonly Listed[] = [
   {
     title: "timeouts",
     intro: "[Timeouts](guides/timeouts.md) says what each of them does.",
-    path: "src/core/job/policy.ts",
+    path: "src/core/job/policy/policy.ts",
     name: "TimeoutOptions",
   },
   {
     title: "retry",
     intro: "[Retries](guides/retries.md) says how they work together.",
-    path: "src/core/job/retry.ts",
+    path: "src/core/job/policy/retry.ts",
     name: "RetryOptions",
   },
   {
@@ -67,7 +67,7 @@ const LISTED: readonly Listed[] = [
   {
     title: "unique",
     intro: "Of a definition or an enqueue. [Unique jobs](guides/unique-jobs.md) says how they work.",
-    path: "src/core/job/unique-key.ts",
+    path: "src/core/job/enqueue/unique-key.ts",
     name: "UniqueOptions",
   },
   {
@@ -118,7 +118,7 @@ const LISTED: readonly Listed[] = [
 
 /** Interfaces whose members others inherit. */
 const INHERITED: Readonly<Record<string, string>> = {
-  PolicyOptions: "src/core/job/policy.ts",
+  PolicyOptions: "src/core/job/policy/policy.ts",
   ScheduleOptions: "src/core/cron/expression.ts",
   GuardOptions: "src/server/request-guard.ts",
 };

@@ -28,7 +28,7 @@ const LONG: Readonly<Record<string, LongTest>> = {
     env: { CURFEW_REDIS_GROWTH: "1", CURFEW_HISTORIES: "50" },
   },
   calls: { files: ["test/calls/leaks.test.ts"], env: { CURFEW_TIMED_OUT_CALLS: "10000" } },
-  walks: { files: ["src/core/job/decide.random-walks.test.ts"], env: { CURFEW_WALKS: "30000" } },
+  walks: { files: ["src/core/job/decide/decide.random-walks.test.ts"], env: { CURFEW_WALKS: "30000" } },
   histories: {
     files: ["test/stores/sqlite.test.ts", "test/stores/better-sqlite3.test.ts"],
     env: { CURFEW_HISTORIES: "300" },

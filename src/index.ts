@@ -11,14 +11,23 @@ export type { CronInstant } from "./core/cron/instants-of.ts";
 export { CurfewError, type ErrorCode } from "./core/errors.ts";
 export type { JournalEvent } from "./core/event/journal-event.ts";
 export type { FairOptions } from "./core/fair/fair-options.ts";
-export type { SavedCheckpoint } from "./core/job/checkpoint.ts";
-export type { EnqueueOptions } from "./core/job/envelope.ts";
-export type { Explanation } from "./core/job/explain.ts";
+export type { SavedCheckpoint } from "./core/job/documents/checkpoint.ts";
+export type { RedactPath } from "./core/job/documents/redaction.ts";
+export type { EnqueueOptions } from "./core/job/enqueue/envelope.ts";
+export type { UniqueOptions } from "./core/job/enqueue/unique-key.ts";
 export type { Backoff, ErrorRecord, JobState } from "./core/job/job.ts";
 export { defineJob, type JobDefinition, unchecked } from "./core/job/job-definition.ts";
-export type { JobLine } from "./core/job/job-line.ts";
 export type { Job } from "./core/job/job-view.ts";
-export type { PolicyOptions, TimeoutOptions } from "./core/job/policy.ts";
+export type { Explanation } from "./core/job/policy/explain.ts";
+export type { PolicyOptions, TimeoutOptions } from "./core/job/policy/policy.ts";
+export {
+  constant,
+  delays,
+  exponential,
+  linear,
+  polynomial,
+  type RetryOptions,
+} from "./core/job/policy/retry.ts";
 export {
   type AbortReason,
   Discard,
@@ -27,9 +36,7 @@ export {
   snooze,
   TimeoutError,
 } from "./core/job/reasons.ts";
-export type { RedactPath } from "./core/job/redaction.ts";
-export { constant, delays, exponential, linear, polynomial, type RetryOptions } from "./core/job/retry.ts";
-export type { UniqueOptions } from "./core/job/unique-key.ts";
+export type { JobLine } from "./core/job/transfer/job-line.ts";
 export type { WhyCode } from "./core/job/why/codes.ts";
 export type { Why, WhyReason } from "./core/job/why/reason.ts";
 export type { LimitOptions } from "./core/limit/limit.ts";

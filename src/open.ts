@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import { type CurfewError, checkCount, refuse, refuseUnknownKeys } from "./core/errors.ts";
-import type { PolicyOptions } from "./core/job/policy.ts";
+import type { PolicyOptions } from "./core/job/policy/policy.ts";
 import { refuseOldNode } from "./core/node-version.ts";
 import { keysOf } from "./core/option-keys.ts";
 import { backoff } from "./core/pace.ts";

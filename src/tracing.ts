@@ -1,6 +1,6 @@
 import { createRequire } from "node:module";
 import type { Attributes, Context, Span, Tracer } from "@opentelemetry/api";
-import type { LifecycleEvent } from "./core/job/decision.ts";
+import type { LifecycleEvent } from "./core/job/decide/decision.ts";
 import { dueAtOf, type JobRow } from "./core/job/job.ts";
 import type { AbortReason } from "./core/job/reasons.ts";
 import { ifMissing } from "./core/load-package.ts";

@@ -1,5 +1,5 @@
 import type { CallPolicy } from "../core/call/call-policy.ts";
-import { NEAR_SHARE } from "../core/job/near-miss.ts";
+import { NEAR_SHARE } from "../core/job/policy/near-miss.ts";
 import { type AdaptiveRule, type LearnedLimit, ruleKey } from "../core/stats/adaptive-limit.ts";
 import { type Advice, advise } from "../core/stats/advice.ts";
 import { type Percentiles, percentilesOf } from "../core/stats/job-stats.ts";

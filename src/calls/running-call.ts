@@ -1,6 +1,6 @@
 import type { CallPolicy } from "../core/call/call-policy.ts";
+import { backoffDelay, isExcepted } from "../core/job/policy/retry.ts";
 import { TimeoutError } from "../core/job/reasons.ts";
-import { backoffDelay, isExcepted } from "../core/job/retry.ts";
 import { describeError, isThenable, readKey } from "../core/user-values.ts";
 import {
   type Ambient,

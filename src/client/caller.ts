@@ -1,6 +1,6 @@
 import { CurfewError } from "../core/errors.ts";
+import type { Sealing } from "../core/job/documents/sealed.ts";
 import type { JobId } from "../core/job/job.ts";
-import type { Sealing } from "../core/job/sealed.ts";
 import { type CallName, callPath, isOnce } from "../ojs/call-names.ts";
 import type { System } from "../ports/system.ts";
 import { errorOf } from "./remote-errors.ts";

@@ -1,10 +1,10 @@
 import { createIdSource } from "../core/ids.ts";
-import { type EnqueueOptions, preparePayload } from "../core/job/envelope.ts";
-import type { Explanation } from "../core/job/explain.ts";
+import { type EnqueueOptions, preparePayload } from "../core/job/enqueue/envelope.ts";
+import { checkMany } from "../core/job/enqueue/many.ts";
 import type { JobId, JobRow } from "../core/job/job.ts";
 import type { AnyDefinition, JobDefinition, PayloadArgs } from "../core/job/job-definition.ts";
 import type { Job } from "../core/job/job-view.ts";
-import { checkMany } from "../core/job/many.ts";
+import type { Explanation } from "../core/job/policy/explain.ts";
 import type { Why } from "../core/job/why/reason.ts";
 import { refuseOldNode } from "../core/node-version.ts";
 import type { AnySaga, MessageTarget, SchemaMap } from "../core/saga/saga.ts";

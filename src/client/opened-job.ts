@@ -1,5 +1,5 @@
+import { isSealed, opened, type SealedField, type Sealing } from "../core/job/documents/sealed.ts";
 import type { Job } from "../core/job/job-view.ts";
-import { isSealed, opened, type SealedField, type Sealing } from "../core/job/sealed.ts";
 import type { Json } from "../core/schema.ts";
 
 /** A document of a reply, decrypted if it is encrypted. Throws if it cannot be opened. */

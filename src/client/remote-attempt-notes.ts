@@ -1,7 +1,7 @@
 import type { CurfewError } from "../core/errors.ts";
+import { scrubNote, scrubWords } from "../core/job/documents/redaction.ts";
 import type { JobRow } from "../core/job/job.ts";
 import { StopError } from "../core/job/reasons.ts";
-import { scrubNote, scrubWords } from "../core/job/redaction.ts";
 import { type Json, toJsonText } from "../core/schema.ts";
 import type { AttemptParts } from "../engine/context.ts";
 import { jobPath } from "../ojs/paths.ts";

@@ -1,5 +1,5 @@
-import { CONFIRMED_WITHIN, SLOWLY_CONFIRMED_WITHIN } from "../core/job/deadlines.ts";
 import type { JobRow } from "../core/job/job.ts";
+import { CONFIRMED_WITHIN, SLOWLY_CONFIRMED_WITHIN } from "../core/job/policy/deadlines.ts";
 import type { AttemptParts } from "../engine/context.ts";
 import type { EngineClock } from "../engine/runtime/engine-clock.ts";
 import { Loop } from "../engine/runtime/loop.ts";

@@ -1,8 +1,8 @@
 import { refuse } from "../core/errors.ts";
-import { type EnqueueOptions, preparePayload } from "../core/job/envelope.ts";
+import { type EnqueueOptions, preparePayload } from "../core/job/enqueue/envelope.ts";
+import type { UniqueOptions } from "../core/job/enqueue/unique-key.ts";
 import type { JobId } from "../core/job/job.ts";
 import type { AnyDefinition } from "../core/job/job-definition.ts";
-import type { UniqueOptions } from "../core/job/unique-key.ts";
 import { PATHS } from "../ojs/paths.ts";
 import { list, object } from "../ojs/read-job.ts";
 import { checkId, enqueueFields, enqueueText, exactOptions, fairFields } from "../ojs/write-enqueue.ts";

@@ -1,13 +1,13 @@
 import { refuse } from "../core/errors.ts";
 import { UUID } from "../core/ids.ts";
-import type { SavedCheckpoint } from "../core/job/checkpoint.ts";
-import { type Explanation, printable } from "../core/job/explain.ts";
+import type { SavedCheckpoint } from "../core/job/documents/checkpoint.ts";
 import type { JobId } from "../core/job/job.ts";
 import type { JobDefinition } from "../core/job/job-definition.ts";
 import type { Job } from "../core/job/job-view.ts";
-import { portableDefinition } from "../core/job/portable.ts";
+import { type Explanation, printable } from "../core/job/policy/explain.ts";
+import { portableDefinition } from "../core/job/transfer/portable.ts";
 import { printWhy, type Why } from "../core/job/why/reason.ts";
-import { whyDuplicate } from "../core/job/why.ts";
+import { whyDuplicate } from "../core/job/why/why.ts";
 import type { Duration } from "../core/time.ts";
 import type { JobHandleApi } from "../engine/curfew-api.ts";
 import type { JobProgress, LogPage } from "../engine/operations/job-handle.ts";

@@ -1,6 +1,6 @@
-import { preparePayload } from "../core/job/envelope.ts";
+import { preparePayload } from "../core/job/enqueue/envelope.ts";
 import { assertDefinition } from "../core/job/job-definition.ts";
-import { portableDefinition, portableOptions } from "../core/job/portable.ts";
+import { portableDefinition, portableOptions } from "../core/job/transfer/portable.ts";
 import type { CronInput } from "../engine/crons/crons.ts";
 import type { CronsApi, LimitsApi, MaintenanceApi, QueuesApi } from "../engine/curfew-api.ts";
 import type { Caller } from "./caller.ts";

@@ -1,7 +1,7 @@
 import { refuse } from "../core/errors.ts";
-import { preparePayload } from "../core/job/envelope.ts";
+import { preparePayload } from "../core/job/enqueue/envelope.ts";
 import { type AnyDefinition, assertDefinition } from "../core/job/job-definition.ts";
-import { portableDefinition, portableOptions } from "../core/job/portable.ts";
+import { portableDefinition, portableOptions } from "../core/job/transfer/portable.ts";
 import { type Json, toJsonText } from "../core/schema.ts";
 import type { TimeoutId } from "../core/timeout/timeout.ts";
 import { encodeHeaders } from "../core/timeout/timeout-headers.ts";

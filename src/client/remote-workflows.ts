@@ -1,5 +1,5 @@
 import { refuse } from "../core/errors.ts";
-import { preparePayload } from "../core/job/envelope.ts";
+import { preparePayload } from "../core/job/enqueue/envelope.ts";
 import type { Job } from "../core/job/job-view.ts";
 import type { Duration } from "../core/time.ts";
 import type { WorkflowNode } from "../core/workflow/node.ts";

@@ -1,7 +1,7 @@
-import type { ErrorInput } from "../core/job/decision.ts";
+import type { ErrorInput } from "../core/job/decide/decision.ts";
+import type { EventOf } from "../core/job/decide/job-events.ts";
+import { scrubError } from "../core/job/documents/redaction.ts";
 import type { JobRow } from "../core/job/job.ts";
-import type { EventOf } from "../core/job/job-events.ts";
-import { scrubError } from "../core/job/redaction.ts";
 import type { Verdict } from "../engine/attempt/running-attempt.ts";
 import { PATHS, reportBatchPath } from "../ojs/paths.ts";
 import { instantText } from "../ojs/wire-fields.ts";

@@ -1,6 +1,6 @@
 import type { Random } from "./random.ts";
 
-/* Delays of loops and of tries at a store. Retries of jobs: core/job/retry.ts. */
+/* Delays of loops and of tries at a store. Retries of jobs: core/job/policy/retry.ts. */
 
 export interface BackoffOptions {
   /** Milliseconds after the first failed try. */

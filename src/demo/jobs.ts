@@ -1,6 +1,6 @@
 /** The jobs of a shop, each with limits that are short enough to be watched. */
 import { type AnyDefinition, defineJob, unchecked } from "../core/job/job-definition.ts";
-import { constant, exponential } from "../core/job/retry.ts";
+import { constant, exponential } from "../core/job/policy/retry.ts";
 
 /** A demo may run for days: what has ended goes soon. */
 const retention = { completed: "20m", discarded: "1h", cancelled: "1h", deadLetter: "1h" } as const;

@@ -1,8 +1,8 @@
 import type { IdSource } from "../core/ids.ts";
-import type { EnqueuedJob, EnqueueOptions, NewJob } from "../core/job/envelope.ts";
+import type { Sealing } from "../core/job/documents/sealed.ts";
+import type { EnqueuedJob, EnqueueOptions, NewJob } from "../core/job/enqueue/envelope.ts";
 import type { JobId, JobRow, PolicySettings } from "../core/job/job.ts";
 import type { JobDefinition } from "../core/job/job-definition.ts";
-import type { Sealing } from "../core/job/sealed.ts";
 import type { Random } from "../core/random.ts";
 import type { Logger } from "../ports/log.ts";
 import type { Outcome, Store, Unit } from "../ports/store.ts";

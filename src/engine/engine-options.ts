@@ -1,5 +1,5 @@
 import { refuse } from "../core/errors.ts";
-import type { PolicyOptions } from "../core/job/policy.ts";
+import type { PolicyOptions } from "../core/job/policy/policy.ts";
 import type { Duration } from "../core/time.ts";
 import type { Logger } from "../ports/log.ts";
 import type { Store } from "../ports/store.ts";

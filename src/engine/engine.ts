@@ -2,7 +2,7 @@
 
 import { type By, parseBy } from "../core/audit/audit-entry.ts";
 import { CurfewError } from "../core/errors.ts";
-import type { EnqueueOptions, NewJob } from "../core/job/envelope.ts";
+import type { EnqueueOptions, NewJob } from "../core/job/enqueue/envelope.ts";
 import type { JobDefinition, PayloadArgs } from "../core/job/job-definition.ts";
 import type { AnySaga, MessageTarget, SchemaMap } from "../core/saga/saga.ts";
 import type { InputOf, Schema } from "../core/schema.ts";

@@ -1,8 +1,8 @@
 import type { By } from "../core/audit/audit-entry.ts";
-import type { Explanation } from "../core/job/explain.ts";
 import type { JobId } from "../core/job/job.ts";
 import type { JobDefinition } from "../core/job/job-definition.ts";
 import type { Job } from "../core/job/job-view.ts";
+import type { Explanation } from "../core/job/policy/explain.ts";
 import type { Why } from "../core/job/why/reason.ts";
 import type { Json } from "../core/schema.ts";
 import type { Store } from "../ports/store.ts";

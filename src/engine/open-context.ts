@@ -1,5 +1,5 @@
 import { createHomedIdSource, createIdSource } from "../core/ids.ts";
-import { parseSettings } from "../core/job/policy.ts";
+import { parseSettings } from "../core/job/policy/policy.ts";
 import { DOCUMENT_LIMIT } from "../core/schema.ts";
 import { parseDuration } from "../core/time.ts";
 import { guardedLogger } from "../ports/log.ts";

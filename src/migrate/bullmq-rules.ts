@@ -1,5 +1,5 @@
 import type { Backoff } from "../core/job/job.ts";
-import type { JobLine } from "../core/job/job-line.ts";
+import type { JobLine } from "../core/job/transfer/job-line.ts";
 import type { Instant } from "../core/time.ts";
 import type { Change, Note } from "./report.ts";
 import type { CronSpec } from "./source.ts";

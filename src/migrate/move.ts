@@ -1,7 +1,7 @@
 import type { By } from "../core/audit/audit-entry.ts";
 import { CurfewError } from "../core/errors.ts";
 import { defineJob } from "../core/job/job-definition.ts";
-import type { JobLine } from "../core/job/job-line.ts";
+import type { JobLine } from "../core/job/transfer/job-line.ts";
 import type { Engine } from "../engine/engine.ts";
 import { CHANGES, type Change, type Note, REFUSALS, type Refusal, Tallies, type Tally } from "./report.ts";
 import type { CronSpec, Source, SourceBatch, SourceCounts, SourceCron, SourceJob } from "./source.ts";

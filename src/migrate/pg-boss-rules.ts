@@ -1,5 +1,5 @@
-import type { JobLine } from "../core/job/job-line.ts";
-import { constant, exponential } from "../core/job/retry.ts";
+import { constant, exponential } from "../core/job/policy/retry.ts";
+import type { JobLine } from "../core/job/transfer/job-line.ts";
 import type { Instant } from "../core/time.ts";
 import type { Change, Note } from "./report.ts";
 import type { CronSpec } from "./source.ts";

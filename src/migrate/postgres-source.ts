@@ -1,7 +1,7 @@
 import { randomInt } from "node:crypto";
 import pg from "pg";
 import { refuse } from "../core/errors.ts";
-import type { JobLine } from "../core/job/job-line.ts";
+import type { JobLine } from "../core/job/transfer/job-line.ts";
 import type { Source, SourceBatch, SourceCounts, SourceCron, SourceJob } from "./source.ts";
 import { applyRules, type Ruled, refused } from "./translate.ts";
 

@@ -1,7 +1,7 @@
 import type { CronMissed } from "../core/cron/cron.ts";
-import type { JobLine } from "../core/job/job-line.ts";
-import type { TimeoutOptions } from "../core/job/policy.ts";
-import type { RetryOptions } from "../core/job/retry.ts";
+import type { TimeoutOptions } from "../core/job/policy/policy.ts";
+import type { RetryOptions } from "../core/job/policy/retry.ts";
+import type { JobLine } from "../core/job/transfer/job-line.ts";
 import type { Ruled } from "./translate.ts";
 
 /** What an old system holds. Numbers may change while it runs. */

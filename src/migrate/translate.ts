@@ -1,7 +1,7 @@
+import { parseUnique, uniqueKeyOf } from "../core/job/enqueue/unique-key.ts";
 import type { ErrorRecord, JobOptions, PolicySettings } from "../core/job/job.ts";
 import { checkQueue, checkType, DEFAULT_QUEUE } from "../core/job/job-definition.ts";
-import type { JobLine } from "../core/job/job-line.ts";
-import { parseUnique, uniqueKeyOf } from "../core/job/unique-key.ts";
+import type { JobLine } from "../core/job/transfer/job-line.ts";
 import { INSTANT_LIMIT, type Instant } from "../core/time.ts";
 import { sha256 } from "../engine/runtime/sha256.ts";
 import type { Change, Note, Refusal } from "./report.ts";

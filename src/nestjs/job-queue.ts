@@ -1,4 +1,4 @@
-import type { EnqueueOptions } from "../core/job/envelope.ts";
+import type { EnqueueOptions } from "../core/job/enqueue/envelope.ts";
 import type { AnyDefinition, JobDefinition, PayloadArgs } from "../core/job/job-definition.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { JobHandle } from "../engine/operations/job-handle.ts";

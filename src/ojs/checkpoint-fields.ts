@@ -1,4 +1,4 @@
-import type { SavedCheckpoint } from "../core/job/checkpoint.ts";
+import type { SavedCheckpoint } from "../core/job/documents/checkpoint.ts";
 
 /** A saved state with what was noted beside it. */
 export function checkpointFields({ state, sequence, stepIndex, metadata }: SavedCheckpoint) {

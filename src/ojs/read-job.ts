@@ -1,9 +1,9 @@
 import { show } from "../core/errors.ts";
+import { parseRedact } from "../core/job/documents/redaction.ts";
 import type { ErrorRecord, JobId, JobRow, JobState, Policy, TimeoutKind } from "../core/job/job.ts";
 import { JOB_STATES } from "../core/job/job.ts";
-import { BUILT_IN_RETENTION } from "../core/job/policy.ts";
-import { parseRedact } from "../core/job/redaction.ts";
-import { BUILT_IN_RETRY } from "../core/job/retry.ts";
+import { BUILT_IN_RETENTION } from "../core/job/policy/policy.ts";
+import { BUILT_IN_RETRY } from "../core/job/policy/retry.ts";
 import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 

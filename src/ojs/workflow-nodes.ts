@@ -1,4 +1,8 @@
-import { type PortableDefinition, portableDefinition, portableOptions } from "../core/job/portable.ts";
+import {
+  type PortableDefinition,
+  portableDefinition,
+  portableOptions,
+} from "../core/job/transfer/portable.ts";
 import {
   type AnyNode,
   assertNode,

@@ -1,7 +1,8 @@
 import { refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { checkFairKey, fairKeyFrom } from "../core/fair/fair-options.ts";
 import { UUID_V7 } from "../core/ids.ts";
-import { ENQUEUE_KEYS, type EnqueueOptions } from "../core/job/envelope.ts";
+import { joinRedact, parseRedact, redactTexts } from "../core/job/documents/redaction.ts";
+import { ENQUEUE_KEYS, type EnqueueOptions } from "../core/job/enqueue/envelope.ts";
 import type { Backoff, JobId, PolicySettings } from "../core/job/job.ts";
 import {
   type AnyDefinition,
@@ -11,9 +12,8 @@ import {
   type JobDefinition,
   refuseAlone,
 } from "../core/job/job-definition.ts";
-import { parseSettings, ruleOf } from "../core/job/policy.ts";
-import { portableDefinition, portableOptions } from "../core/job/portable.ts";
-import { joinRedact, parseRedact, redactTexts } from "../core/job/redaction.ts";
+import { parseSettings, ruleOf } from "../core/job/policy/policy.ts";
+import { portableDefinition, portableOptions } from "../core/job/transfer/portable.ts";
 import { versionField } from "../core/registry/registered-schema.ts";
 import { toJsonText } from "../core/schema.ts";
 import type { AdaptiveRule } from "../core/stats/adaptive-limit.ts";

@@ -1,10 +1,10 @@
-import { checkpointOf } from "../core/job/checkpoint.ts";
-import { waitsForLimit } from "../core/job/decision.ts";
+import { waitsForLimit } from "../core/job/decide/decision.ts";
+import { checkpointOf } from "../core/job/documents/checkpoint.ts";
+import { progressOf } from "../core/job/documents/job-progress.ts";
+import { redactTexts, visibleRow } from "../core/job/documents/redaction.ts";
 import { dueAtOf, type JobRow, type JobState } from "../core/job/job.ts";
-import { progressOf } from "../core/job/job-progress.ts";
-import { isLate } from "../core/job/near-miss.ts";
-import { ruleOf } from "../core/job/policy.ts";
-import { redactTexts, visibleRow } from "../core/job/redaction.ts";
+import { isLate } from "../core/job/policy/near-miss.ts";
+import { ruleOf } from "../core/job/policy/policy.ts";
 import type { Json } from "../core/schema.ts";
 import type { AdaptiveRule } from "../core/stats/adaptive-limit.ts";
 import type { Instant } from "../core/time.ts";

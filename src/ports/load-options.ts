@@ -1,6 +1,6 @@
 export interface LoadOptions {
   /**
-   * The rows come without what may be large (`briefRow` of core/job/brief-row.ts), so that many of them fit into memory.
+   * The rows come without what may be large (`briefRow` of core/job/documents/brief-row.ts), so that many of them fit into memory.
    * A row that is shown to people, or decided on after a failure, must be whole.
    */
   readonly isBrief?: boolean;

@@ -1,6 +1,6 @@
 import type { AnyDefinition } from "../core/job/job-definition.ts";
-import type { PortableDefinition, PortableOptions } from "../core/job/portable.ts";
 import type { AbortReason } from "../core/job/reasons.ts";
+import type { PortableDefinition, PortableOptions } from "../core/job/transfer/portable.ts";
 import type { Json } from "../core/schema.ts";
 import type { Instant } from "../core/time.ts";
 import type { Logger } from "./log.ts";

@@ -1,4 +1,4 @@
-import type { LifecycleEvent } from "../core/job/decision.ts";
+import type { LifecycleEvent } from "../core/job/decide/decision.ts";
 import type { JobRow, JobState } from "../core/job/job.ts";
 import type { AbortReason } from "../core/job/reasons.ts";
 import type { Instant } from "../core/time.ts";

@@ -1,10 +1,10 @@
 import { refuse } from "../core/errors.ts";
-import { type EnqueueOptions, preparePayload } from "../core/job/envelope.ts";
+import { progressFraction } from "../core/job/documents/job-progress.ts";
+import { pathsWithin } from "../core/job/documents/redaction.ts";
+import { type EnqueueOptions, preparePayload } from "../core/job/enqueue/envelope.ts";
 import { type AnyDefinition, assertDefinition } from "../core/job/job-definition.ts";
-import { progressFraction } from "../core/job/job-progress.ts";
-import { portableDefinition, portableOptions } from "../core/job/portable.ts";
 import { type AbortReason, Snooze } from "../core/job/reasons.ts";
-import { pathsWithin } from "../core/job/redaction.ts";
+import { portableDefinition, portableOptions } from "../core/job/transfer/portable.ts";
 import { type Json, LOG_LINE_LIMIT, LOG_LINES_LIMIT, toJsonText, validate } from "../core/schema.ts";
 import { runInside } from "../ports/ambient.ts";
 import type { SandboxJob } from "../ports/sandbox.ts";

@@ -1,6 +1,6 @@
 import { CurfewError, type ErrorCode } from "../core/errors.ts";
-import type { PortableDefinition, PortableOptions } from "../core/job/portable.ts";
 import { type AbortReason, Discard, Snooze, StopError, TimeoutError } from "../core/job/reasons.ts";
+import type { PortableDefinition, PortableOptions } from "../core/job/transfer/portable.ts";
 import type { Json } from "../core/schema.ts";
 import { type Duration, type InstantInput, parseDuration, parseInstant } from "../core/time.ts";
 import { describeError, ownKeys, readKey } from "../core/user-values.ts";

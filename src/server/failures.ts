@@ -1,5 +1,5 @@
 import { CurfewError, ERRORS, type ErrorCode, show } from "../core/errors.ts";
-import type { Sender } from "../core/job/holder.ts";
+import type { Sender } from "../core/job/decide/holder.ts";
 import type { JobRow } from "../core/job/job.ts";
 import type { Json } from "../core/schema.ts";
 import { QueueFullError } from "../engine/enqueue/queue-full-error.ts";

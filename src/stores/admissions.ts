@@ -1,4 +1,4 @@
-import type { NewJob } from "../core/job/envelope.ts";
+import type { NewJob } from "../core/job/enqueue/envelope.ts";
 import type { Effect } from "../ports/store.ts";
 
 /** The bounded queues that the jobs of a call go to, sorted by name. */

@@ -1,6 +1,6 @@
 import { refuse } from "../core/errors.ts";
-import { checkImage } from "../core/job/check-image.ts";
-import type { NewJob } from "../core/job/envelope.ts";
+import { checkImage } from "../core/job/decide/check-image.ts";
+import type { NewJob } from "../core/job/enqueue/envelope.ts";
 import { checkInstant, type Instant } from "../core/time.ts";
 import type { LookRequest } from "../ports/look.ts";
 import { BATCH_LIMIT, NAME_LIMIT, type RecordKey, type Unit } from "../ports/store.ts";

@@ -1,5 +1,5 @@
-import { checkImage } from "../core/job/check-image.ts";
-import type { NewJob } from "../core/job/envelope.ts";
+import { checkImage } from "../core/job/decide/check-image.ts";
+import type { NewJob } from "../core/job/enqueue/envelope.ts";
 import { checkInstant, type Instant } from "../core/time.ts";
 import type { ClaimRequest, Effect, SweepRequest } from "../ports/store.ts";
 import type { ExtendedLease, Move, ReleasedTimeout } from "../ports/timeouts.ts";

@@ -1,5 +1,5 @@
-import { CLAIM_LEASE } from "../core/job/deadlines.ts";
-import { decide } from "../core/job/decide.ts";
+import { decide } from "../core/job/decide/decide.ts";
+import type { JobEvent } from "../core/job/decide/job-events.ts";
 import {
   fenceSalt,
   type JobDocuments,
@@ -8,9 +8,9 @@ import {
   type Policy,
   rankOf,
 } from "../core/job/job.ts";
-import type { JobEvent } from "../core/job/job-events.ts";
 import { isTerminal } from "../core/job/lifecycle.ts";
-import { resolvePolicy } from "../core/job/policy.ts";
+import { CLAIM_LEASE } from "../core/job/policy/deadlines.ts";
+import { resolvePolicy } from "../core/job/policy/policy.ts";
 import type { KeyLimit } from "../core/limit/limit.ts";
 import { type Random, randomInt, seededRandom } from "../core/random.ts";
 import type { Instant } from "../core/time.ts";

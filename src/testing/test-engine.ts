@@ -1,5 +1,5 @@
 import { refuse } from "../core/errors.ts";
-import type { PolicyOptions } from "../core/job/policy.ts";
+import type { PolicyOptions } from "../core/job/policy/policy.ts";
 import { type Duration, type Instant, parseDuration, parseInstant } from "../core/time.ts";
 import { Engine } from "../engine/engine.ts";
 import type { WebhookSetup } from "../engine/webhooks/webhook-delivery.ts";

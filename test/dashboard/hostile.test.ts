@@ -2,7 +2,7 @@ import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { defineJob } from "../../src/core/job/job-definition.ts";
-import { constant } from "../../src/core/job/retry.ts";
+import { constant } from "../../src/core/job/policy/retry.ts";
 import { defineSaga } from "../../src/core/saga/saga-definition.ts";
 import { step } from "../../src/core/workflow/node.ts";
 import { type AttemptContext, processor } from "../../src/engine/attempt/processor.ts";

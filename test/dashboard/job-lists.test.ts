@@ -1,7 +1,7 @@
 import type { Browser } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { defineJob } from "../../src/core/job/job-definition.ts";
-import { constant } from "../../src/core/job/retry.ts";
+import { constant } from "../../src/core/job/policy/retry.ts";
 import { processor } from "../../src/engine/attempt/processor.ts";
 import { hasBrowser, openBrowser } from "./shared-browser.ts";
 import { type DashboardStage, type OpenedPage, openDashboard, settled } from "./stage.ts";

@@ -1,5 +1,5 @@
 import { defineJob } from "../../src/core/job/job-definition.ts";
-import { constant } from "../../src/core/job/retry.ts";
+import { constant } from "../../src/core/job/policy/retry.ts";
 import { processor } from "../../src/engine/attempt/processor.ts";
 import type { TestEngine } from "../../src/testing/test-engine.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { defineJob } from "../../src/core/job/job-definition.ts";
-import { constant } from "../../src/core/job/retry.ts";
+import { constant } from "../../src/core/job/policy/retry.ts";
 import { processor } from "../../src/engine/attempt/processor.ts";
 import { violations } from "./axe.ts";
 import { hasBrowser, openBrowser } from "./shared-browser.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { JobLine } from "../../src/core/job/job-line.ts";
+import type { JobLine } from "../../src/core/job/transfer/job-line.ts";
 import { adaptive, defineJob, processor, unchecked } from "../../src/index.ts";
 import { createKey } from "../../src/server/auth.ts";
 import { openStage, type Stage } from "./stage.ts";

@@ -1,5 +1,5 @@
-import { isRated } from "../../src/core/job/deadlines.ts";
 import type { ErrorRecord } from "../../src/core/job/job.ts";
+import { isRated } from "../../src/core/job/policy/deadlines.ts";
 import { ROUNDING } from "./handler-rules.ts";
 import { type Claim, dueAt, hasEnded, type JobLedger } from "./ledger.ts";
 import type { Change } from "./watched-store.ts";

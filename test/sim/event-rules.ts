@@ -1,4 +1,4 @@
-import { LIFECYCLE_EVENTS } from "../../src/core/job/decision.ts";
+import { LIFECYCLE_EVENTS } from "../../src/core/job/decide/decision.ts";
 import type { JobId } from "../../src/core/job/job.ts";
 import type { JournalEvent } from "../../src/index.ts";
 import { isReturn } from "./change-rules.ts";

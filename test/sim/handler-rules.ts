@@ -1,4 +1,4 @@
-import { SLOWLY_CONFIRMED_WITHIN } from "../../src/core/job/deadlines.ts";
+import { SLOWLY_CONFIRMED_WITHIN } from "../../src/core/job/policy/deadlines.ts";
 import type { Run } from "./ledger.ts";
 
 /** A gap from here on must be noticed by the worker: its limit of 250 ms and one tick of 100 ms, plus late timers. */

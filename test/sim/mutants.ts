@@ -1,6 +1,6 @@
 import type { FairWeights } from "../../src/core/fair/fair-options.ts";
 import type { LastTurns, Turns } from "../../src/core/fair/turns.ts";
-import type { NewJob } from "../../src/core/job/envelope.ts";
+import type { NewJob } from "../../src/core/job/enqueue/envelope.ts";
 import type { JobRow, JobState } from "../../src/core/job/job.ts";
 import type { Effect, Store, Unit } from "../../src/ports/store.ts";
 import type { Dice } from "./dice.ts";

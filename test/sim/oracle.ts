@@ -1,5 +1,5 @@
-import type { EnqueueOptions } from "../../src/core/job/envelope.ts";
-import type { PolicyOptions } from "../../src/core/job/policy.ts";
+import type { EnqueueOptions } from "../../src/core/job/enqueue/envelope.ts";
+import type { PolicyOptions } from "../../src/core/job/policy/policy.ts";
 import type { SimJobType } from "./plan.ts";
 
 /**

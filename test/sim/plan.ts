@@ -1,8 +1,8 @@
 import type { FairOptions } from "../../src/core/fair/fair-options.ts";
 import type { Backoff } from "../../src/core/job/job.ts";
 import { type AnyDefinition, defineJob, type JobDefinition } from "../../src/core/job/job-definition.ts";
-import type { PolicyOptions, RetentionOptions, TimeoutOptions } from "../../src/core/job/policy.ts";
-import { constant, delays, exponential, linear, type RetryOptions } from "../../src/core/job/retry.ts";
+import type { PolicyOptions, RetentionOptions, TimeoutOptions } from "../../src/core/job/policy/policy.ts";
+import { constant, delays, exponential, linear, type RetryOptions } from "../../src/core/job/policy/retry.ts";
 import type { LimitOptions } from "../../src/core/limit/limit.ts";
 import type { QueueOptions } from "../../src/core/limit/queue-settings.ts";
 import type { Json } from "../../src/core/schema.ts";

@@ -1,4 +1,4 @@
-import type { NewJob } from "../../src/core/job/envelope.ts";
+import type { NewJob } from "../../src/core/job/enqueue/envelope.ts";
 import type { JobId, JobRow } from "../../src/core/job/job.ts";
 import type { BeatAnswer, JobWrite, Outcome, Store, Unit } from "../../src/ports/store.ts";
 import type { HomeBeat, HomeStore } from "../../src/stores/homes/home-store.ts";

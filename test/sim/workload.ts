@@ -1,5 +1,5 @@
 import { CurfewError } from "../../src/core/errors.ts";
-import type { EnqueueOptions } from "../../src/core/job/envelope.ts";
+import type { EnqueueOptions } from "../../src/core/job/enqueue/envelope.ts";
 import type { QueueOptions } from "../../src/core/limit/queue-settings.ts";
 import type { Duration } from "../../src/core/time.ts";
 import type { AttemptContext } from "../../src/engine/attempt/processor.ts";

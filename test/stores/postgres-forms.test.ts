@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
 import { createIdSource } from "../../src/core/ids.ts";
-import { prepareJob, stamp } from "../../src/core/job/envelope.ts";
+import { prepareJob, stamp } from "../../src/core/job/enqueue/envelope.ts";
 import type { JobRow } from "../../src/core/job/job.ts";
 import { defineJob } from "../../src/core/job/job-definition.ts";
 import { realSystem } from "../../src/engine/runtime/real-system.ts";

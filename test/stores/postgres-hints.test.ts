@@ -1,7 +1,7 @@
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from "vitest";
 import { createIdSource } from "../../src/core/ids.ts";
-import { prepareJob, stamp } from "../../src/core/job/envelope.ts";
+import { prepareJob, stamp } from "../../src/core/job/enqueue/envelope.ts";
 import { defineJob } from "../../src/core/job/job-definition.ts";
 import { realSystem } from "../../src/engine/runtime/real-system.ts";
 import type { Hint, Store } from "../../src/ports/store.ts";

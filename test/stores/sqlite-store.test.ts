@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createIdSource } from "../../src/core/ids.ts";
-import type { NewJob } from "../../src/core/job/envelope.ts";
+import type { NewJob } from "../../src/core/job/enqueue/envelope.ts";
 import { realSystem } from "../../src/engine/runtime/real-system.ts";
 import { openEngine } from "../../src/index.ts";
 import { type Hint, pauseKey, type Store } from "../../src/ports/store.ts";

@@ -3,26 +3,26 @@
  * never decides on a row that could not exist.
  */
 
-import { CLAIM_LEASE } from "../../src/core/job/deadlines.ts";
-import { applied, decide } from "../../src/core/job/decide.ts";
-import type { Decision, LifecycleEventName } from "../../src/core/job/decision.ts";
+import { applied, decide } from "../../src/core/job/decide/decide.ts";
+import type { Decision, LifecycleEventName } from "../../src/core/job/decide/decision.ts";
+import type { EventOf, JobEvent } from "../../src/core/job/decide/job-events.ts";
 import {
   type EnqueueContext,
   type EnqueueOptions,
   type NewJob,
   prepareJob,
   stamp,
-} from "../../src/core/job/envelope.ts";
+} from "../../src/core/job/enqueue/envelope.ts";
 import type { ErrorRecord, JobRow, Policy } from "../../src/core/job/job.ts";
 import { defineJob } from "../../src/core/job/job-definition.ts";
-import type { EventOf, JobEvent } from "../../src/core/job/job-events.ts";
+import { CLAIM_LEASE } from "../../src/core/job/policy/deadlines.ts";
 import {
   LOCAL_WORKER,
   type PolicyOptions,
   parseSettings,
   resolvePolicy,
   type WorkerKind,
-} from "../../src/core/job/policy.ts";
+} from "../../src/core/job/policy/policy.ts";
 import type { Random } from "../../src/core/random.ts";
 import { type Duration, type Instant, parseDuration } from "../../src/core/time.ts";
 

@@ -35,9 +35,9 @@ describe("report", () => {
 
 describe("import directions", () => {
   it.each([
-    ["src/core/job/decide.ts", 'import { readFile } from "node:fs";'],
-    ["src/core/job/decide.ts", 'import { z } from "zod";'],
-    ["src/core/job/decide.ts", 'import type { Store } from "../../ports/store.ts";'],
+    ["src/core/job/lifecycle.ts", 'import { readFile } from "node:fs";'],
+    ["src/core/job/lifecycle.ts", 'import { z } from "zod";'],
+    ["src/core/job/lifecycle.ts", 'import type { Store } from "../../ports/store.ts";'],
     ["src/ports/store.ts", 'import { Engine } from "../engine/engine.ts";'],
     ["src/engine/engine.ts", 'import { memory } from "../stores/memory/store.ts";'],
     ["src/engine/engine.ts", 'export * from "../server/wire.ts";'],
@@ -59,7 +59,7 @@ describe("import directions", () => {
   });
 
   it.each([
-    ["src/core/job/decide.ts", 'import { instant } from "../time.ts";'],
+    ["src/core/job/lifecycle.ts", 'import { instant } from "../time.ts";'],
     ["src/core/job/decide.test.ts", 'import { readFile } from "node:fs";'],
     ["src/core/timeout/wall-clock.ts", 'import { Temporal } from "temporal-polyfill";'],
     ["src/engine/engine.ts", 'import { EventEmitter } from "node:events";'],

@@ -1,8 +1,8 @@
 import { describe, expectTypeOf, it } from "vitest";
 import { z } from "zod";
-import { preparePayload } from "../../src/core/job/envelope.ts";
+import { preparePayload } from "../../src/core/job/enqueue/envelope.ts";
 import { defineJob, type JobDefinition, unchecked } from "../../src/core/job/job-definition.ts";
-import { constant, delays, exponential } from "../../src/core/job/retry.ts";
+import { constant, delays, exponential } from "../../src/core/job/policy/retry.ts";
 
 const chargeCard = defineJob({
   type: "card.charge",

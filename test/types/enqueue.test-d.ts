@@ -1,6 +1,6 @@
 import { describe, expectTypeOf, it } from "vitest";
 import { z } from "zod";
-import { type EnqueueContext, type EnqueueOptions, prepareJob } from "../../src/core/job/envelope.ts";
+import { type EnqueueContext, type EnqueueOptions, prepareJob } from "../../src/core/job/enqueue/envelope.ts";
 import { defineJob } from "../../src/core/job/job-definition.ts";
 
 const job = defineJob({ type: "a", payload: z.string() });

@@ -1,6 +1,6 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
 import type { Backoff, TimeoutMode } from "../job/job.ts";
-import { BUILT_IN_RETRY, parseRetry, type RetryOptions } from "../job/retry.ts";
+import { BUILT_IN_RETRY, parseRetry, type RetryOptions } from "../job/policy/retry.ts";
 import {
   type Adaptive,
   type AdaptiveRule,

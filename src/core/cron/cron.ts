@@ -2,7 +2,7 @@ import type { NamedCalendars } from "../calendar/business-calendar.ts";
 import { canonicalJson } from "../canonical-json.ts";
 import { refuse, refuseUnknownKeys } from "../errors.ts";
 import type { JobId, JobOptions } from "../job/job.ts";
-import type { PortableDefinition, PortableOptions } from "../job/portable.ts";
+import type { PortableDefinition, PortableOptions } from "../job/transfer/portable.ts";
 import { keysOf } from "../option-keys.ts";
 import type { Json } from "../schema.ts";
 import { type Duration, type Instant, parseDuration } from "../time.ts";

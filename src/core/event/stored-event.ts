@@ -1,4 +1,4 @@
-import type { LifecycleEvent } from "../job/decision.ts";
+import type { LifecycleEvent } from "../job/decide/decision.ts";
 import type { ErrorRecord, JobId, JobRow, Policy } from "../job/job.ts";
 import type { Json } from "../schema.ts";
 import type { Instant } from "../time.ts";

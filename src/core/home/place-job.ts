@@ -1,7 +1,7 @@
 import { refuse } from "../errors.ts";
 import type { IdSource } from "../ids.ts";
+import { type UniqueRule, uniqueKeyOf } from "../job/enqueue/unique-key.ts";
 import type { JobId, JobOptions } from "../job/job.ts";
-import { type UniqueRule, uniqueKeyOf } from "../job/unique-key.ts";
 import { type KeyedLimit, limitKeyFrom } from "../limit/limit.ts";
 import type { StoredQueue } from "../limit/queue-settings.ts";
 import { type Cell, cellOfId, cellOfName } from "./cell.ts";

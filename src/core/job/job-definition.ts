@@ -5,10 +5,10 @@ import { keysOf } from "../option-keys.ts";
 import type { Path } from "../redact.ts";
 import { checkVersion, MOST_VERSIONS } from "../registry/registered-schema.ts";
 import { type InputOf, isSchema, type Json, type OutputOf, type Schema } from "../schema.ts";
+import { joinRedact, markedPaths, parseRedact, type RedactPath } from "./documents/redaction.ts";
+import { parseUnique, type UniqueOptions, type UniqueRule } from "./enqueue/unique-key.ts";
 import type { PolicySettings } from "./job.ts";
-import { type PolicyOptions, parseSettings } from "./policy.ts";
-import { joinRedact, markedPaths, parseRedact, type RedactPath } from "./redaction.ts";
-import { parseUnique, type UniqueOptions, type UniqueRule } from "./unique-key.ts";
+import { type PolicyOptions, parseSettings } from "./policy/policy.ts";
 
 /** What producer and worker share: the name of a job, its typed payload and result, and its timeouts. */
 export interface JobDefinition<Input = unknown, Payload = Input, Result = unknown, Parents = unknown> {

@@ -1,8 +1,8 @@
 import type { Json } from "../schema.ts";
 import type { Instant } from "../time.ts";
+import { type ProgressNote, progressOf } from "./documents/job-progress.ts";
+import { visibleRow } from "./documents/redaction.ts";
 import { dueAtOf, type ErrorRecord, type JobId, type JobRow, type JobState, type JsonText } from "./job.ts";
-import { type ProgressNote, progressOf } from "./job-progress.ts";
-import { visibleRow } from "./redaction.ts";
 
 /**
  * A job as users see it: documents are values, and every instant is in epoch milliseconds. Its fields are what was stored.

@@ -17,9 +17,9 @@ import {
 } from "../../../test/support/rows.ts";
 import type { JobLimit } from "../limit/limit.ts";
 import type { Instant } from "../time.ts";
-import { decide, MOST_RETURNS } from "./decide.ts";
+import { decide, MOST_RETURNS } from "./decide/decide.ts";
+import type { EventOf, JobEvent } from "./decide/job-events.ts";
 import { JOB_STATES, type JobRow, type JobState } from "./job.ts";
-import type { EventOf, JobEvent } from "./job-events.ts";
 import { ALLOWED, isTerminal, JOB_EVENTS, type JobEventName, LIFECYCLE, targetsOf } from "./lifecycle.ts";
 
 const EVENTS: { readonly [Name in JobEventName]: EventOf<Name> } = {

@@ -1,7 +1,7 @@
 import { checkCount, refuse, refuseUnknownKeys } from "../errors.ts";
 import { type FairOptions, parseFair, type QueueFairness } from "../fair/fair-options.ts";
 import type { PolicySettings } from "../job/job.ts";
-import { type PolicyOptions, parseSettings } from "../job/policy.ts";
+import { type PolicyOptions, parseSettings } from "../job/policy/policy.ts";
 import { keysOf } from "../option-keys.ts";
 import { parseRate, type Rate, type RateOptions } from "./limit.ts";
 

@@ -10,7 +10,7 @@ import {
   prepareJob,
   preparePayload,
   stamp,
-} from "../job/envelope.ts";
+} from "../job/enqueue/envelope.ts";
 import type { JobDefinition } from "../job/job-definition.ts";
 import { TimeoutError } from "../job/reasons.ts";
 import { type Json, type KeepsLiterals, toJsonText, validate } from "../schema.ts";

@@ -1,5 +1,5 @@
 import { refuse } from "../errors.ts";
-import type { EnqueueOptions } from "../job/envelope.ts";
+import type { EnqueueOptions } from "../job/enqueue/envelope.ts";
 import type { JobId } from "../job/job.ts";
 import type { JobDefinition, PayloadArgs } from "../job/job-definition.ts";
 import type { InputOf, Json, KeepsLiterals, OutputOf, Schema } from "../schema.ts";

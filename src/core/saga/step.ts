@@ -1,7 +1,7 @@
 import type { NamedCalendars } from "../calendar/business-calendar.ts";
 import { CurfewError, refuse } from "../errors.ts";
 import type { IdSource } from "../ids.ts";
-import type { EnqueueContext } from "../job/envelope.ts";
+import type { EnqueueContext } from "../job/enqueue/envelope.ts";
 import { type Json, type Schema, toJsonText, validate } from "../schema.ts";
 import type { Instant } from "../time.ts";
 import { beginning, nextUndo } from "./compensation.ts";

@@ -1,7 +1,7 @@
 import type { NamedCalendars } from "../calendar/business-calendar.ts";
 import { refuse, refuseUnknownKeys } from "../errors.ts";
 import { createIdSource } from "../ids.ts";
-import type { NewJob } from "../job/envelope.ts";
+import type { NewJob } from "../job/enqueue/envelope.ts";
 import { type Json, toJsonText, validate } from "../schema.ts";
 import { type Instant, type InstantInput, parseInstant } from "../time.ts";
 import { checkMessageName, checkTimeoutName, checkUndoName, correlationOf, identityText } from "./message.ts";

@@ -1,5 +1,5 @@
-import { REMEDY } from "../job/endless.ts";
-import { NEAR_SHARE } from "../job/near-miss.ts";
+import { REMEDY } from "../job/policy/endless.ts";
+import { NEAR_SHARE } from "../job/policy/near-miss.ts";
 import { type DurationText, formatDuration } from "../time.ts";
 import type { AdaptiveOptions, AdaptiveRule } from "./adaptive-limit.ts";
 import { type Above, type LogHistogram, RESOLUTION } from "./histogram.ts";

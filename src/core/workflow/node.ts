@@ -1,5 +1,5 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
-import { ENQUEUE_KEYS, type EnqueueOptions } from "../job/envelope.ts";
+import { ENQUEUE_KEYS, type EnqueueOptions } from "../job/enqueue/envelope.ts";
 import type { JobOptions } from "../job/job.ts";
 import { assertDefinition, type JobDefinition, type PayloadArgs } from "../job/job-definition.ts";
 import { linkSteps } from "./links.ts";

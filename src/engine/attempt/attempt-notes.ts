@@ -1,8 +1,8 @@
 import type { NewEvent } from "../../core/event/new-event.ts";
+import { progressText } from "../../core/job/documents/job-progress.ts";
+import { scrubNote, scrubWords } from "../../core/job/documents/redaction.ts";
 import type { JobDocuments, JobRow } from "../../core/job/job.ts";
-import { progressText } from "../../core/job/job-progress.ts";
 import { StopError } from "../../core/job/reasons.ts";
-import { scrubNote, scrubWords } from "../../core/job/redaction.ts";
 import { type Json, LOG_LINE_LIMIT, LOG_LINES_LIMIT, LOG_SIZE_LIMIT, toJsonText } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Effect, Outcome, Refused } from "../../ports/store.ts";

@@ -1,9 +1,9 @@
 import { refuse } from "../../core/errors.ts";
-import type { EnqueueContext, EnqueuedJob, EnqueueOptions } from "../../core/job/envelope.ts";
+import { pathsWithin } from "../../core/job/documents/redaction.ts";
+import { isSealed, opened } from "../../core/job/documents/sealed.ts";
+import type { EnqueueContext, EnqueuedJob, EnqueueOptions } from "../../core/job/enqueue/envelope.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import type { JobDefinition } from "../../core/job/job-definition.ts";
-import { pathsWithin } from "../../core/job/redaction.ts";
-import { isSealed, opened } from "../../core/job/sealed.ts";
 import { type Json, type Schema, validate } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { AttemptParts } from "../context.ts";

@@ -1,9 +1,9 @@
 /** The two writes of an attempt: its start mark, and its verdict. */
 
-import { decide } from "../../core/job/decide.ts";
-import { imageOf, type LifecycleEvent } from "../../core/job/decision.ts";
+import { decide } from "../../core/job/decide/decide.ts";
+import { imageOf, type LifecycleEvent } from "../../core/job/decide/decision.ts";
+import type { JobEvent } from "../../core/job/decide/job-events.ts";
 import type { JobDocuments, JobRow } from "../../core/job/job.ts";
-import type { JobEvent } from "../../core/job/job-events.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Effect, Outcome, Refused, Unit } from "../../ports/store.ts";
 import { rest } from "../../ports/system.ts";

@@ -1,9 +1,9 @@
-import { restarted } from "../../core/job/deadlines.ts";
-import { decide } from "../../core/job/decide.ts";
+import { decide } from "../../core/job/decide/decide.ts";
+import { extendedAttempt } from "../../core/job/decide/operator-rules.ts";
+import { writtenRow } from "../../core/job/decide/written-row.ts";
 import type { JobRow } from "../../core/job/job.ts";
-import { extendedAttempt } from "../../core/job/operator-rules.ts";
+import { restarted } from "../../core/job/policy/deadlines.ts";
 import type { AbortReason } from "../../core/job/reasons.ts";
-import { writtenRow } from "../../core/job/written-row.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import type { Refused } from "../../ports/store.ts";
 import type { AttemptTrace } from "../../ports/trace.ts";

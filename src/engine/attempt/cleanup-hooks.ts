@@ -1,6 +1,6 @@
-import { errorInput } from "../../core/job/error-input.ts";
+import { errorInput } from "../../core/job/decide/error-input.ts";
+import { scrubError } from "../../core/job/documents/redaction.ts";
 import type { JobRow } from "../../core/job/job.ts";
-import { scrubError } from "../../core/job/redaction.ts";
 import { callSafely } from "../../core/user-values.ts";
 import type { AttemptParts } from "../context.ts";
 

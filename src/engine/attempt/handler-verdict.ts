@@ -1,8 +1,8 @@
-import { errorInput } from "../../core/job/error-input.ts";
+import { errorInput } from "../../core/job/decide/error-input.ts";
+import type { JobEvent } from "../../core/job/decide/job-events.ts";
+import { pathsWithin } from "../../core/job/documents/redaction.ts";
 import type { AnyDefinition } from "../../core/job/job-definition.ts";
-import type { JobEvent } from "../../core/job/job-events.ts";
 import { type AbortReason, Discard, Snooze, snoozedUntil, TimeoutError } from "../../core/job/reasons.ts";
-import { pathsWithin } from "../../core/job/redaction.ts";
 import { toJsonText, validate } from "../../core/schema.ts";
 import { isInstance } from "../../core/user-values.ts";
 import { SandboxKilled } from "../../ports/sandbox.ts";

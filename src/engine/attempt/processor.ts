@@ -1,5 +1,5 @@
 import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
-import type { EnqueuedJob, EnqueueOptions } from "../../core/job/envelope.ts";
+import type { EnqueuedJob, EnqueueOptions } from "../../core/job/enqueue/envelope.ts";
 import type { JobId } from "../../core/job/job.ts";
 import { type AnyDefinition, assertDefinition, type JobDefinition } from "../../core/job/job-definition.ts";
 import type { Snooze } from "../../core/job/reasons.ts";

@@ -1,10 +1,10 @@
-import { softKind } from "../../core/job/deadlines.ts";
-import { timeoutError } from "../../core/job/decision.ts";
+import { timeoutError } from "../../core/job/decide/decision.ts";
+import type { EventOf } from "../../core/job/decide/job-events.ts";
+import { isSealed, KeyMissingError, opened, type SealedField } from "../../core/job/documents/sealed.ts";
 import type { JobRow, Policy } from "../../core/job/job.ts";
-import type { EventOf } from "../../core/job/job-events.ts";
-import { BUILT_IN_GRACE } from "../../core/job/policy.ts";
+import { softKind } from "../../core/job/policy/deadlines.ts";
+import { BUILT_IN_GRACE } from "../../core/job/policy/policy.ts";
 import { type AbortReason, SHUTDOWN, StopError, TimeoutError } from "../../core/job/reasons.ts";
-import { isSealed, KeyMissingError, opened, type SealedField } from "../../core/job/sealed.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import { isInstance, isThenable } from "../../core/user-values.ts";

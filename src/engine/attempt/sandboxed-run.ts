@@ -1,8 +1,8 @@
 import { refuse } from "../../core/errors.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { defineJob } from "../../core/job/job-definition.ts";
-import type { PortableDefinition, PortableOptions } from "../../core/job/portable.ts";
 import type { AbortReason } from "../../core/job/reasons.ts";
+import type { PortableDefinition, PortableOptions } from "../../core/job/transfer/portable.ts";
 import type { Instant } from "../../core/time.ts";
 import type { SandboxCall, SandboxRun, SandboxRunner } from "../../ports/sandbox.ts";
 import type { ScopedAttempt } from "./attempt-scope.ts";

@@ -1,6 +1,6 @@
-import { applied } from "../../core/job/decide.ts";
-import type { LifecycleEvent } from "../../core/job/decision.ts";
-import type { NewJob } from "../../core/job/envelope.ts";
+import { applied } from "../../core/job/decide/decide.ts";
+import type { LifecycleEvent } from "../../core/job/decide/decision.ts";
+import type { NewJob } from "../../core/job/enqueue/envelope.ts";
 import { isInternalQueue } from "../../core/job/internal-queue.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";

@@ -1,5 +1,5 @@
 import { CurfewError } from "../../core/errors.ts";
-import { applied } from "../../core/job/decide.ts";
+import { applied } from "../../core/job/decide/decide.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
 import type { CommitOptions, Effect, Outcome, Store, Unit } from "../../ports/store.ts";

@@ -1,6 +1,6 @@
 import type { NewEvent } from "../../core/event/new-event.ts";
-import { applied } from "../../core/job/decide.ts";
-import type { Decision, LifecycleEvent } from "../../core/job/decision.ts";
+import { applied } from "../../core/job/decide/decide.ts";
+import type { Decision, LifecycleEvent } from "../../core/job/decide/decision.ts";
 import type { JobDocuments, JobRow } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Instant } from "../../core/time.ts";

@@ -1,7 +1,7 @@
 import type { CronBody, CronRun } from "../../core/cron/cron.ts";
 import type { NewEvent } from "../../core/event/new-event.ts";
 import { idsBeside } from "../../core/ids.ts";
-import { type EnqueueContext, type NewJob, prepareJob, stamp } from "../../core/job/envelope.ts";
+import { type EnqueueContext, type NewJob, prepareJob, stamp } from "../../core/job/enqueue/envelope.ts";
 import type { JobId } from "../../core/job/job.ts";
 import { defineJob } from "../../core/job/job-definition.ts";
 import type { Instant } from "../../core/time.ts";

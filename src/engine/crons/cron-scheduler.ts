@@ -1,8 +1,8 @@
 import { type CronBody, type CronRun, type Firing, fire, withRuns } from "../../core/cron/cron.ts";
 import { CurfewError } from "../../core/errors.ts";
 import { cellOfId, cellOfName, homeOf } from "../../core/home/cell.ts";
-import { decide } from "../../core/job/decide.ts";
-import type { NewJob } from "../../core/job/envelope.ts";
+import { decide } from "../../core/job/decide/decide.ts";
+import type { NewJob } from "../../core/job/enqueue/envelope.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { Instant } from "../../core/time.ts";

@@ -17,17 +17,17 @@ import {
 import { type CronClosed, parseSchedule, type ScheduleOptions } from "../../core/cron/expression.ts";
 import { type CronInstant, preview } from "../../core/cron/instants-of.ts";
 import { CurfewError, checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { parseRedact } from "../../core/job/documents/redaction.ts";
 import {
   type EnqueueContext,
   type EnqueueOptions,
   type NewJob,
   prepareJob,
   preparePayload,
-} from "../../core/job/envelope.ts";
+} from "../../core/job/enqueue/envelope.ts";
 import type { JobId } from "../../core/job/job.ts";
 import { type AnyDefinition, assertDefinition, type JobDefinition } from "../../core/job/job-definition.ts";
-import { portableDefinition, portableOptions } from "../../core/job/portable.ts";
-import { parseRedact } from "../../core/job/redaction.ts";
+import { portableDefinition, portableOptions } from "../../core/job/transfer/portable.ts";
 import { keysOf } from "../../core/option-keys.ts";
 import type { Path } from "../../core/redact.ts";
 import type { Json } from "../../core/schema.ts";

@@ -3,7 +3,7 @@ import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { type Cell, cellOfId } from "../../core/home/cell.ts";
 import { cellOfTimeoutKey } from "../../core/home/cell-of-row.ts";
 import type { IdSource } from "../../core/ids.ts";
-import { type EnqueueOptions, prepareJob, preparePayload, stamp } from "../../core/job/envelope.ts";
+import { type EnqueueOptions, prepareJob, preparePayload, stamp } from "../../core/job/enqueue/envelope.ts";
 import type { JobDefinition } from "../../core/job/job-definition.ts";
 import type { TimeoutId, TimeoutRow } from "../../core/timeout/timeout.ts";
 import { parseWhen, type When, wallClockOf } from "../../core/timeout/when.ts";

@@ -1,4 +1,4 @@
-import type { NewJob } from "../../core/job/envelope.ts";
+import type { NewJob } from "../../core/job/enqueue/envelope.ts";
 import { rankOf } from "../../core/job/job.ts";
 import { tenantOf } from "../../core/tenant/tenant-name.ts";
 import type { Instant } from "../../core/time.ts";

@@ -1,5 +1,5 @@
-import { decide } from "../../core/job/decide.ts";
-import type { NewJob } from "../../core/job/envelope.ts";
+import { decide } from "../../core/job/decide/decide.ts";
+import type { NewJob } from "../../core/job/enqueue/envelope.ts";
 import type { Enqueued } from "../../ports/store.ts";
 import { commitJobs, STALE_TRIES } from "../commit/commit.ts";
 import type { DecidedJob } from "../commit/unit.ts";

@@ -1,6 +1,6 @@
-import { waitingWake } from "../../core/job/deadlines.ts";
-import type { NewJob } from "../../core/job/envelope.ts";
+import type { NewJob } from "../../core/job/enqueue/envelope.ts";
 import { fenceSalt } from "../../core/job/job.ts";
+import { waitingWake } from "../../core/job/policy/deadlines.ts";
 import { backoff } from "../../core/pace.ts";
 import type { Random } from "../../core/random.ts";
 import { BATCH_LIMIT, type Effect, type EnqueueCallOptions, type Enqueued } from "../../ports/store.ts";

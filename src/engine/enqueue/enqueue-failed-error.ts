@@ -1,5 +1,5 @@
 import { CurfewError } from "../../core/errors.ts";
-import type { NewJob } from "../../core/job/envelope.ts";
+import type { NewJob } from "../../core/job/enqueue/envelope.ts";
 import type { JobId } from "../../core/job/job.ts";
 
 /**

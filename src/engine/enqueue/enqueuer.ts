@@ -8,11 +8,11 @@ import {
   preparePayload,
   stamp,
   stampAny,
-} from "../../core/job/envelope.ts";
+} from "../../core/job/enqueue/envelope.ts";
+import { checkMany } from "../../core/job/enqueue/many.ts";
+import { isWhileAlive, replaces, type UniqueRule } from "../../core/job/enqueue/unique-key.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { assertDefinition, type JobDefinition } from "../../core/job/job-definition.ts";
-import { checkMany } from "../../core/job/many.ts";
-import { isWhileAlive, replaces, type UniqueRule } from "../../core/job/unique-key.ts";
 import { BATCH_LIMIT, type Enqueued } from "../../ports/store.ts";
 import { CHARACTERS_PER_TURN } from "../../ports/system.ts";
 import { checkTx } from "../commit/check-tx.ts";

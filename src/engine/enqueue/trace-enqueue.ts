@@ -1,4 +1,4 @@
-import type { EnqueueOptions } from "../../core/job/envelope.ts";
+import type { EnqueueOptions } from "../../core/job/enqueue/envelope.ts";
 import type { JobId } from "../../core/job/job.ts";
 import type { JobDefinition } from "../../core/job/job-definition.ts";
 import type { Tracing } from "../../ports/trace.ts";

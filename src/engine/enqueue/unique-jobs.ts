@@ -1,8 +1,7 @@
 import { CurfewError } from "../../core/errors.ts";
-import { decide } from "../../core/job/decide.ts";
-import type { NewJob } from "../../core/job/envelope.ts";
-import type { JobId, JobRow } from "../../core/job/job.ts";
-import { planPaced } from "../../core/job/paced-jobs.ts";
+import { decide } from "../../core/job/decide/decide.ts";
+import type { NewJob } from "../../core/job/enqueue/envelope.ts";
+import { planPaced } from "../../core/job/enqueue/paced-jobs.ts";
 import {
   holderRecord,
   holdersIn,
@@ -11,8 +10,9 @@ import {
   planHolders,
   type UniqueHolder,
   type UniqueJob,
-} from "../../core/job/unique-holders.ts";
-import { isWhileAlive, replaces, type UniqueRule } from "../../core/job/unique-key.ts";
+} from "../../core/job/enqueue/unique-holders.ts";
+import { isWhileAlive, replaces, type UniqueRule } from "../../core/job/enqueue/unique-key.ts";
+import type { JobId, JobRow } from "../../core/job/job.ts";
 import { backoff } from "../../core/pace.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Effect, Enqueued, RecordKey, RecordRow, Unit } from "../../ports/store.ts";

@@ -1,5 +1,5 @@
+import { holdersIn, holdersLeft } from "../../core/job/enqueue/unique-holders.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
-import { holdersIn, holdersLeft } from "../../core/job/unique-holders.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Store } from "../../ports/store.ts";
 import { rowsById } from "../find/find-jobs.ts";

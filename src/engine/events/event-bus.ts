@@ -1,5 +1,9 @@
 import { refuse } from "../../core/errors.ts";
-import { LIFECYCLE_EVENTS, type LifecycleEvent, type LifecycleEventName } from "../../core/job/decision.ts";
+import {
+  LIFECYCLE_EVENTS,
+  type LifecycleEvent,
+  type LifecycleEventName,
+} from "../../core/job/decide/decision.ts";
 import type { ErrorRecord, JobId, JobRow } from "../../core/job/job.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";

@@ -1,10 +1,10 @@
 import type { NewEvent } from "../../core/event/new-event.ts";
 import { jobEvent, type StoredEvent, workerOf } from "../../core/event/stored-event.ts";
-import type { LifecycleEvent } from "../../core/job/decision.ts";
-import type { NewJob } from "../../core/job/envelope.ts";
+import type { LifecycleEvent } from "../../core/job/decide/decision.ts";
+import { visibleText } from "../../core/job/documents/redaction.ts";
+import type { NewJob } from "../../core/job/enqueue/envelope.ts";
 import { isInternalQueue } from "../../core/job/internal-queue.ts";
 import type { JobDocuments, JobRow } from "../../core/job/job.ts";
-import { visibleText } from "../../core/job/redaction.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Unit } from "../../ports/store.ts";

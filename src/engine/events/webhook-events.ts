@@ -1,5 +1,5 @@
 import type { NewEvent } from "../../core/event/new-event.ts";
-import type { LifecycleEvent } from "../../core/job/decision.ts";
+import type { LifecycleEvent } from "../../core/job/decide/decision.ts";
 import { WEBHOOK_QUEUE } from "../../core/job/internal-queue.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import type { Json } from "../../core/schema.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { rowsWithin } from "../../core/job/documents/row-size.ts";
 import type { JobRow } from "../../core/job/job.ts";
-import { rowsWithin } from "../../core/job/row-size.ts";
 import type { LoadOptions } from "../../ports/store.ts";
 import { BoundedReader, loadInParts, loadWithin } from "./bounded-reader.ts";
 

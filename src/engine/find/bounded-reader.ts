@@ -1,5 +1,5 @@
+import { sizeOfRow } from "../../core/job/documents/row-size.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
-import { sizeOfRow } from "../../core/job/row-size.ts";
 import { BATCH_LIMIT, type LoadOptions, type Store } from "../../ports/store.ts";
 
 interface Rows {

@@ -1,8 +1,8 @@
 import { checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { openedRow, type Sealing } from "../../core/job/documents/sealed.ts";
 import { isInternalQueue } from "../../core/job/internal-queue.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { type Job, jobView } from "../../core/job/job-view.ts";
-import { openedRow, type Sealing } from "../../core/job/sealed.ts";
 import {
   SCAN_STEP,
   type Scan,

@@ -1,9 +1,9 @@
 import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { UUID } from "../../core/ids.ts";
+import { visiblePayload } from "../../core/job/documents/redaction.ts";
 import { JOB_STATES, type JobId, type JobRow, type JobState } from "../../core/job/job.ts";
 import { isWanted, type ScanFilter } from "../../core/job/job-filter.ts";
-import { nearMissOf } from "../../core/job/near-miss.ts";
-import { visiblePayload } from "../../core/job/redaction.ts";
+import { nearMissOf } from "../../core/job/policy/near-miss.ts";
 import { type InstantInput, parseInstant } from "../../core/time.ts";
 
 /** Which jobs: all fields must match. `…From` is inclusive, `…Before` is exclusive. */

@@ -1,9 +1,9 @@
 import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
-import { decide } from "../../core/job/decide.ts";
+import { decide } from "../../core/job/decide/decide.ts";
+import type { JobEvent } from "../../core/job/decide/job-events.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { checkPriority } from "../../core/job/job-definition.ts";
-import type { JobEvent } from "../../core/job/job-events.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import { keysOf } from "../../core/option-keys.ts";
 import type { Json } from "../../core/schema.ts";

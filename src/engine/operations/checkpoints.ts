@@ -1,5 +1,5 @@
-import { type CheckpointNote, checkpointOf } from "../../core/job/checkpoint.ts";
-import { rereadImage } from "../../core/job/decision.ts";
+import { rereadImage } from "../../core/job/decide/decision.ts";
+import { type CheckpointNote, checkpointOf } from "../../core/job/documents/checkpoint.ts";
 import type { JobId, JobOptions, JobRow } from "../../core/job/job.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
 import { commitDecision } from "../commit/commit.ts";

@@ -1,8 +1,8 @@
 import type { By } from "../../core/audit/audit-entry.ts";
 import { CurfewError } from "../../core/errors.ts";
+import { openedRow } from "../../core/job/documents/sealed.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { type Job, jobView } from "../../core/job/job-view.ts";
-import { openedRow } from "../../core/job/sealed.ts";
 import type { EngineContext } from "../context.ts";
 import {
   countJobs,

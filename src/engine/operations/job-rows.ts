@@ -1,9 +1,9 @@
 import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { refuseUnknownKeys } from "../../core/errors.ts";
-import { type Explanation, explainJob } from "../../core/job/explain.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { assertDefinition, checkPriority, type JobDefinition } from "../../core/job/job-definition.ts";
-import { adaptiveRule } from "../../core/job/policy.ts";
+import { type Explanation, explainJob } from "../../core/job/policy/explain.ts";
+import { adaptiveRule } from "../../core/job/policy/policy.ts";
 import { commitUnits } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";

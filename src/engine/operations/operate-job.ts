@@ -1,11 +1,11 @@
 import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
-import { decide } from "../../core/job/decide.ts";
-import type { Rejection } from "../../core/job/decision.ts";
+import { decide } from "../../core/job/decide/decide.ts";
+import type { Rejection } from "../../core/job/decide/decision.ts";
+import type { Extension, JobEvent } from "../../core/job/decide/job-events.ts";
 import { JOB_STATES, type JobId, type JobRow } from "../../core/job/job.ts";
-import type { Extension, JobEvent } from "../../core/job/job-events.ts";
 import { ALLOWED } from "../../core/job/lifecycle.ts";
-import { parseTimeouts, type TimeoutOptions } from "../../core/job/policy.ts";
+import { parseTimeouts, type TimeoutOptions } from "../../core/job/policy/policy.ts";
 import type { Json } from "../../core/schema.ts";
 import { formatDuration, type Instant } from "../../core/time.ts";
 import type { Effect } from "../../ports/store.ts";

@@ -1,5 +1,5 @@
 import { refuse } from "../../core/errors.ts";
-import type { EnqueueOptions } from "../../core/job/envelope.ts";
+import type { EnqueueOptions } from "../../core/job/enqueue/envelope.ts";
 import { TimeoutError } from "../../core/job/reasons.ts";
 import { type Duration, parseDuration } from "../../core/time.ts";
 import { currentAmbient, hasTimedOut, SIGNAL_WITHIN } from "../../ports/ambient.ts";

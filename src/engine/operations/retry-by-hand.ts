@@ -1,8 +1,8 @@
 import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import type { EventOf, RetryChanges } from "../../core/job/decide/job-events.ts";
+import { copyMeta, metaOf } from "../../core/job/enqueue/job-meta.ts";
 import { checkPriority } from "../../core/job/job-definition.ts";
-import type { EventOf, RetryChanges } from "../../core/job/job-events.ts";
-import { copyMeta, metaOf } from "../../core/job/job-meta.ts";
-import { parseRetry, type RetryOptions } from "../../core/job/retry.ts";
+import { parseRetry, type RetryOptions } from "../../core/job/policy/retry.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
 
 /** What else a manual retry changes. The type, the queue and the payload of a job never change. */

@@ -1,5 +1,5 @@
 import { weightsOf } from "../../core/fair/fair-options.ts";
-import { waitsForLimit } from "../../core/job/decision.ts";
+import { waitsForLimit } from "../../core/job/decide/decision.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import {
@@ -12,7 +12,7 @@ import {
 } from "../../core/job/why/facts.ts";
 import type { Why } from "../../core/job/why/reason.ts";
 import { sharePosition } from "../../core/job/why/share.ts";
-import { whyJob } from "../../core/job/why.ts";
+import { whyJob } from "../../core/job/why/why.ts";
 import { effectiveLimit, type LimitOverride } from "../../core/limit/limit.ts";
 import type { StoredQueue } from "../../core/limit/queue-settings.ts";
 import { FINEST, keyBefore, startOf, startOfKey } from "../../core/stats/grains.ts";

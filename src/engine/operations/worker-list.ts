@@ -1,6 +1,6 @@
-import { workerWarnings } from "../../core/job/explain-workers.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import type { AnyDefinition } from "../../core/job/job-definition.ts";
+import { workerWarnings } from "../../core/job/policy/explain-workers.ts";
 import type { Instant } from "../../core/time.ts";
 import { isSilent, readWorker, type WorkerReport } from "../../core/worker/worker-report.ts";
 import type { Store } from "../../ports/store.ts";

@@ -6,7 +6,7 @@ import {
   parseBy,
 } from "../../core/audit/audit-entry.ts";
 import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
-import { decide } from "../../core/job/decide.ts";
+import { decide } from "../../core/job/decide/decide.ts";
 import { isInternalQueue } from "../../core/job/internal-queue.ts";
 import { type JobRow, type JobState, noJobs, sumDepths } from "../../core/job/job.ts";
 import { checkQueue } from "../../core/job/job-definition.ts";

@@ -1,5 +1,5 @@
-import { briefRow } from "../../core/job/brief-row.ts";
-import { beatenUntil, type Directive, directiveFor, type Sender } from "../../core/job/holder.ts";
+import { beatenUntil, type Directive, directiveFor, type Sender } from "../../core/job/decide/holder.ts";
+import { briefRow } from "../../core/job/documents/brief-row.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
 import type { BeatAnswer } from "../../ports/store.ts";

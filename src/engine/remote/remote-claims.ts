@@ -1,5 +1,5 @@
-import { CLAIM_LEASE } from "../../core/job/deadlines.ts";
 import { fenceSalt, type JobRow } from "../../core/job/job.ts";
+import { CLAIM_LEASE } from "../../core/job/policy/deadlines.ts";
 import { BATCH_LIMIT } from "../../ports/store.ts";
 import type { EngineContext } from "../context.ts";
 import { Batcher } from "../runtime/batcher.ts";

@@ -1,9 +1,9 @@
-import type { CheckpointNote } from "../../core/job/checkpoint.ts";
-import { isHolder, isTooLate, type Sender } from "../../core/job/holder.ts";
+import { isHolder, isTooLate, type Sender } from "../../core/job/decide/holder.ts";
+import type { CheckpointNote } from "../../core/job/documents/checkpoint.ts";
+import { progressOf, progressText } from "../../core/job/documents/job-progress.ts";
+import { scrubNote, scrubWords } from "../../core/job/documents/redaction.ts";
 import type { JobDocuments, JobId, JobRow } from "../../core/job/job.ts";
-import { progressOf, progressText } from "../../core/job/job-progress.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
-import { scrubNote, scrubWords } from "../../core/job/redaction.ts";
 import { type Json, LOG_LINE_LIMIT, LOG_LINES_LIMIT, LOG_SIZE_LIMIT, toJsonText } from "../../core/schema.ts";
 import type { Effect } from "../../ports/store.ts";
 import { LOG_IS_FULL, type LogLine } from "../attempt/attempt-notes.ts";

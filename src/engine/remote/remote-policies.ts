@@ -1,5 +1,5 @@
 import type { JobRow, Policy, PolicySettings } from "../../core/job/job.ts";
-import { resolvePolicy, ruleOf, type WorkerKind } from "../../core/job/policy.ts";
+import { resolvePolicy, ruleOf, type WorkerKind } from "../../core/job/policy/policy.ts";
 import type { AdaptiveRule } from "../../core/stats/adaptive-limit.ts";
 import type { EngineContext } from "../context.ts";
 

@@ -1,7 +1,7 @@
-import { briefRow } from "../../core/job/brief-row.ts";
-import { isHolder } from "../../core/job/holder.ts";
+import { isHolder } from "../../core/job/decide/holder.ts";
+import { briefRow } from "../../core/job/documents/brief-row.ts";
+import { sizeOfRow } from "../../core/job/documents/row-size.ts";
 import type { JobRow } from "../../core/job/job.ts";
-import { sizeOfRow } from "../../core/job/row-size.ts";
 import { BATCH_LIMIT, type Store } from "../../ports/store.ts";
 import { loadBrief, loadInParts } from "../find/bounded-reader.ts";
 import type { Report, Reported } from "./report-types.ts";

@@ -1,6 +1,6 @@
-import type { Sender } from "../../core/job/holder.ts";
+import type { Sender } from "../../core/job/decide/holder.ts";
+import type { JobEvent } from "../../core/job/decide/job-events.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
-import type { JobEvent } from "../../core/job/job-events.ts";
 import type { Instant } from "../../core/time.ts";
 
 /** A report of a remote worker on a job. The event may depend on the row and the time. */

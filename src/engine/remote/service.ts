@@ -1,5 +1,6 @@
 import type { By } from "../../core/audit/audit-entry.ts";
-import { applied, decide } from "../../core/job/decide.ts";
+import { applied, decide } from "../../core/job/decide/decide.ts";
+import { ANONYMOUS, isCounted, isHolder, isTooLate, type Sender } from "../../core/job/decide/holder.ts";
 import {
   type EnqueueContext,
   type EnqueueOptions,
@@ -7,14 +8,13 @@ import {
   type NewJob,
   prepareJob,
   stampAny,
-} from "../../core/job/envelope.ts";
-import { ANONYMOUS, isCounted, isHolder, isTooLate, type Sender } from "../../core/job/holder.ts";
+} from "../../core/job/enqueue/envelope.ts";
+import { newRow } from "../../core/job/enqueue/new-row.ts";
+import type { UniqueRule } from "../../core/job/enqueue/unique-key.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import type { JobDefinition } from "../../core/job/job-definition.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
-import { newRow } from "../../core/job/new-row.ts";
-import type { WorkerKind } from "../../core/job/policy.ts";
-import type { UniqueRule } from "../../core/job/unique-key.ts";
+import type { WorkerKind } from "../../core/job/policy/policy.ts";
 import { takesVersion } from "../../core/registry/job-version.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Enqueued } from "../../ports/store.ts";

@@ -1,13 +1,13 @@
 import { createCipheriv, createDecipheriv, createHmac } from "node:crypto";
 import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
-import type { JobId } from "../../core/job/job.ts";
 import {
   isSealed,
   KeyMissingError,
   type SealedDocument,
   type SealedField,
   type Sealing,
-} from "../../core/job/sealed.ts";
+} from "../../core/job/documents/sealed.ts";
+import type { JobId } from "../../core/job/job.ts";
 import type { System } from "../../ports/system.ts";
 
 /** Encrypts payloads, results, checkpoints and notes of progress with AES-256-GCM before they leave this process. */

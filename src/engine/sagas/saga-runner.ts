@@ -1,5 +1,5 @@
 import { type IdSource, idsBeside } from "../../core/ids.ts";
-import type { NewJob } from "../../core/job/envelope.ts";
+import type { NewJob } from "../../core/job/enqueue/envelope.ts";
 import { TimeoutError } from "../../core/job/reasons.ts";
 import type { SagaPlan } from "../../core/saga/saga.ts";
 import type { SagaEffect } from "../../core/saga/saga-actions.ts";

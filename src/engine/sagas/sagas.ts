@@ -1,5 +1,5 @@
 import { checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
-import type { NewJob } from "../../core/job/envelope.ts";
+import type { NewJob } from "../../core/job/enqueue/envelope.ts";
 import { identityText, prepareMessage } from "../../core/saga/message.ts";
 import { type AnySaga, planOf, type SagaPlan } from "../../core/saga/saga.ts";
 import type { NewTimeout } from "../../core/timeout/timeout.ts";

@@ -1,5 +1,5 @@
-import { runsEndlessly } from "../../core/job/endless.ts";
 import type { JobRow } from "../../core/job/job.ts";
+import { runsEndlessly } from "../../core/job/policy/endless.ts";
 import type { HeldSlot } from "../../core/stats/advice.ts";
 import { type LimitRow, queueMark, type Store } from "../../ports/store.ts";
 import { QUEUES } from "../queues/queue-settings-cache.ts";

@@ -1,6 +1,6 @@
-import type { LifecycleEvent } from "../../core/job/decision.ts";
+import type { LifecycleEvent } from "../../core/job/decide/decision.ts";
 import { dueAtOf, type JobRow } from "../../core/job/job.ts";
-import { mostUsed, NEAR_SHARE } from "../../core/job/near-miss.ts";
+import { mostUsed, NEAR_SHARE } from "../../core/job/policy/near-miss.ts";
 import { type HistogramData, type HistogramMark, LogHistogram } from "../../core/stats/histogram.ts";
 import {
   COUNT_NAMES,

@@ -1,7 +1,7 @@
-import { deadlineBehind } from "../../core/job/deadlines.ts";
-import { decide } from "../../core/job/decide.ts";
-import { waitsForLimit } from "../../core/job/decision.ts";
+import { decide } from "../../core/job/decide/decide.ts";
+import { waitsForLimit } from "../../core/job/decide/decision.ts";
 import type { JobRow } from "../../core/job/job.ts";
+import { deadlineBehind } from "../../core/job/policy/deadlines.ts";
 import { jittered } from "../../core/pace.ts";
 import { tenantOf } from "../../core/tenant/tenant-name.ts";
 import { earlier, type Instant } from "../../core/time.ts";

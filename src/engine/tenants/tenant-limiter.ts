@@ -1,4 +1,4 @@
-import type { NewJob } from "../../core/job/envelope.ts";
+import type { NewJob } from "../../core/job/enqueue/envelope.ts";
 import type { TenantLimits } from "../../core/tenant/tenant-limits.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Inspector } from "../../ports/store.ts";

@@ -1,5 +1,5 @@
 import type { NewEvent } from "../../core/event/new-event.ts";
-import type { NewJob } from "../../core/job/envelope.ts";
+import type { NewJob } from "../../core/job/enqueue/envelope.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import type { Json } from "../../core/schema.ts";
 import { TENANT_MARK, tenantOf, tenantPrefix } from "../../core/tenant/tenant-name.ts";

@@ -1,7 +1,7 @@
+import { holdersIn, holdersLeft, type UniqueHolder } from "../../core/job/enqueue/unique-holders.ts";
 import type { JobRow } from "../../core/job/job.ts";
-import { type JobLine, type LeftOut, leftOutOf, lineOf } from "../../core/job/job-line.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
-import { holdersIn, holdersLeft, type UniqueHolder } from "../../core/job/unique-holders.ts";
+import { type JobLine, type LeftOut, leftOutOf, lineOf } from "../../core/job/transfer/job-line.ts";
 import type { EngineContext } from "../context.ts";
 import { UNIQUE } from "../enqueue/unique-keys.ts";
 import { BoundedReader, loadInParts } from "../find/bounded-reader.ts";

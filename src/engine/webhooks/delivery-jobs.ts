@@ -5,7 +5,7 @@ import {
   type NewJob,
   prepareJob,
   stamp,
-} from "../../core/job/envelope.ts";
+} from "../../core/job/enqueue/envelope.ts";
 import { WEBHOOK_QUEUE } from "../../core/job/internal-queue.ts";
 import { defineJob, unchecked } from "../../core/job/job-definition.ts";
 import type { Instant } from "../../core/time.ts";

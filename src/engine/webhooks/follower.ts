@@ -1,5 +1,5 @@
 import { type JournalEvent, journalEvent } from "../../core/event/journal-event.ts";
-import type { EnqueueContext, NewJob } from "../../core/job/envelope.ts";
+import type { EnqueueContext, NewJob } from "../../core/job/enqueue/envelope.ts";
 import type { Instant } from "../../core/time.ts";
 import { type Subscription, wants } from "../../core/webhook/subscription.ts";
 import type { Effect, Unit } from "../../ports/store.ts";

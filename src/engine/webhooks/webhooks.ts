@@ -1,7 +1,7 @@
 import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { CurfewError, checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { eventId } from "../../core/event/event-id.ts";
-import { decide } from "../../core/job/decide.ts";
+import { decide } from "../../core/job/decide/decide.ts";
 import type { Json } from "../../core/schema.ts";
 import { type Duration, formatDuration, type Instant } from "../../core/time.ts";
 import { type CircuitState, circuitState } from "../../core/webhook/circuit.ts";

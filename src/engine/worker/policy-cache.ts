@@ -1,5 +1,5 @@
 import type { JobRow, Policy } from "../../core/job/job.ts";
-import { LOCAL_WORKER, resolvePolicy } from "../../core/job/policy.ts";
+import { LOCAL_WORKER, resolvePolicy } from "../../core/job/policy/policy.ts";
 import type { AdaptiveRule } from "../../core/stats/adaptive-limit.ts";
 import type { Processor } from "../attempt/processor.ts";
 import type { EngineContext } from "../context.ts";

@@ -1,6 +1,6 @@
-import { isEndless, limitHoldWarning, queueHoldWarning } from "../../core/job/endless.ts";
 import type { AnyDefinition } from "../../core/job/job-definition.ts";
-import { resolveBudgets, resolvePolicy } from "../../core/job/policy.ts";
+import { isEndless, limitHoldWarning, queueHoldWarning } from "../../core/job/policy/endless.ts";
+import { resolveBudgets, resolvePolicy } from "../../core/job/policy/policy.ts";
 import type { EngineContext } from "../context.ts";
 
 /** Warns if a job of this definition would hold a slot of its limit or queue for ever after its process died. */

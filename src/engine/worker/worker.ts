@@ -1,7 +1,7 @@
-import { CLAIM_LEASE, startsCommitted } from "../../core/job/deadlines.ts";
-import { decide } from "../../core/job/decide.ts";
+import { decide } from "../../core/job/decide/decide.ts";
+import type { JobEvent } from "../../core/job/decide/job-events.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
-import type { JobEvent } from "../../core/job/job-events.ts";
+import { CLAIM_LEASE, startsCommitted } from "../../core/job/policy/deadlines.ts";
 import { jittered } from "../../core/pace.ts";
 import type { Random } from "../../core/random.ts";
 import type { Json } from "../../core/schema.ts";

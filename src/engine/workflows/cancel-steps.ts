@@ -1,7 +1,7 @@
-import { decide } from "../../core/job/decide.ts";
+import { decide } from "../../core/job/decide/decide.ts";
+import { isBookkeeping } from "../../core/job/decide/step-rules.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
-import { isBookkeeping } from "../../core/job/step-rules.ts";
 import { commitJobs, STALE_TRIES } from "../commit/commit.ts";
 import type { Decided, DecidedJob } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";

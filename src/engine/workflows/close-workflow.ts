@@ -1,5 +1,5 @@
+import { visibleRow } from "../../core/job/documents/redaction.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
-import { visibleRow } from "../../core/job/redaction.ts";
 import type { Instant } from "../../core/time.ts";
 import { isCompleted, resultOf } from "../../core/workflow/outcome.ts";
 import { finalsOf, type Plan, stepsOf } from "../../core/workflow/plan.ts";

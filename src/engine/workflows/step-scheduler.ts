@@ -1,8 +1,8 @@
-import { decide } from "../../core/job/decide.ts";
-import { isStepReady } from "../../core/job/decision.ts";
+import { decide } from "../../core/job/decide/decide.ts";
+import { isStepReady } from "../../core/job/decide/decision.ts";
+import type { EventOf } from "../../core/job/decide/job-events.ts";
+import { pathsWithin } from "../../core/job/documents/redaction.ts";
 import type { JobId, JobRow, JsonText } from "../../core/job/job.ts";
-import type { EventOf } from "../../core/job/job-events.ts";
-import { pathsWithin } from "../../core/job/redaction.ts";
 import type { Instant } from "../../core/time.ts";
 import { type Ends, handedOn, isCompleted } from "../../core/workflow/outcome.ts";
 import {

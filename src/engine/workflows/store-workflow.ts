@@ -1,5 +1,5 @@
 import { CurfewError } from "../../core/errors.ts";
-import type { NewJob } from "../../core/job/envelope.ts";
+import type { NewJob } from "../../core/job/enqueue/envelope.ts";
 import { backoff } from "../../core/pace.ts";
 import type { Plan } from "../../core/workflow/plan.ts";
 import type { WorkflowRecord } from "../../core/workflow/workflow-record.ts";

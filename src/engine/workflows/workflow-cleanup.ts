@@ -1,4 +1,4 @@
-import { letGo } from "../../core/job/decision.ts";
+import { letGo } from "../../core/job/decide/decision.ts";
 import type { Instant } from "../../core/time.ts";
 import { jobsOf, type Plan, stepsOf } from "../../core/workflow/plan.ts";
 import { forgetAt, type WorkflowRecord } from "../../core/workflow/workflow-record.ts";

@@ -1,9 +1,9 @@
 import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { CurfewError, checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
-import { isStepReady } from "../../core/job/decision.ts";
+import { isStepReady } from "../../core/job/decide/decision.ts";
+import { openedDeep, openedRow } from "../../core/job/documents/sealed.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { type Job, jobView } from "../../core/job/job-view.ts";
-import { openedDeep, openedRow } from "../../core/job/sealed.ts";
 import type { Json } from "../../core/schema.ts";
 import { type Duration, formatDuration, type Instant, parseDuration } from "../../core/time.ts";
 import { stepsOf } from "../../core/workflow/plan.ts";

@@ -1,4 +1,5 @@
 import { refuse } from "../../core/errors.ts";
+import { BOOKKEEPING_QUEUE } from "../../core/job/decide/step-rules.ts";
 import {
   type EnqueueContext,
   type JobTemplate,
@@ -6,7 +7,7 @@ import {
   prepareJob,
   preparePayload,
   stamp,
-} from "../../core/job/envelope.ts";
+} from "../../core/job/enqueue/envelope.ts";
 import {
   dueAtOf,
   type JobImage,
@@ -14,7 +15,6 @@ import {
   rankOf,
   type StepDependencies,
 } from "../../core/job/job.ts";
-import { BOOKKEEPING_QUEUE } from "../../core/job/step-rules.ts";
 import { formatDuration, type Instant, parseDuration } from "../../core/time.ts";
 import type { AnyNode, StepNode } from "../../core/workflow/node.ts";
 import type { PlannedJob } from "../../core/workflow/plan.ts";

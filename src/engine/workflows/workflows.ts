@@ -1,8 +1,8 @@
 import type { By } from "../../core/audit/audit-entry.ts";
 import { CurfewError, checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { cellOfId } from "../../core/home/cell.ts";
-import { startOf } from "../../core/job/budgets.ts";
-import type { EnqueueContext, NewJob } from "../../core/job/envelope.ts";
+import { startOf } from "../../core/job/enqueue/budgets.ts";
+import type { EnqueueContext, NewJob } from "../../core/job/enqueue/envelope.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import { type AnyNode, assertNode, type StepNode, type WorkflowNode } from "../../core/workflow/node.ts";
 import { checkParents } from "../../core/workflow/parents.ts";

@@ -4,7 +4,7 @@ import { CurfewError } from "../../core/errors.ts";
 import { UUID } from "../../core/ids.ts";
 import { INTERNAL, isInternalQueue } from "../../core/job/internal-queue.ts";
 import { type AnyDefinition, defineJob } from "../../core/job/job-definition.ts";
-import type { PortableDefinition } from "../../core/job/portable.ts";
+import type { PortableDefinition } from "../../core/job/transfer/portable.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { Service } from "../../engine/remote/service.ts";
 import type { Awaited } from "../../ojs/call-names.ts";

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import type { CronOptions } from "../../core/cron/cron.ts";
 import type { ScheduleOptions } from "../../core/cron/expression.ts";
-import type { PortableDefinition } from "../../core/job/portable.ts";
-import { pathsWithin, visibleOptions } from "../../core/job/redaction.ts";
+import { pathsWithin, visibleOptions } from "../../core/job/documents/redaction.ts";
+import type { PortableDefinition } from "../../core/job/transfer/portable.ts";
 import { redactValue } from "../../core/redact.ts";
 import type { InstantInput } from "../../core/time.ts";
 import type { CronInput, CronView } from "../../engine/crons/crons.ts";

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { refuse } from "../../core/errors.ts";
-import { checkpointOf } from "../../core/job/checkpoint.ts";
+import { checkpointOf } from "../../core/job/documents/checkpoint.ts";
+import { pathsWithin, visibleRow } from "../../core/job/documents/redaction.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { type Job, jobView } from "../../core/job/job-view.ts";
-import { pathsWithin, visibleRow } from "../../core/job/redaction.ts";
 import { redactValue } from "../../core/redact.ts";
 import type { Json } from "../../core/schema.ts";
 import type { PageOptions, RowPage } from "../../engine/find/find-jobs.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { checkCount, refuse } from "../../core/errors.ts";
-import type { PortableDefinition } from "../../core/job/portable.ts";
+import type { PortableDefinition } from "../../core/job/transfer/portable.ts";
 import type { Duration } from "../../core/time.ts";
 import { decodeHeaders } from "../../core/timeout/timeout-headers.ts";
 import type { When } from "../../core/timeout/when.ts";

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { refuse } from "../../core/errors.ts";
+import { visibleRow } from "../../core/job/documents/redaction.ts";
 import type { AnyDefinition } from "../../core/job/job-definition.ts";
 import { jobView } from "../../core/job/job-view.ts";
-import type { PortableDefinition } from "../../core/job/portable.ts";
-import { visibleRow } from "../../core/job/redaction.ts";
+import type { PortableDefinition } from "../../core/job/transfer/portable.ts";
 import {
   type AnyNode,
   type BatchCallbacks,

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { EXPORT_VERSION, type JobLine } from "../../core/job/job-line.ts";
+import { EXPORT_VERSION, type JobLine } from "../../core/job/transfer/job-line.ts";
 import { readExportLine, writeExportLine, writeLineMessage } from "../../ojs/export-line.ts";
 import type { Identity } from "../auth.ts";
 import { HttpError } from "../http-error.ts";

@@ -1,7 +1,7 @@
-import { checkpointOf } from "../../core/job/checkpoint.ts";
+import { checkpointOf } from "../../core/job/documents/checkpoint.ts";
+import { progressOf } from "../../core/job/documents/job-progress.ts";
+import { visibleRow } from "../../core/job/documents/redaction.ts";
 import type { JobRow } from "../../core/job/job.ts";
-import { progressOf } from "../../core/job/job-progress.ts";
-import { visibleRow } from "../../core/job/redaction.ts";
 import type { Json } from "../../core/schema.ts";
 import { checkpointFields } from "../../ojs/checkpoint-fields.ts";
 import { readInstant } from "../../ojs/wire-durations.ts";

@@ -1,6 +1,6 @@
 import { checkQueueWeights } from "../../core/fair/worker-pool.ts";
-import { softKind } from "../../core/job/deadlines.ts";
-import type { Sender } from "../../core/job/holder.ts";
+import type { Sender } from "../../core/job/decide/holder.ts";
+import { softKind } from "../../core/job/policy/deadlines.ts";
 import { checkVersion } from "../../core/registry/registered-schema.ts";
 import type { BeatReport, JobBeat } from "../../engine/remote/remote-beats.ts";
 import type { RemoteWorker } from "../../engine/remote/remote-workers.ts";

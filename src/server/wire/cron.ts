@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { CronMissed, CronOptions, CronOverlap } from "../../core/cron/cron.ts";
+import { pathsWithin, redactTexts } from "../../core/job/documents/redaction.ts";
 import type { JobRow } from "../../core/job/job.ts";
-import { pathsWithin, redactTexts } from "../../core/job/redaction.ts";
 import { redactValue } from "../../core/redact.ts";
 import type { Instant } from "../../core/time.ts";
 import type { CronView, RemoteCronJob } from "../../engine/crons/crons.ts";

@@ -1,10 +1,10 @@
 import { refuseUnknownKeys } from "../../core/errors.ts";
-import { ENQUEUE_KEYS, type EnqueueOptions } from "../../core/job/envelope.ts";
+import { pathsWithin, payloadPaths, type RedactPath } from "../../core/job/documents/redaction.ts";
+import { ENQUEUE_KEYS, type EnqueueOptions } from "../../core/job/enqueue/envelope.ts";
 import type { Backoff, JobOptions, JobRow, PolicySettings } from "../../core/job/job.ts";
 import { DEFAULT_QUEUE, defineJob, type JobDefinition } from "../../core/job/job-definition.ts";
-import { type PolicyOptions, parseSettings, type RetentionOptions } from "../../core/job/policy.ts";
-import { pathsWithin, payloadPaths, type RedactPath } from "../../core/job/redaction.ts";
-import type { RetryOptions } from "../../core/job/retry.ts";
+import { type PolicyOptions, parseSettings, type RetentionOptions } from "../../core/job/policy/policy.ts";
+import type { RetryOptions } from "../../core/job/policy/retry.ts";
 import { restoreValue } from "../../core/redact.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
 import type { Adaptive } from "../../core/stats/adaptive-limit.ts";

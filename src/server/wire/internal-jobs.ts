@@ -1,6 +1,6 @@
+import { BOOKKEEPING_QUEUE } from "../../core/job/decide/step-rules.ts";
 import { isInternalQueue, WEBHOOK_QUEUE } from "../../core/job/internal-queue.ts";
 import type { JobRow } from "../../core/job/job.ts";
-import { BOOKKEEPING_QUEUE } from "../../core/job/step-rules.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { JobCount, PageOptions, RowPage } from "../../engine/find/find-jobs.ts";
 import type { JobQuery } from "../../engine/find/job-query.ts";

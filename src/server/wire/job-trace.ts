@@ -1,8 +1,8 @@
 import { z } from "zod";
 import type { JournalEvent } from "../../core/event/journal-event.ts";
-import { waitsForLimit } from "../../core/job/decision.ts";
+import { waitsForLimit } from "../../core/job/decide/decision.ts";
+import { visibleRow } from "../../core/job/documents/redaction.ts";
 import type { JobRow } from "../../core/job/job.ts";
-import { visibleRow } from "../../core/job/redaction.ts";
 import type { Instant } from "../../core/time.ts";
 import type { JournalPage } from "../../engine/events/event-journal.ts";
 import { instantText } from "../../ojs/wire-fields.ts";

@@ -1,5 +1,5 @@
 import type { JobRow } from "../../core/job/job.ts";
-import { type NearMiss, nearMissOf } from "../../core/job/near-miss.ts";
+import { type NearMiss, nearMissOf } from "../../core/job/policy/near-miss.ts";
 import type { JobCount, PageOptions, RowPage } from "../../engine/find/find-jobs.ts";
 import { jobText } from "../../ojs/write-job.ts";
 import { type HttpError, refusedField } from "../http-error.ts";

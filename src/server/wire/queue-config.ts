@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { FairOptions } from "../../core/fair/fair-options.ts";
 import type { Backoff } from "../../core/job/job.ts";
-import { type PolicyOptions, ruleOf } from "../../core/job/policy.ts";
+import { type PolicyOptions, ruleOf } from "../../core/job/policy/policy.ts";
 import type { RateOptions } from "../../core/limit/limit.ts";
 import type { DepthOptions, QueueOptions, StoredQueue } from "../../core/limit/queue-settings.ts";
 import { adaptiveOptions } from "../../core/stats/adaptive-limit.ts";

@@ -1,7 +1,7 @@
-import type { ErrorInput } from "../../core/job/decision.ts";
-import { isSignalled, isTooLate, type Sender } from "../../core/job/holder.ts";
+import type { ErrorInput } from "../../core/job/decide/decision.ts";
+import { isSignalled, isTooLate, type Sender } from "../../core/job/decide/holder.ts";
+import type { JobEvent } from "../../core/job/decide/job-events.ts";
 import type { JobRow } from "../../core/job/job.ts";
-import type { JobEvent } from "../../core/job/job-events.ts";
 import { SHUTDOWN } from "../../core/job/reasons.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
+import { visibleOptions, visibleText } from "../../core/job/documents/redaction.ts";
 import type { JobOptions } from "../../core/job/job.ts";
-import { visibleOptions, visibleText } from "../../core/job/redaction.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import { JOB_DESTINATION } from "../../engine/dispatch/job-destination.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
+import type { OnConflict, UniqueOptions } from "../../core/job/enqueue/unique-key.ts";
 import { JOB_STATES } from "../../core/job/job.ts";
-import type { OnConflict, UniqueOptions } from "../../core/job/unique-key.ts";
 import { durationOf } from "../../ojs/wire-durations.ts";
 
 const span = z.union([

@@ -1,5 +1,5 @@
+import { progressOf } from "../../core/job/documents/job-progress.ts";
 import type { JobRow } from "../../core/job/job.ts";
-import { progressOf } from "../../core/job/job-progress.ts";
 import { childrenOf, finalsOf, type PlanNode, stepsOf } from "../../core/workflow/plan.ts";
 import { loadBrief, loadInParts } from "../../engine/find/bounded-reader.ts";
 import { loadPlan } from "../../engine/workflows/workflow-records.ts";

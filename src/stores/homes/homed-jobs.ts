@@ -1,7 +1,7 @@
 import { turnsIn } from "../../core/fair/turns.ts";
 import { cellOfId, cellOfName, type Home, homeOf } from "../../core/home/cell.ts";
 import { cellOfRecord } from "../../core/home/cell-of-row.ts";
-import type { NewJob } from "../../core/job/envelope.ts";
+import type { NewJob } from "../../core/job/enqueue/envelope.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { earlier } from "../../core/time.ts";
 import {

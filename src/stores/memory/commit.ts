@@ -1,7 +1,7 @@
-import type { NewJob } from "../../core/job/envelope.ts";
+import { countedDownRow } from "../../core/job/decide/store-formulas.ts";
+import { writtenRow } from "../../core/job/decide/written-row.ts";
+import type { NewJob } from "../../core/job/enqueue/envelope.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
-import { countedDownRow } from "../../core/job/store-formulas.ts";
-import { writtenRow } from "../../core/job/written-row.ts";
 import { effectiveLimit, type KeyUse, type LimitOverride, roomOf } from "../../core/limit/limit.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";

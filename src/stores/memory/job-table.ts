@@ -1,5 +1,7 @@
 import { DueHeap, type Slotted } from "../../core/due-heap.ts";
-import type { NewJob } from "../../core/job/envelope.ts";
+import { availableRow, claimedRow } from "../../core/job/decide/store-formulas.ts";
+import type { NewJob } from "../../core/job/enqueue/envelope.ts";
+import { newRow } from "../../core/job/enqueue/new-row.ts";
 import {
   dueAtOf,
   JOB_STATES,
@@ -14,8 +16,6 @@ import {
 } from "../../core/job/job.ts";
 import { isWanted } from "../../core/job/job-filter.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
-import { newRow } from "../../core/job/new-row.ts";
-import { availableRow, claimedRow } from "../../core/job/store-formulas.ts";
 import type { Json } from "../../core/schema.ts";
 import { namesOf, tenantOf } from "../../core/tenant/tenant-name.ts";
 import { earlier, type Instant } from "../../core/time.ts";

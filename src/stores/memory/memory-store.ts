@@ -1,8 +1,8 @@
 import { CurfewError } from "../../core/errors.ts";
 import { createHomedIdSource } from "../../core/ids.ts";
-import { briefRow } from "../../core/job/brief-row.ts";
+import { briefRow } from "../../core/job/documents/brief-row.ts";
+import { rowsWithin } from "../../core/job/documents/row-size.ts";
 import { type JobRow, sumDepths } from "../../core/job/job.ts";
-import { rowsWithin } from "../../core/job/row-size.ts";
 import { namesOf } from "../../core/tenant/tenant-name.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import { reachOf } from "../../ports/capabilities.ts";

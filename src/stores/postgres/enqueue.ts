@@ -1,6 +1,6 @@
 import { CurfewError } from "../../core/errors.ts";
 import type { NewEvent } from "../../core/event/new-event.ts";
-import type { NewJob } from "../../core/job/envelope.ts";
+import type { NewJob } from "../../core/job/enqueue/envelope.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Enqueued } from "../../ports/store.ts";
 import { batchesOf, textOfJob } from "../sql/batches.ts";

@@ -1,5 +1,5 @@
 import { UUID } from "../../core/ids.ts";
-import type { NewJob } from "../../core/job/envelope.ts";
+import type { NewJob } from "../../core/job/enqueue/envelope.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { earlier, type Instant } from "../../core/time.ts";
 import {

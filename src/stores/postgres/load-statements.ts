@@ -1,4 +1,4 @@
-import { ROW_SIZE } from "../../core/job/row-size.ts";
+import { ROW_SIZE } from "../../core/job/documents/row-size.ts";
 import { briefColumns, END_COLUMNS, JOB_COLUMNS } from "../sql/row-codec.ts";
 import { DONE, LIVE, type Statement } from "./statements.ts";
 

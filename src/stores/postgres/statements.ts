@@ -46,7 +46,7 @@ select $${at}::bigint, '{"heads":' || $${shared}::text || ',"items":[' || string
 having count(*) > 0`;
 }
 
-/** `claimedRow`, core/job/store-formulas.ts. $2 now, $4 salt, $6 worker, $7 lease; `shortest` is the last parameter. */
+/** `claimedRow`, core/job/decide/store-formulas.ts. $2 now, $4 salt, $6 worker, $7 lease; `shortest` is the last parameter. */
 export function setClaimed(shortest: number): string {
   const endsAt = `$2::bigint + least(greatest(coalesce(j.heartbeat, $7::bigint), $${shortest}::bigint), $7::bigint)`;
   return `
@@ -55,7 +55,7 @@ export function setClaimed(shortest: number): string {
        stall_at = ${endsAt}, wake_at = least(${endsAt}, j.wait_at, j.total_at)`;
 }
 
-/** `availableRow`, core/job/store-formulas.ts. */
+/** `availableRow`, core/job/decide/store-formulas.ts. */
 const SET_AVAILABLE = `state = ${AVAILABLE}, wake = 0, wake_at = least(wait_at, total_at), rev = rev + 1`;
 
 /**
@@ -102,7 +102,7 @@ const WAKES =
   "((j.needs <= s.by)::int + (j.limit_key is not null and j.needs > 1 and j.needs - s.by <= 1)::int)";
 
 /**
- * Decrements `needs` of waiting jobs (`countedDownRow`, core/job/store-formulas.ts). At zero, and with a limit key at one, a job is woken for a decision. $1 ids, $2
+ * Decrements `needs` of waiting jobs (`countedDownRow`, core/job/decide/store-formulas.ts). At zero, and with a limit key at one, a job is woken for a decision. $1 ids, $2
  * by how much, $3 now. Waking increases the revision. Otherwise a writer that read the row before would write an
  * older wake_at over it.
  */

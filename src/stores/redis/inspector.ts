@@ -1,4 +1,4 @@
-import { briefRow } from "../../core/job/brief-row.ts";
+import { briefRow } from "../../core/job/documents/brief-row.ts";
 import { type JobRow, type JobState, noJobs, sumDepths } from "../../core/job/job.ts";
 import { isWanted } from "../../core/job/job-filter.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";

@@ -1,6 +1,6 @@
 import { NO_TURNS, turnsAfter } from "../../core/fair/turns.ts";
+import { rowsWithin, sizeOfRow } from "../../core/job/documents/row-size.ts";
 import { type JobRow, RANK_SPAN } from "../../core/job/job.ts";
-import { rowsWithin, sizeOfRow } from "../../core/job/row-size.ts";
 import type { Instant } from "../../core/time.ts";
 import {
   BATCH_LIMIT,

@@ -1,4 +1,4 @@
-import type { NewJob } from "../../core/job/envelope.ts";
+import type { NewJob } from "../../core/job/enqueue/envelope.ts";
 import type { JobDocuments } from "../../core/job/job.ts";
 import { type JobImage, type JobRow, priorityOf } from "../../core/job/job.ts";
 import { parsePolicy } from "../sql/policy-codec.ts";

@@ -1,4 +1,4 @@
-import type { NewJob } from "../../core/job/envelope.ts";
+import type { NewJob } from "../../core/job/enqueue/envelope.ts";
 import type { NewTimeout } from "../../core/timeout/timeout.ts";
 import type { Effect, Unit } from "../../ports/store.ts";
 

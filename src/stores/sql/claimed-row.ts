@@ -1,5 +1,5 @@
+import { claimEndsAt, claimWakeAt } from "../../core/job/decide/store-formulas.ts";
 import { type JobRow, priorityOf } from "../../core/job/job.ts";
-import { claimEndsAt, claimWakeAt } from "../../core/job/store-formulas.ts";
 import type { ClaimRequest } from "../../ports/store.ts";
 import { optionsParser, policyParser, type SqlRow } from "./row-codec.ts";
 
@@ -48,7 +48,7 @@ export function claimedValues({
 /** How many values that are. */
 export const CLAIMED_LENGTH = 11;
 
-/** A job from `claimedValues` and its claim: `claimedRow` of core/job/store-formulas.ts. */
+/** A job from `claimedValues` and its claim: `claimedRow` of core/job/decide/store-formulas.ts. */
 export function decodeClaimed(row: SqlRow, request: ClaimRequest): JobRow {
   const { queue, now, worker } = request;
   const rest = row[10] === null ? NO_REST : (JSON.parse(row[10] as string) as Rest);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Policy } from "../../core/job/job.ts";
-import { parseSettings, resolvePolicy } from "../../core/job/policy.ts";
-import { delays } from "../../core/job/retry.ts";
+import { parseSettings, resolvePolicy } from "../../core/job/policy/policy.ts";
+import { delays } from "../../core/job/policy/retry.ts";
 import { parsePolicy, policyText } from "./policy-codec.ts";
 
 const usual = resolvePolicy({});

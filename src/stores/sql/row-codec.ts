@@ -1,5 +1,5 @@
-import { BRIEF_PROGRESS } from "../../core/job/brief-row.ts";
-import type { NewJob } from "../../core/job/envelope.ts";
+import { BRIEF_PROGRESS } from "../../core/job/documents/brief-row.ts";
+import type { NewJob } from "../../core/job/enqueue/envelope.ts";
 import {
   type JobDocuments,
   type JobRow,

@@ -1,6 +1,6 @@
 import { turnsAfter } from "../../core/fair/turns.ts";
+import { sizeOfRow } from "../../core/job/documents/row-size.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
-import { sizeOfRow } from "../../core/job/row-size.ts";
 import type { Instant } from "../../core/time.ts";
 import {
   BATCH_LIMIT,
@@ -169,7 +169,7 @@ interface ClaimRound {
 const NOTHING: ClaimRound = { rows: [], isCut: false };
 
 /**
- * What `decide` makes of a claim, without a decision per job (`claimedRow`, core/job/store-formulas.ts). The conformance kit checks that both are equal.
+ * What `decide` makes of a claim, without a decision per job (`claimedRow`, core/job/decide/store-formulas.ts). The conformance kit checks that both are equal.
  */
 function claimBest(session: Session, request: ClaimRequest, limit: number): ClaimRound {
   const { queue, from, now, salt, worker } = request;

@@ -65,7 +65,7 @@ const MOVED = `${UNCHANGED}, rev + 1, coalesce(?, fence), ${IMAGE_COLUMNS.map(im
 
 /** The earlier of two instants; each may be null. */
 const NEXT_LIMIT = "min(coalesce(wait_at, total_at), coalesce(total_at, wait_at))";
-/** `availableRow`, core/job/store-formulas.ts. */
+/** `availableRow`, core/job/decide/store-formulas.ts. */
 const MADE_AVAILABLE = `state = ${AVAILABLE}, wake = 0, wake_at = ${NEXT_LIMIT}, rev = rev + 1`;
 
 /** Takes the write lock at once: a transaction that began by reading could not be repeated after it is refused. */
@@ -131,7 +131,7 @@ select 1 from curfew_jobs indexed by curfew_jobs_ready where queue = ? and state
 /** One row if a queue is paused. Takes the queue. */
 export const PAUSED = "select 1 from curfew_records where kind = 'pause' and key = ?";
 
-/** A job after its claim (`claimedRow`, core/job/store-formulas.ts). The fence counter grows by one, and the salt becomes its low 21 bits. */
+/** A job after its claim (`claimedRow`, core/job/decide/store-formulas.ts). The fence counter grows by one, and the salt becomes its low 21 bits. */
 export const CLAIMED = claimedValues({
   fence: "(((fence >> 21) + 1) << 21) | ?",
   rev: "rev + 1",
@@ -253,7 +253,7 @@ export const BEAT = `update curfew_jobs set stall_at = ? where ${ROWS}`;
 const IS_WOKEN = "(needs = 1 or (needs = 2 and limit_key is not null))";
 
 /**
- * Decrements `needs` of a waiting job (`countedDownRow`, core/job/store-formulas.ts). At zero, and with a limit key at one, the job is woken for a decision. Takes
+ * Decrements `needs` of a waiting job (`countedDownRow`, core/job/decide/store-formulas.ts). At zero, and with a limit key at one, the job is woken for a decision. Takes
  * now and the id. Waking increases the revision. Otherwise a writer that read the row before would write an older
  * wake_at over it.
  */

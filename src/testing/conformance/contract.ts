@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { briefRow } from "../../core/job/brief-row.ts";
+import { claimedRow } from "../../core/job/decide/store-formulas.ts";
+import { briefRow } from "../../core/job/documents/brief-row.ts";
 import { type JobRow, rankOf } from "../../core/job/job.ts";
-import { claimedRow } from "../../core/job/store-formulas.ts";
 import { BATCH_LIMIT, pauseKey } from "../../ports/store.ts";
 import { depthOf, jobsOf } from "../read-store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";

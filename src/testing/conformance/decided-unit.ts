@@ -1,4 +1,4 @@
-import type { Decision } from "../../core/job/decision.ts";
+import type { Decision } from "../../core/job/decide/decision.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
 import type { Effect, Guard, Unit } from "../../ports/store.ts";

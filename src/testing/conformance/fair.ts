@@ -10,8 +10,8 @@ import {
   turnAfter,
   turnsAfter,
 } from "../../core/fair/turns.ts";
+import { claimedRow } from "../../core/job/decide/store-formulas.ts";
 import { type JobRow, priorityRank, rankOf } from "../../core/job/job.ts";
-import { claimedRow } from "../../core/job/store-formulas.ts";
 import { seededRandom } from "../../core/random.ts";
 import { pauseKey } from "../../ports/store.ts";
 import { type ConformanceCase, type ConformanceSection, inOneHome } from "./kit.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { imageOf } from "../../core/job/decision.ts";
+import { imageOf } from "../../core/job/decide/decision.ts";
 import type { Capabilities, Hint, Store } from "../../ports/store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
 import { found, type TestBed } from "./test-bed.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { IMAGE_INSTANTS } from "../../core/job/check-image.ts";
+import { IMAGE_INSTANTS } from "../../core/job/decide/check-image.ts";
 import type { Effect } from "../../ports/store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
 import { found, LEASE, type TestBed } from "./test-bed.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { cellOfRecord } from "../../core/home/cell-of-row.ts";
-import type { NewJob } from "../../core/job/envelope.ts";
+import type { NewJob } from "../../core/job/enqueue/envelope.ts";
 import type { Outcome, RecordKey, Store, Unit } from "../../ports/store.ts";
 import { depthOf } from "../read-store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { JobRow } from "../../core/job/job.ts";
-import { resolvePolicy } from "../../core/job/policy.ts";
+import { resolvePolicy } from "../../core/job/policy/policy.ts";
 import type { BeatAnswer, BeatRequest } from "../../ports/store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
 import { found, LEASE, type TestBed } from "./test-bed.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { briefRow } from "../../core/job/brief-row.ts";
+import { briefRow } from "../../core/job/documents/brief-row.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { SCAN_STEP, type Scan, type ScanFilter } from "../../ports/store.ts";
 import { logOf } from "../read-store.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { availableRow } from "../../core/job/store-formulas.ts";
+import { availableRow } from "../../core/job/decide/store-formulas.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
 import { found, idsOf, times } from "./test-bed.ts";
 

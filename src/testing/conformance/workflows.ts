@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import type { NewJob } from "../../core/job/envelope.ts";
+import { availableRow, countedDownRow } from "../../core/job/decide/store-formulas.ts";
+import type { NewJob } from "../../core/job/enqueue/envelope.ts";
 import type { JobRow } from "../../core/job/job.ts";
-import { availableRow, countedDownRow } from "../../core/job/store-formulas.ts";
 import type { Unit } from "../../ports/store.ts";
 import type { ConformanceCase, ConformanceSection } from "./kit.ts";
 import { batches, found, idsOf, refused, type TestBed, times } from "./test-bed.ts";

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
-import { LIFECYCLE_EVENTS } from "../../../src/core/job/decision.ts";
+import { LIFECYCLE_EVENTS } from "../../../src/core/job/decide/decision.ts";
 import type { JobRow } from "../../../src/core/job/job.ts";
 import type { Engine, JournalEvent } from "../../../src/index.ts";
 

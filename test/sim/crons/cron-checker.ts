@@ -1,6 +1,6 @@
 import type { CronBody } from "../../../src/core/cron/cron.ts";
 import { Instants, type Schedule } from "../../../src/core/cron/expression.ts";
-import type { NewJob } from "../../../src/core/job/envelope.ts";
+import type { NewJob } from "../../../src/core/job/enqueue/envelope.ts";
 import type { JobId, JobRow } from "../../../src/core/job/job.ts";
 import { isTerminal } from "../../../src/core/job/lifecycle.ts";
 import type { Effect, Store, Unit } from "../../../src/ports/store.ts";

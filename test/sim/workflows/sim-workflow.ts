@@ -1,5 +1,5 @@
 import { unchecked } from "../../../src/core/job/job-definition.ts";
-import { constant } from "../../../src/core/job/retry.ts";
+import { constant } from "../../../src/core/job/policy/retry.ts";
 import type { Json } from "../../../src/core/schema.ts";
 import {
   batch,

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import type { NewJob } from "../../../src/core/job/envelope.ts";
+import type { NewJob } from "../../../src/core/job/enqueue/envelope.ts";
 import type { JobRow } from "../../../src/core/job/job.ts";
 import { isTerminal } from "../../../src/core/job/lifecycle.ts";
 import type { Json } from "../../../src/core/schema.ts";

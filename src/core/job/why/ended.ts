@@ -1,7 +1,7 @@
 import { describeLearned } from "../../stats/adaptive-limit.ts";
 import { formatDuration } from "../../time.ts";
 import type { ErrorRecord, JobRow, PolicyField, SettingSource } from "../job.ts";
-import { isExcepted } from "../retry.ts";
+import { isExcepted } from "../policy/retry.ts";
 import type { WhyCode } from "./codes.ts";
 import type { WhyFacts } from "./facts.ts";
 import { act, reason, roughly, WAIT, type WhyReason } from "./reason.ts";

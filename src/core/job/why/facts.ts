@@ -3,8 +3,8 @@ import type { KeyLimit } from "../../limit/limit.ts";
 import type { Instant } from "../../time.ts";
 import { isSilent, type WorkerReport } from "../../worker/worker-report.ts";
 import type { WorkflowRecord } from "../../workflow/workflow-record.ts";
-import type { HeldSlots } from "../held-slots.ts";
 import type { JobRow } from "../job.ts";
+import type { HeldSlots } from "./held-slots.ts";
 
 /** Jobs before this one are counted up to this number: the cost must not grow with the queue. */
 export const MOST_AHEAD = 1_000;

@@ -1,4 +1,4 @@
-import { waitsForLimit } from "../decision.ts";
+import { waitsForLimit } from "../decide/decision.ts";
 import type { JobRow } from "../job.ts";
 import { type LimitFacts, MOST_AHEAD, type WhyFacts } from "./facts.ts";
 import { act, counted, reason, roughly, WAIT, type WhyReason } from "./reason.ts";

@@ -1,8 +1,8 @@
 import { formatDuration, type Instant } from "../../time.ts";
-import { softKind, stallAtOf } from "../deadlines.ts";
-import { runsEndlessly } from "../endless.ts";
 import type { JobRow, Policy } from "../job.ts";
-import { backoffDelay } from "../retry.ts";
+import { softKind, stallAtOf } from "../policy/deadlines.ts";
+import { runsEndlessly } from "../policy/endless.ts";
+import { backoffDelay } from "../policy/retry.ts";
 import type { WhyFacts } from "./facts.ts";
 import { act, reason, roughly, WAIT, type WhyReason } from "./reason.ts";
 

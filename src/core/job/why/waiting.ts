@@ -1,9 +1,9 @@
 import { changedByText } from "../../audit/audit-entry.ts";
 import { formatDuration } from "../../time.ts";
-import { isStepReady } from "../decision.ts";
+import { isStepReady } from "../decide/decision.ts";
+import { isBookkeeping } from "../decide/step-rules.ts";
+import { sealedWith } from "../documents/sealed.ts";
 import { dueAtOf, type JobRow } from "../job.ts";
-import { sealedWith } from "../sealed.ts";
-import { isBookkeeping } from "../step-rules.ts";
 import type { WhyFacts } from "./facts.ts";
 import { isLimitFull, limitReasons } from "./limits.ts";
 import { lineReasons } from "./line.ts";

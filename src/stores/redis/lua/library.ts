@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { BRIEF_PROGRESS } from "../../../core/job/brief-row.ts";
+import { BRIEF_PROGRESS } from "../../../core/job/documents/brief-row.ts";
 import { LUA_BASE } from "./base.ts";
 import { LUA_COMMIT } from "./commit.ts";
 import { LUA_INSPECT } from "./inspect.ts";
