@@ -22,6 +22,7 @@ const LONG: Readonly<Record<string, LongTest>> = {
   },
   workflows: { files: ["test/e2e/workflows.test.ts"], env: { CURFEW_WORKFLOWS: "1000" } },
   sagas: { files: ["test/e2e/sagas.test.ts"], env: { CURFEW_RACE_PAIRS: "10000" } },
+  paced: { files: ["test/e2e/paced.test.ts"], env: { CURFEW_PACED_ROUNDS: "200" } },
   batches: { files: ["test/engine/batch-leaks.test.ts"], env: { CURFEW_BATCH_ROUNDS: "50" } },
   redis: {
     files: ["test/stores/redis.test.ts", "test/stores/redis-store.test.ts"],
