@@ -2,14 +2,13 @@
  * Attacks on the worker, written as processors. They run with the rights of the tests, often as root: an attack must leave
  * the machine as it was if it succeeds.
  */
-import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { get } from "node:http";
 import { url as debuggerUrl } from "node:inspector";
 import { describe, expect, it } from "vitest";
 import { sandboxed } from "../../../src/index.ts";
 import { act } from "./act-job.ts";
-import { openStage, reapersOf, sleep, until } from "./stage.ts";
+import { hasNamespaces, openStage, reapersOf, sleep, until } from "./stage.ts";
 
 const LISTEN = "0A";
 
@@ -77,7 +76,8 @@ describe("8.7 the debugger", () => {
   it("of a sandbox that hangs tells nobody its path, and is closed again before the kill", async () => {
     const stage = await openStage({ concurrency: 1, spare: 0 });
     const pid = Number((await stage.play("pid")).result);
-    const id = await stage.enqueue("loop", null, { timeouts: { attempt: "100ms", grace: "4s" } });
+    // It sleeps, so that a busy machine has time for its stack.
+    const id = await stage.enqueue("atomics", null, { timeouts: { attempt: "100ms", grace: "12s" } });
     const killed = stage.told("job.killed", id).then(() => true);
     let isOver = false;
     void killed.then(() => {
@@ -125,9 +125,6 @@ describe("8.6 the pipe", () => {
   });
 });
 
-/** Some systems forbid namespaces without root, for example inside most containers. */
-const hasNamespaces = spawnSync("unshare", ["--user", "--pid", "--fork", "true"]).status === 0;
-
 describe("8.7 other processes", () => {
   const LONG = { timeouts: { attempt: "20s" as const } };
 
@@ -160,7 +157,7 @@ describe("8.7 a strict sandbox", () => {
     async () => {
       const stage = await openStage({ concurrency: 1, spare: 0, isolation: "strict" });
       // The stack is read during the grace; a busy machine needs some of it.
-      const row = await stage.play("loop", null, { timeouts: { grace: "5s" } });
+      const row = await stage.play("atomics", null, { timeouts: { grace: "8s" } });
       expect(row.errors).toMatchObject([{ type: "timeout", forced: true }]);
       expect(row.errors?.[0]?.stack).toMatch(/^It hung here:[\s\S]*act\.ts/);
       await stage.play("leaveGroup");

@@ -1,5 +1,6 @@
 /** What the tests of sandboxes share: a real engine, real processes, and a look at the process table. */
 
+import { spawnSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { onTestFinished } from "vitest";
@@ -19,6 +20,19 @@ import { rowOf } from "../../../src/testing/read-store.ts";
 import { act } from "./act-job.ts";
 
 export const ACT = new URL("./act.ts", import.meta.url);
+
+/** Some systems forbid namespaces without root, for example inside most containers. */
+export const hasNamespaces = spawnSync("unshare", ["--user", "--pid", "--fork", "true"]).status === 0;
+if (!hasNamespaces)
+  console.error(
+    "SKIPPED: attacks on a strict sandbox: this system does not allow user namespaces (unshare --user --pid)",
+  );
+
+/** Acts that end by themselves. They get time for it, because a busy machine may take seconds; all others wait for their deadline. */
+const ENDS =
+  /^(noop|echo|parentResults|pid|environment|exit|suicide|uncaught|throwPlain|discard|snoozed|print|printAndLeave|afterPrint|exitAfterReturn|talkLater|afterTalk)$/;
+/** For what happens at the soft deadline or after it, and ends by itself: a busy machine may take seconds for it. */
+export const LONG_GRACE = { timeouts: { grace: "20s" } } as const satisfies EnqueueOptions;
 
 export interface Stage {
   readonly engine: Engine;
@@ -70,7 +84,8 @@ export async function openStage({
   const find = <Name extends EngineEvent["name"]>(name: Name, id?: string) =>
     events.find((event) => event.name === name && (id === undefined || ("id" in event && event.id === id)));
   const enqueue: Stage["enqueue"] = async (name, argument = null, more = {}) => {
-    const { id } = await engine.enqueue(act, { name, argument }, more);
+    const timeouts = { ...(ENDS.test(name) && { attempt: "30s" as const }), ...more.timeouts };
+    const { id } = await engine.enqueue(act, { name, argument }, { ...more, timeouts });
     return id;
   };
   const stage: Stage = {
@@ -82,7 +97,7 @@ export async function openStage({
     ended: async (id) => {
       await engine
         .job(id)
-        .result({ within: "50s" })
+        .result({ within: "4m" })
         .catch(() => {});
       return (await rowOf(engine.store, id)) as JobRow;
     },
@@ -137,7 +152,7 @@ export function processesMarked(mark: string): number[] {
 /** Real time: another process has no event to wait for here. */
 export const sleep = (delay: number) => new Promise<void>((resolve) => setTimeout(resolve, delay));
 
-export async function until(check: () => boolean, within = 30_000): Promise<void> {
+export async function until(check: () => boolean, within = 60_000): Promise<void> {
   const from = performance.now();
   while (!check()) {
     if (performance.now() - from > within) throw new Error(`it did not happen within ${within} ms`);
