@@ -56,12 +56,12 @@ export default defineConfig({
     experimental: { viteModuleRunner: false },
     // Half of the long files wait for processes and deadlines, so five files share two cores.
     maxWorkers: 5,
-    // No test needs this long; a busy machine takes ten times as long as a quiet one.
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    // No test needs this long; a busy machine takes ten times as long as a quiet one. Tests set no shorter limits.
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
     sequence: { sequencer: LongestFirst },
     // A test in which nothing was asserted has shown nothing. Waiting ends early when what is waited for is there.
-    expect: { requireAssertions: true, poll: { timeout: 30_000 } },
+    expect: { requireAssertions: true, poll: { timeout: 60_000 } },
     // Hundreds of Node processes are started. With their compiled modules on disk each takes 0.25 s of CPU, not 0.6 s.
     env: {
       NODE_COMPILE_CACHE: join(import.meta.dirname, ".cache", "compiled"),
@@ -88,7 +88,7 @@ export default defineConfig({
       project("dashboard", ["test/dashboard/**/*.test.ts"], {
         globalSetup: ["test/dashboard-setup.ts"],
         // Waiting for something on a page is an assertion that Vitest does not count.
-        expect: { requireAssertions: false, poll: { timeout: 30_000 } },
+        expect: { requireAssertions: false, poll: { timeout: 60_000 } },
       }),
       project("frameworks", ["test/frameworks/**/*.test.ts", "test/deploy/**/*.test.ts"], {
         // The example for Next.js is a package of its own, so its `curfew` is not the one of this folder. Only Vite knows aliases.
@@ -101,7 +101,7 @@ export default defineConfig({
         globalSetup: postgres,
         isolate: false,
         // The conformance kit runs in any test runner, so it asserts with node:assert, which Vitest does not count.
-        expect: { requireAssertions: false, poll: { timeout: 30_000 } },
+        expect: { requireAssertions: false, poll: { timeout: 60_000 } },
       }),
       project(
         "unit",

@@ -119,7 +119,7 @@ describe("the documents", () => {
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
-  }, 240_000);
+  });
 
   it("have snippets in the README and in every guide", () => {
     const withSnippets = new Set(blocks.filter(({ language }) => language === "ts").map(({ page }) => page));

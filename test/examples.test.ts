@@ -21,16 +21,12 @@ function faults(stderr: string): string {
 }
 
 describe.concurrent("examples", () => {
-  it.each(numbered)(
-    "%s prints what output.txt says",
-    async (name) => {
-      // A process of its own, as a user would start it.
-      const { stdout, stderr } = await run(process.execPath, [join(examples, name, "main.ts")], { env });
-      expect(stdout).toBe(readFileSync(join(examples, name, "output.txt"), "utf8"));
-      expect(faults(stderr)).toBe("");
-    },
-    120_000,
-  );
+  it.each(numbered)("%s prints what output.txt says", async (name) => {
+    // A process of its own, as a user would start it.
+    const { stdout, stderr } = await run(process.execPath, [join(examples, name, "main.ts")], { env });
+    expect(stdout).toBe(readFileSync(join(examples, name, "output.txt"), "utf8"));
+    expect(faults(stderr)).toBe("");
+  });
 
   it("import nothing of the repository but their own files, so that a user can copy them", () => {
     const files = numbered.flatMap((name) =>
@@ -72,7 +68,7 @@ describe.concurrent("the demo", () => {
       /lateness +\d+ fired: .* none early/,
     ];
     for (const ending of endings) expect(stdout).toMatch(ending);
-  }, 120_000);
+  });
 
   it("prints events as JSON lines, and drains at Ctrl-C", async () => {
     const child = spawn(process.execPath, [demo, "--json"], { env });
@@ -95,5 +91,5 @@ describe.concurrent("the demo", () => {
     const begun = names.filter((name) => name === "job.started");
     expect(begun.length).toBeGreaterThan(0);
     expect(names.filter((name) => name === "job.completed")).toHaveLength(begun.length);
-  }, 60_000);
+  });
 });

@@ -3,6 +3,7 @@ import { systemCalls } from "./tidy/calls.ts";
 import { lostCauses } from "./tidy/causes.ts";
 import { importCycles, importDirections } from "./tidy/imports.ts";
 import { fileNames, glossary, uniqueNames } from "./tidy/names.ts";
+import { shortLimits } from "./tidy/patience.ts";
 import { retiredPhrases } from "./tidy/phrases.ts";
 import { sizes } from "./tidy/size.ts";
 import { type Finding, parseTree, readTree, report } from "./tidy/source.ts";
@@ -22,6 +23,7 @@ const rules: [name: string, check: () => Finding[]][] = [
   ["files and functions are short", () => sizes(sources)],
   ["exported names keep to the glossary", () => glossary(sources)],
   ["no test is silenced", () => silencedTests(sources)],
+  ["no test has less time than the others", () => shortLimits(sources)],
   ["the types have no holes", () => typeHoles(sources)],
   ["nothing names a registry or this machine", () => machineTraces(files)],
   ["file names are kebab-case", () => fileNames(files)],

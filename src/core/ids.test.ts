@@ -38,7 +38,7 @@ describe("ids", () => {
       last = id;
     }
     expect(timeOf(last)).toBeGreaterThanOrEqual(1_800_000_000_000);
-  }, 30_000);
+  });
 
   it("a clock going backwards does not take the time of the ids back", () => {
     const times = [5_000, 4_000, 1, 5_000];

@@ -19,7 +19,7 @@ async function prepare(engine: Engine): Promise<{ readonly limitedId: string }> 
   const host = engine.host([saga]);
   for (const id of ["a-1", "b-2"]) {
     await engine.send(saga, "begun", { id, text: "x" });
-    await vi.waitUntil(() => engine.saga(saga, id).load(), { timeout: 30_000 });
+    await vi.waitUntil(() => engine.saga(saga, id).load(), { timeout: 60_000 });
   }
   await host.close();
   await engine.timeouts.insert({ id: "ring", destination: "bell", dueAt: { after: "2h" }, payload: {} });

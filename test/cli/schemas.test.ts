@@ -51,4 +51,4 @@ it("schemas are published from a module, once per change, and broken changes are
   expect([bad.code, bad.stdout.trim()]).toEqual([1, "args[0].cents: must be >= 1"]);
   expect((await curfew(["schemas", "rm", "cli.pay", "2", ...target])).code).toBe(0);
   expect(await answer(["schemas", "show", "cli.pay", ...target])).toMatchObject({ version: 1 });
-}, 60_000);
+});

@@ -57,7 +57,7 @@ beforeAll(async () => {
   ).id;
   const host = engine.host([saga]);
   await engine.send(saga, "begun", { id: LONG, text: HOSTILE });
-  await vi.waitUntil(() => engine.saga(saga, LONG).load(), { timeout: 30_000 });
+  await vi.waitUntil(() => engine.saga(saga, LONG).load(), { timeout: 60_000 });
   await host.close();
   await engine.timeouts.insert({ id: LONG, destination: LONG, dueAt: { after: "2h" }, payload: {} });
   await engine.queues.pause(LONG, { actor: LONG.slice(0, 100), reason: HOSTILE });

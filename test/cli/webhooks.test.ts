@@ -5,9 +5,7 @@ import { listen } from "../../src/server/listen.ts";
 import { openReceiver } from "../server/webhook-receiver.ts";
 import { answer, curfew } from "./stage.ts";
 
-it("webhooks are added, tested, sent again, rotated and removed by commands", {
-  timeout: 180_000,
-}, async () => {
+it("webhooks are added, tested, sent again, rotated and removed by commands", async () => {
   await using receiver = await openReceiver();
   const engine = await openEngine({
     store: "memory:",

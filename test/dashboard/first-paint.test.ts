@@ -128,7 +128,7 @@ describe.skipIf(!hasBrowser)("what is seen first", () => {
           ["a phone, the first question answered first", phone, "first"],
         ] as const)
       : []),
-  ] as const)("stays where it is, on %s", { timeout: 240_000 }, async (_name, size, order) => {
+  ] as const)("stays where it is, on %s", async (_name, size, order) => {
     await using opened = await stage.open("/health", {
       ...size,
       prepare: async (context) => void (await context.addInitScript(WATCH)),

@@ -215,7 +215,7 @@ async function unfold(page: Page): Promise<void> {
 describe.skipIf(!hasBrowser)("200 hostile strings", () => {
   it("are different", () => expect(new Set(HOSTILE).size).toBe(200));
 
-  it("run nowhere and load nothing, in every field of every page", { timeout: 240_000 }, async () => {
+  it("run nowhere and load nothing, in every field of every page", async () => {
     await using browser = await openBrowser();
     await using stage = await openDashboard(browser, { isEmpty: true });
     stage.clock.stop();
@@ -264,7 +264,7 @@ describe.skipIf(!hasBrowser)("200 hostile strings", () => {
     expect(problems).toEqual([]);
   });
 
-  it("run nowhere as addresses", { timeout: 240_000 }, async () => {
+  it("run nowhere as addresses", async () => {
     await using browser = await openBrowser();
     await using stage = await openDashboard(browser, { isEmpty: true });
     await using opened = await stage.open("/");

@@ -77,7 +77,7 @@ async function pass(page: Page, span: number): Promise<void> {
 }
 
 describe.skipIf(!hasBrowser)("a tab that is left open", () => {
-  it("holds as much after hundreds of pulses as after some", { timeout: 280_000 }, async () => {
+  it("holds as much after hundreds of pulses as after some", async () => {
     await using browser = await openBrowser();
     await using stage = await openDashboard(browser);
     await using opened = await stage.open("/health", {
@@ -124,9 +124,7 @@ describe.skipIf(!hasBrowser)("a tab that is left open", () => {
 const many = defineJob({ type: "row.one", queue: "rows", timeouts: { wait: "2h" } });
 
 describe.skipIf(!hasBrowser)("10,000 rows", () => {
-  it("are walked page by page without a slow reaction to a click or a key", {
-    timeout: 240_000,
-  }, async () => {
+  it("are walked page by page without a slow reaction to a click or a key", async () => {
     await using browser = await openBrowser();
     await using stage = await openDashboard(browser, { isEmpty: true });
     for (let from = 0; from < 10_000; from += 1_000)

@@ -51,8 +51,8 @@ beforeAll(async () => {
     processors: [processor(quick, () => {}), processor(slow, () => new Promise<never>(() => {}))],
   });
   const server = createServer(engine, { logger: silentLogger });
-  await (await engine.enqueue(quick)).result({ within: "10s" });
-  await (await engine.enqueue(slow)).result({ within: "20s" }).catch(() => {});
+  await (await engine.enqueue(quick)).result({ within: "1m" });
+  await (await engine.enqueue(slow)).result({ within: "1m" }).catch(() => {});
   const ask = (path: string) => server.fetch(new Request(`http://127.0.0.1${path}`));
   await ask("/health");
   const text = await (await ask("/metrics")).text();

@@ -6,7 +6,7 @@ import { storeAddresses } from "./support/addresses.ts";
 /** A sample; `npm run test:long` crashes for ten minutes. The seed of a run is printed with its numbers. */
 const SECONDS = Number(process.env.CURFEW_CRASH_SECONDS ?? 30);
 const SEED = Number(process.env.CURFEW_CRASH_SEED ?? 1);
-const LIMIT = (SECONDS + 180) * 1_000;
+const LIMIT = (SECONDS + 300) * 1_000;
 
 const { sqliteAddress } = storeAddresses("crash");
 

@@ -36,7 +36,7 @@ describe.concurrent("a cron under three processes that are killed and started ag
   it.each([
     ["SQLite", sqliteAddress],
     ["PostgreSQL", postgresAddress],
-  ])("fires once for each second on %s", { timeout: 240_000 }, async (_name, addressOf) => {
+  ])("fires once for each second on %s", async (_name, addressOf) => {
     const address = await addressOf();
     const alive = await Promise.all(Array.from({ length: PROCESSES }, () => start(address)));
     for (let nth = 0; nth < KILLS; nth++) {

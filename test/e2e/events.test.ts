@@ -60,7 +60,7 @@ function expectAll({ events, delays }: Awaited<ReturnType<typeof followed>>): vo
 }
 
 describe("events of another process", () => {
-  it("SQLite: events of another process are followed in order and soon", { timeout: 60_000 }, async () => {
+  it("SQLite: events of another process are followed in order and soon", async () => {
     const folder = await mkdtemp(join(tmpdir(), "curfew-events-"));
     try {
       expectAll(await followed(`sqlite:${join(folder, "jobs.db")}`, folder));
@@ -69,9 +69,7 @@ describe("events of another process", () => {
     }
   });
 
-  it("PostgreSQL: events of another process are followed in order and soon", {
-    timeout: 60_000,
-  }, async () => {
+  it("PostgreSQL: events of another process are followed in order and soon", async () => {
     const folder = await mkdtemp(join(tmpdir(), "curfew-events-"));
     await using database = await createDatabase(inject("postgresUrl"));
     try {

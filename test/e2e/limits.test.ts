@@ -14,8 +14,7 @@ import { program } from "./support/program.ts";
 
 const WORKERS = 3;
 const KILLS = 4;
-const LIMIT = 120_000;
-/** A handler is entered at most this many milliseconds after the start that counts. */
+/** A handler is entered at most this many milliseconds after the start that counts, and what its machine stalls it besides. */
 const SHIFT = 300;
 
 /** When a handler ran: until it ended, or its process was killed. */
@@ -24,8 +23,14 @@ interface Span {
   readonly to: number;
 }
 
+interface Ran {
+  readonly spans: ReadonlyMap<string, Span[]>;
+  /** How long a worker was stalled at most. */
+  readonly lag: number;
+}
+
 /** Real processes on a real store, one killed every second: gives when handlers of each type ran. */
-async function runKilled(store: string): Promise<ReadonlyMap<string, Span[]>> {
+async function runKilled(store: string): Promise<Ran> {
   const folder = await mkdtemp(join(tmpdir(), "curfew-limits-"));
   const file = join(folder, "spans");
   await writeFile(file, "");
@@ -55,16 +60,17 @@ async function runKilled(store: string): Promise<ReadonlyMap<string, Span[]>> {
       await kill(children[nth % WORKERS] as ChildProcess);
       children[nth % WORKERS] = spawn();
     }
-    await Promise.all(jobs.map((job) => job.result({ within: "90s" })));
+    await Promise.all(jobs.map((job) => job.result({ within: "4m" })));
     for (const key of ["places", "pace"])
       expect(await engine.limits.get(key)).toMatchObject({ inUse: 0, waiting: 0 });
   } finally {
     await Promise.all(children.map(kill));
     await engine.close({ drain: "0s" });
   }
-  const spans = spansIn(await readFile(file, "utf8"), diedAt);
+  const text = await readFile(file, "utf8");
   await rm(folder, { recursive: true });
-  return spans;
+  const lags = [...text.matchAll(/^lag (\d+)$/gm)].map(([, lag]) => Number(lag));
+  return { spans: spansIn(text, diedAt), lag: Math.max(0, ...lags) };
 }
 
 function spansIn(text: string, diedAt: ReadonlyMap<number, number>): Map<string, Span[]> {
@@ -98,15 +104,15 @@ function mostWithin(spans: readonly Span[] = [], length: number): number {
   );
 }
 
-function expectKept(spans: ReadonlyMap<string, Span[]>): void {
+function expectKept({ spans, lag }: Ran): void {
   expect(mostAtOnce(spans.get("limits.places"))).toBe(PLACES);
   expect(mostAtOnce(spans.get("limits.queue"))).toBe(QUEUE_PLACES);
   expect(spans.get("limits.pace")?.length).toBeGreaterThan(PACE.limit);
-  expect(mostWithin(spans.get("limits.pace"), PACE.per - SHIFT)).toBeLessThanOrEqual(PACE.limit);
+  expect(mostWithin(spans.get("limits.pace"), PACE.per - SHIFT - lag)).toBeLessThanOrEqual(PACE.limit);
 }
 
 describe.concurrent("limits over processes that are killed", () => {
-  it("SQLite: no bound is passed, and no place is lost", { timeout: LIMIT }, async () => {
+  it("SQLite: no bound is passed, and no place is lost", async () => {
     const folder = await mkdtemp(join(tmpdir(), "curfew-limits-db-"));
     try {
       expectKept(await runKilled(`sqlite:${join(folder, "limits.db")}`));
@@ -115,7 +121,7 @@ describe.concurrent("limits over processes that are killed", () => {
     }
   });
 
-  it("PostgreSQL: no bound is passed, and no place is lost", { timeout: LIMIT }, async () => {
+  it("PostgreSQL: no bound is passed, and no place is lost", async () => {
     await using server = await startOwnPostgres();
     expectKept(await runKilled(server.url));
   });
@@ -134,7 +140,7 @@ describe.concurrent("limits over processes that are killed", () => {
       expect(await rowOf(engine.store, one.id)).toBeNull();
       db.exec("commit");
       engine.work({ processors: [processor(placesJob, () => {})] });
-      await one.result({ within: "20s" });
+      await one.result({ within: "1m" });
     } finally {
       db.close();
       await engine.close({ drain: "0s" });

@@ -73,7 +73,7 @@ beforeAll(async () => {
     }),
   );
   await run(compiler, ["-p", user], { cwd: user, env });
-}, 120_000);
+});
 
 describe("a sandbox of the built package", () => {
   it.each([

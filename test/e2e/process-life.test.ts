@@ -38,7 +38,7 @@ describe("how long a process lives (5.2)", () => {
 
   it.each(["memory:", "sqlite"])("a process that has closed its engine ends by itself (%s)", async (kind) => {
     const store = kind === "sqlite" ? `sqlite:${join(folder, "life.db")}` : kind;
-    const { stdout } = await run(process.execPath, [script.pathname, store, "close"], { timeout: 30_000 });
+    const { stdout } = await run(process.execPath, [script.pathname, store, "close"], { timeout: 120_000 });
     expect(stdout).toBe("closed\n");
   });
 
@@ -49,10 +49,10 @@ describe("how long a process lives (5.2)", () => {
     await once(child, "message");
     proxy.vanish();
     child.send("close");
-    await once(child, "message");
-    const closedAt = performance.now();
-    expect(await once(child, "exit")).toEqual([0, null]);
+    const ended = once(child, "exit");
+    const [left] = (await once(child, "message")) as [string[]];
     // A socket that is not destroyed keeps the process for 3 s, and one that is forgotten for ever.
-    expect(performance.now() - closedAt).toBeLessThan(2_500);
+    expect(left.filter((name) => /TCP|Timeout/.test(name))).toEqual([]);
+    expect(await ended).toEqual([0, null]);
   });
 });

@@ -76,7 +76,7 @@ describe("a remote worker in a process of its own (4.3, 5.2)", () => {
     // The heartbeat of two seconds, half a second of margin, the backoff, and what a busy machine adds. Without the
     // heartbeat it would take the attempt timeout of 30 seconds.
     expect(performance.now() - killedAt).toBeLessThan(20_000);
-    expect(await job.result({ within: "20s" })).toEqual({ pid: second.pid, attempt: 2 });
+    expect(await job.result({ within: "1m" })).toEqual({ pid: second.pid, attempt: 2 });
     expect((await rowOf(engine.store, job.id))?.errors?.map(({ type }) => type)).toEqual(["stalled"]);
   });
 
@@ -95,7 +95,7 @@ describe("a remote worker in a process of its own (4.3, 5.2)", () => {
     await before.ended;
     const after = command(flags);
     await after.said(/http:\/\/[^\s"]+:\d+/);
-    expect(await job.result({ within: "30s" })).toEqual({ pid: worker.pid, attempt: 1 });
+    expect(await job.result({ within: "1m" })).toEqual({ pid: worker.pid, attempt: 1 });
     expect((await job.load())?.errors).toEqual([]);
   });
 
@@ -115,7 +115,7 @@ describe("a remote worker in a process of its own (4.3, 5.2)", () => {
 
   it("a process that has closed its client ends by itself", async () => {
     const { url } = await serve();
-    const { stdout } = await run(process.execPath, [script, url, "close"], { timeout: 20_000 });
+    const { stdout } = await run(process.execPath, [script, url, "close"], { timeout: 120_000 });
     expect(stdout).toBe("closed\n");
   });
 
@@ -133,7 +133,7 @@ describe("a remote worker in a process of its own (4.3, 5.2)", () => {
       await engine.close({ drain: "0s" });
     });
     const job = await engine.enqueue(take, { milliseconds: 10 });
-    expect(await job.result({ within: "20s" })).toMatchObject({ pid: worker.pid });
+    expect(await job.result({ within: "1m" })).toMatchObject({ pid: worker.pid });
   });
 });
 
@@ -148,7 +148,7 @@ describe("a remote worker with a sandbox (8.1, 8.3)", () => {
     client.work({ processors: [sandboxed(act, module)] });
     // The first run pays for the start of the child.
     await (await client.enqueue(act, { name: "noop" }, { timeouts: { attempt: "20s" } })).result({
-      within: "20s",
+      within: "1m",
     });
     // The grace is long, because a busy machine needs seconds to read a stack.
     const job = await client.enqueue(
@@ -171,7 +171,7 @@ describe("a remote worker with a sandbox (8.1, 8.3)", () => {
     client.work({ processors: [sandboxed(act, module)] });
     const options = { timeouts: { attempt: "20s" } } as const;
     const job = await client.enqueue(act, { name: "exit", argument: 3 }, options);
-    await job.result({ within: "20s" }).catch(() => {});
+    await job.result({ within: "1m" }).catch(() => {});
     expect((await rowOf(engine.store, job.id))?.errors).toMatchObject([{ type: "killed", code: "killed" }]);
   });
 });

@@ -5,7 +5,7 @@ import { storeAddresses } from "./support/addresses.ts";
 /** More by `CURFEW_SERVER_KILLS`. */
 const KILLS = Number(process.env.CURFEW_SERVER_KILLS ?? 3);
 const SEED = Number(process.env.CURFEW_CRASH_SEED ?? 1);
-const LIMIT = (KILLS * 20 + 150) * 1_000;
+const LIMIT = (KILLS * 20 + 300) * 1_000;
 const CLIENTS = 16;
 
 const { sqliteAddress, postgresAddress } = storeAddresses("server-crash");

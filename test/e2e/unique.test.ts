@@ -38,7 +38,7 @@ describe("10,000 enqueues of one key at once, from two processes", () => {
     Object.entries(RULES).map(([name, rule]) => ({ store, address, name, rule })),
   );
 
-  it.each(cases)("make one job on $store, unique $name", { timeout: 120_000 }, async ({ address, rule }) => {
+  it.each(cases)("make one job on $store, unique $name", async ({ address, rule }) => {
     const store = await address();
     const engine = await openEngine({ store, logger: silentLogger });
     const started = Array.from({ length: PROCESSES }, () => {
@@ -56,27 +56,23 @@ describe("10,000 enqueues of one key at once, from two processes", () => {
     await engine.close();
   });
 
-  it.each(Object.entries(STORES))(
-    "replace each other on %s: one is left",
-    { timeout: 60_000 },
-    async (_name, address) => {
-      const store = await address();
-      const engines = [
-        await openEngine({ store, logger: silentLogger }),
-        await openEngine({ store, logger: silentLogger }),
-      ];
-      for (const unique of [{ onConflict: "replace" }, { onConflict: "replace", period: "1h" }] as const) {
-        const job = defineJob({ type: `test.replace-${"period" in unique ? "period" : "live"}`, unique });
-        const handles = await Promise.all(
-          Array.from({ length: 40 }, (_, nth) => engines[nth % 2]?.enqueue(job, 1)),
-        );
-        expect(new Set(handles.map((handle) => handle?.id)).size).toBe(40);
-        const rows = await jobsOf((engines[0] as Engine).store, { type: job.type });
-        const states = Object.groupBy(rows, ({ state }) => state);
-        expect(states.available).toHaveLength(1);
-        expect(states.cancelled).toHaveLength(39);
-      }
-      for (const engine of engines) await engine.close();
-    },
-  );
+  it.each(Object.entries(STORES))("replace each other on %s: one is left", async (_name, address) => {
+    const store = await address();
+    const engines = [
+      await openEngine({ store, logger: silentLogger }),
+      await openEngine({ store, logger: silentLogger }),
+    ];
+    for (const unique of [{ onConflict: "replace" }, { onConflict: "replace", period: "1h" }] as const) {
+      const job = defineJob({ type: `test.replace-${"period" in unique ? "period" : "live"}`, unique });
+      const handles = await Promise.all(
+        Array.from({ length: 40 }, (_, nth) => engines[nth % 2]?.enqueue(job, 1)),
+      );
+      expect(new Set(handles.map((handle) => handle?.id)).size).toBe(40);
+      const rows = await jobsOf((engines[0] as Engine).store, { type: job.type });
+      const states = Object.groupBy(rows, ({ state }) => state);
+      expect(states.available).toHaveLength(1);
+      expect(states.cancelled).toHaveLength(39);
+    }
+    for (const engine of engines) await engine.close();
+  });
 });

@@ -80,7 +80,7 @@ describe.each([
     await within("commit", async (tx) => void (await engine.workflows.start(node, { tx })));
     const [{ id } = { id: "" }] = await engine.workflows.list();
     engine.work({ processors: processors() });
-    expect(await engine.workflows.get(id).result({ within: "20s" })).toBe(6);
+    expect(await engine.workflows.get(id).result({ within: "1m" })).toBe(6);
   });
 
   it(`a workflow of ${MEMBERS} parallel members is stored, run and summed up`, {

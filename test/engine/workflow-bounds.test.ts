@@ -93,9 +93,7 @@ describe("bounds", () => {
     expect(results.toSorted((a, b) => b - a)[1]).toBeLessThan(20_000);
   });
 
-  it("a workflow of 10,000 steps is stored in pieces, visible as a whole, and ends", {
-    timeout: 60_000,
-  }, async () => {
+  it("a workflow of 10,000 steps is stored in pieces, visible as a whole, and ends", async () => {
     const { stage, seen, live } = await openWorkflows();
     const members = Array.from({ length: 9_998 }, (_, nth) => step(echo, `${nth}`));
     const workflow = await stage.engine.workflows.start(

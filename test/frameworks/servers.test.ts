@@ -103,7 +103,7 @@ async function compileNest(): Promise<string> {
 let nest = "";
 beforeAll(async () => {
   nest = await compileNest();
-}, 120_000);
+});
 afterAll(() => rmSync(nest, { recursive: true, force: true }));
 
 const mains: Record<string, () => string> = {

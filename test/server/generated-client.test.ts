@@ -45,9 +45,7 @@ async function generated(): Promise<string> {
   return folder;
 }
 
-it("a client that is generated from the OpenAPI document compiles, and works with a real server", {
-  timeout: 120_000,
-}, async () => {
+it("a client that is generated from the OpenAPI document compiles, and works with a real server", async () => {
   const folder = await generated();
   await using engine = await openEngine({ store: "memory:", logger: silentLogger });
   const server = createServer(engine);

@@ -181,7 +181,7 @@ describe("a body", () => {
       called += 1;
     }
     expect(called).toBeGreaterThan(35);
-  }, 120_000);
+  });
 
   it("that deletes or retries many is refused if it says something unknown", async () => {
     await using stage = await openStage();

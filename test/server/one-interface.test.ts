@@ -77,7 +77,7 @@ async function caught(call: () => unknown): Promise<unknown> {
 
 async function jobs(api: CurfewApi, note: Note): Promise<void> {
   const paid = await api.enqueue(charge, { order: "1" }, { meta: { shop: "a" } });
-  note("result", await paid.result({ within: "20s" }));
+  note("result", await paid.result({ within: "1m" }));
   note("job", await paid.load());
   note("progress", await paid.progress());
   note(
@@ -91,9 +91,9 @@ async function jobs(api: CurfewApi, note: Note): Promise<void> {
   );
   // The source differs: a client sends what the definition says with the job.
   note("explain", String(await paid.explain(charge)).split("\n").length);
-  note("request", await api.request(charge, { order: "2" }, { within: "20s" }));
+  note("request", await api.request(charge, { order: "2" }, { within: "1m" }));
   const failing = await api.enqueue(charge, { order: "3", fail: true });
-  note("failure", await caught(() => failing.result({ within: "20s" })));
+  note("failure", await caught(() => failing.result({ within: "1m" })));
   const later = await api.enqueue(charge, { order: "4" }, { delay: "1h", priority: 3 });
   note("later", await later.load());
   note("prioritised", (await later.prioritise(9)).priority);
@@ -208,7 +208,7 @@ async function crons(api: CurfewApi, note: Note): Promise<void> {
   note("paused", (await api.crons.pause("daily")).isPaused);
   note("resumed", (await api.crons.resume("daily")).isPaused);
   const run = await api.crons.trigger("daily");
-  note("triggered", await run.result({ within: "20s" }));
+  note("triggered", await run.result({ within: "1m" }));
   note(
     "listed",
     (await api.crons.list()).map(({ name, runs }) => [name, runs.length]),
@@ -227,14 +227,14 @@ async function workflows(api: CurfewApi, note: Note): Promise<void> {
     chain([pay("w1"), group([pay("w2"), pay("w3")]), batch([pay("w4")], { onComplete: pay("w5") })]),
     { name: "shop", meta: { a: 1 } },
   );
-  note("workflow", await done.result({ within: "20s" }));
+  note("workflow", await done.result({ within: "1m" }));
   note("view", await done.view());
   note(
     "steps",
     (await done.steps({ limit: 3 })).map((job) => job?.result),
   );
   const failed = await api.workflows.start(chain([pay("x1", true), pay("x2")]));
-  note("failed workflow", await caught(() => failed.result({ within: "20s" })));
+  note("failed workflow", await caught(() => failed.result({ within: "1m" })));
   note("cancelled too late", await caught(() => failed.cancel()));
   note(
     "workflows",
@@ -246,7 +246,7 @@ async function workflows(api: CurfewApi, note: Note): Promise<void> {
 
 async function sagas(api: CurfewApi, note: Note): Promise<void> {
   const placed = await api.send(order, "placed", { id: "o-1" });
-  note("reply", await placed.reply({ within: "20s" }));
+  note("reply", await placed.reply({ within: "1m" }));
   const handle = api.saga(order, "o-1");
   note("saga", await handle.load());
   note(
@@ -323,7 +323,7 @@ async function events(api: CurfewApi, note: Note): Promise<void> {
   const following = api.journal.follow({ types: ["job.completed"], signal: stop.signal });
   const next = following.next();
   const job = await api.enqueue(charge, { order: "e" });
-  await job.result({ within: "20s" });
+  await job.result({ within: "1m" });
   const { value } = await next;
   note("followed", [value?.name, value?.job === job.id]);
   stop.abort();
@@ -384,4 +384,4 @@ it("an engine and a client say the same to one script, over real HTTP", async ()
   const [expected, actual] = [await transcript(local), await transcript(client)];
   expect(expected.length).toBeGreaterThan(105);
   expect(actual).toEqual(expected);
-}, 60_000);
+});

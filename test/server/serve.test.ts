@@ -203,7 +203,7 @@ describe("what is not HTTP", () => {
     socket.write("GET / HTTP/1.1\r\nHost: localhost\r\n");
     // A real wait: Node's own clock decides when headers have taken too long.
     expect(await untilEnd(socket)).toMatch(/^HTTP\/1\.1 408 /);
-  }, 30_000);
+  });
 
   it("connections above maxConnections are refused", async () => {
     const { port } = await start(echo(), { maxConnections: 2 });

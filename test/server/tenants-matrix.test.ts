@@ -163,7 +163,6 @@ describe.each([
         );
       expect(await picture(full, other)).toBe(before);
     },
-    60_000,
   );
 });
 

@@ -93,7 +93,7 @@ describe.each(Object.entries(BEDS))("14 encryption at rest, %s", (_name, open) =
     });
     const job = await engine.enqueue(charge, { pan: SECRET });
     const waiting = await engine.enqueueMany(charge, [{ pan: `${SECRET}-2` }], { delay: "1h" });
-    expect(await job.result({ within: "20s" })).toEqual({ pan: SECRET });
+    expect(await job.result({ within: "1m" })).toEqual({ pan: SECRET });
     expect(seen).toEqual([
       [{ pan: SECRET }, undefined],
       [{ pan: SECRET }, { at: SECRET }],
@@ -117,7 +117,7 @@ describe.each(Object.entries(BEDS))("14 encryption at rest, %s", (_name, open) =
     const tenant = await engine.tenant("acme");
     tenant.work({ processors: [processor(charge, ({ payload }) => payload)] });
     const job = await tenant.enqueue(charge, { pan: SECRET });
-    expect(await job.result({ within: "20s" })).toEqual({ pan: SECRET });
+    expect(await job.result({ within: "1m" })).toEqual({ pan: SECRET });
     const stored = await dump();
     expect(stored).toContain("$curfew.sealed");
     expect(stored).not.toContain(SECRET);
@@ -147,9 +147,9 @@ describe.each(Object.entries(BEDS))("14 encryption at rest, %s", (_name, open) =
     const both = await openWith(url, { keys: { old, young }, current: "young" });
     both.work({ processors: [processor(charge, ({ payload }) => payload)] });
     await both.job(job.id).runNow();
-    expect(await both.job(job.id, charge).result({ within: "20s" })).toEqual({ pan: SECRET });
+    expect(await both.job(job.id, charge).result({ within: "1m" })).toEqual({ pan: SECRET });
     expect((await blind.job(job.id).load())?.result).toEqual({ pan: SECRET });
-    await expect(first.job(job.id, charge).result({ within: "20s" })).rejects.toMatchObject({
+    await expect(first.job(job.id, charge).result({ within: "1m" })).rejects.toMatchObject({
       code: "key_missing",
     });
   });
@@ -195,7 +195,7 @@ describe("14 what is bound to a document", () => {
       await engine.job(id).runNow();
       const error = await engine
         .job(id, charge)
-        .result({ within: "20s" })
+        .result({ within: "1m" })
         .catch((thrown) => thrown);
       expect(error.message).toMatch(/somebody moved it|does not open/);
       expect(error.message).not.toContain("pan");
@@ -208,7 +208,7 @@ describe("14 what is bound to a document", () => {
     const engine = await openWith(url, { keys: { k: key() }, current: "k" });
     engine.work({ processors: [processor(charge, ({ payload }) => payload)] });
     const [a, b] = [await engine.enqueue(charge, { pan: "a" }), await engine.enqueue(charge, { pan: "b" })];
-    await Promise.all([a, b].map((job) => job.result({ within: "20s" })));
+    await Promise.all([a, b].map((job) => job.result({ within: "1m" })));
     const database = new DatabaseSync(url.slice("sqlite:".length), { timeout: 20_000 });
     const table = database
       .prepare("select name from sqlite_master where type = 'table' and sql like '%result%'")
@@ -218,11 +218,11 @@ describe("14 what is bound to a document", () => {
         .prepare(`update ${name} set result = (select result from ${name} where id = ?) where id = ?`)
         .run(b.id, a.id);
     database.close();
-    await expect(engine.job(a.id, charge).result({ within: "20s" })).rejects.toMatchObject({
+    await expect(engine.job(a.id, charge).result({ within: "1m" })).rejects.toMatchObject({
       code: "unsealed",
     });
     expect((await engine.job(a.id, charge).load())?.result).toMatchObject({ "$curfew.sealed": "k" });
-    expect(await engine.job(b.id, charge).result({ within: "20s" })).toEqual({ pan: "b" });
+    expect(await engine.job(b.id, charge).result({ within: "1m" })).toEqual({ pan: "b" });
   });
 
   it("unique keys of encrypted payloads are found, under a hash with a secret", async () => {
@@ -252,7 +252,7 @@ describe("14 what is bound to a document", () => {
     const flow = await engine.workflows.start(
       chain([step(charge, { pan: SECRET }), step(second, { pan: SECRET })]),
     );
-    await flow.result({ within: "20s" });
+    await flow.result({ within: "1m" });
     const steps = await flow.steps();
     expect(steps.at(-1)?.type).toBe("second");
     const last = await engine.job(steps.at(-1)?.id as string).load();
@@ -273,7 +273,7 @@ describe("14 what is bound to a document", () => {
     await expect(engine.enqueue(charge, large)).rejects.toThrow("payload");
     engine.work({ processors: [processor(charge, () => large)] });
     const job = await engine.enqueue(charge, { pan: "small" });
-    const error = await job.result({ within: "20s" }).catch((thrown) => thrown);
+    const error = await job.result({ within: "1m" }).catch((thrown) => thrown);
     expect(error.message).toContain("characters when it is encrypted");
   });
 

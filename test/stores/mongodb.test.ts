@@ -78,7 +78,7 @@ if (URL !== undefined) {
     console.log(`8 claimers: ${seen.length} claims, ${seen.length - new Set(seen).size} doubles`);
     expect([seen.length, new Set(seen).size]).toEqual([2_000, 2_000]);
     await Promise.all(stores.map((store) => store.close()));
-  }, 120_000);
+  });
 }
 
 describe("opening a MongoDB timeout store", () => {

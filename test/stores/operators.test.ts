@@ -73,7 +73,7 @@ describe.each(Object.keys(STORES))("on %s", (name) => {
     );
     const told = next(engine, "job.progress");
     const handle = await engine.enqueue(steps);
-    await handle.result({ within: "20s" });
+    await handle.result({ within: "1m" });
     expect(await told).toMatchObject({ id: handle.id, progress: { value: 0.5, note: "half" } });
     const half = { state: "active", value: 0.5, note: "half" };
     expect(seen).toMatchObject([null, half, null, half]);
@@ -135,7 +135,7 @@ describe.each(Object.keys(STORES))("on %s", (name) => {
       }),
     );
     const handle = await engine.enqueue(talks);
-    await handle.result({ within: "20s" });
+    await handle.result({ within: "1m" });
     const lines: string[] = [];
     for (let after: number | null = null; ; ) {
       const page = await handle.logs({ after, limit: 400 });

@@ -84,7 +84,7 @@ describe("tables that are moved to another cluster", () => {
         begin insert into burnt values (n); exception when others then null; end;
       end loop; end $$`);
     await client.end();
-  }, 120_000);
+  });
 
   afterAll(async () => {
     await cluster[Symbol.asyncDispose]();

@@ -141,14 +141,14 @@ describe("a worker behind a pooler of transactions", () => {
       Array.from({ length: 30 }, (_, nth) => nth),
       { queue },
     );
-    const results = await Promise.all(handles.map((handle) => handle.result({ within: "20s" })));
+    const results = await Promise.all(handles.map((handle) => handle.result({ within: "1m" })));
     expect(results).toEqual(Array.from({ length: 30 }, (_, nth) => nth * 2));
     const delayed = await producer.enqueue(ping, 4, {
       queue,
       delay: "50ms",
       limit: { key: "k", concurrency: 1 },
     });
-    expect(await delayed.result({ within: "20s" })).toBe(8);
+    expect(await delayed.result({ within: "1m" })).toBe(8);
     const others = new pg.Pool({ connectionString: pooler.url, max: 10 });
     const clients = await Promise.all(Array.from({ length: 10 }, () => others.connect()));
     await Promise.all(clients.map((client) => client.query("begin")));

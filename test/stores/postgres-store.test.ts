@@ -473,7 +473,7 @@ describe("claims from a fair queue", () => {
 });
 
 describe("random operations", () => {
-  it.each([1, 2, 3])("are answered as by the memory store, seed %i", { timeout: 120_000 }, async (seed) => {
+  it.each([1, 2, 3])("are answered as by the memory store, seed %i", async (seed) => {
     await compareStores({
       seed,
       steps: 150,

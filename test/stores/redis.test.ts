@@ -68,7 +68,7 @@ for (const { server: kind, flavour, isCluster, homes } of servers) {
     beforeAll(async () => {
       if (!program) server = { url: GIVEN as string, async [Symbol.asyncDispose]() {} };
       else server = isCluster ? await startCluster(program, REPLICAS) : await startNode(program, DURABLE);
-    }, 60_000);
+    });
     afterAll(async () => {
       await server?.[Symbol.asyncDispose]();
     });

@@ -255,7 +255,7 @@ describe.skipIf(!program)("an import into a Redis store with four homes", () => 
     for (const { message } of refused) expect(message).toMatch(/home/);
     expect(results.filter(({ status }) => status === "created").length).toBe(lines.length - refused.length);
     target.work({ processors: [processor(plain, ({ payload }) => payload.n)] });
-    const answers = await Promise.all(handles.map(({ id }) => target.job(id).result({ within: "20s" })));
+    const answers = await Promise.all(handles.map(({ id }) => target.job(id).result({ within: "1m" })));
     expect(answers).toEqual(Array.from({ length: 40 }, (_, n) => n));
   });
 });

@@ -9,7 +9,7 @@ export function usePgBouncer(): { readonly folder: string | undefined } {
     fetched.folder = await fetchPgBouncer();
     if (fetched.folder === undefined)
       console.warn("SKIPPED: pgbouncer cannot be fetched from Debian, so no pooler is tested");
-  }, 120_000);
+  });
   afterAll(async () => {
     if (fetched.folder !== undefined) await rm(fetched.folder, { recursive: true });
   });

@@ -3,6 +3,7 @@ import { systemCalls } from "./calls.ts";
 import { lostCauses } from "./causes.ts";
 import { importCycles, importDirections } from "./imports.ts";
 import { fileNames, glossary, uniqueNames, wordsOf } from "./names.ts";
+import { shortLimits } from "./patience.ts";
 import { retiredPhrases } from "./phrases.ts";
 import { sizes } from "./size.ts";
 import { type Finding, parse, report, type Source } from "./source.ts";
@@ -291,6 +292,28 @@ describe("silenced tests", () => {
       expect(check(silencedTests, "test/a.test.ts", text)).toEqual([]);
     },
   );
+});
+
+describe("limits of tests", () => {
+  it.each([
+    "it('a', async () => {}, 60_000);",
+    "it('a', { timeout: 60_000 }, async () => {});",
+    "it.concurrent.each(cases)('a', async () => {}, 120_000);",
+    "beforeAll(async () => {}, 120_000);",
+    "async () => { await expect.poll(f, { timeout: 10_000 }).toBe(1); };",
+  ])("refuses %s", (text) => {
+    expect(check(shortLimits, "test/a.test.ts", text)).toHaveLength(1);
+  });
+
+  it.each([
+    "it('a', async () => {});",
+    "it('a', { timeout: 600_000 }, async () => {});",
+    "it.each([1, 2])('a %i', async () => {});",
+    "expect.poll(f, { interval: 20 }).toBe(1);",
+    "new DatabaseSync(path, { timeout: 20_000 });",
+  ])("accepts %s", (text) => {
+    expect(check(shortLimits, "test/a.test.ts", text)).toEqual([]);
+  });
 });
 
 describe("holes in the types", () => {

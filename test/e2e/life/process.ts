@@ -13,7 +13,9 @@ if (what === "close") {
   process.send?.("ready");
   process.once("message", async () => {
     await engine.close({ drain: "0s" });
-    process.send?.("closed", () => process.disconnect());
+    const tell = () => process.send?.(process.getActiveResourcesInfo(), () => process.disconnect());
+    // What was destroyed is gone after the first one.
+    setImmediate(() => setImmediate(tell));
   });
 } else {
   process.once("SIGTERM", () => void engine.close());

@@ -18,4 +18,17 @@ engine.work({
   queues: { default: { concurrency: 10 }, narrow: { concurrency: 10 } },
   processors: [processor(placesJob, work(80)), processor(paceJob, work(20)), processor(queueJob, work(50))],
 });
+
+/** How late the event loop of this process was at most. A machine that stalls the process delays its entries as much. */
+const TICK = 20;
+let expectedAt = Date.now() + TICK;
+let worst = 0;
+setInterval(() => {
+  const lag = Date.now() - expectedAt;
+  if (lag > worst) {
+    worst = lag;
+    appendFileSync(file, `lag ${lag}\n`);
+  }
+  expectedAt = Date.now() + TICK;
+}, TICK);
 process.send?.("ready");

@@ -7,6 +7,6 @@ for (const store of ["memory:", "sqlite:embedded.db"]) {
   const engine = await openEngine({ store, logger: silentLogger });
   engine.work({ processors: [processor(greet, ({ payload }) => `Hello, ${payload}!`)] });
   const job = await engine.enqueue(greet, "Ada");
-  console.log(`${store.split(":")[0]}: ${await job.result({ within: "30s" })}`);
+  console.log(`${store.split(":")[0]}: ${await job.result({ within: "1m" })}`);
   await engine.close();
 }

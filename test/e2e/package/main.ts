@@ -9,10 +9,10 @@ for (const kind of ["process", "thread"] as const) {
   await using engine = await openEngine({ store: "memory:", logger: silentLogger });
   engine.work({ processors: [sandboxed(work, module, { kind, memory: "128mb" })] });
   const done = await engine.enqueue(work, { isStuck: false, at });
-  const result = await done.result({ within: "30s" });
+  const result = await done.result({ within: "1m" });
   const lines = (await engine.job(done.id).logs()).lines.map(({ message }) => message);
   const stuck = await engine.enqueue(work, { isStuck: true, at });
-  await stuck.result({ within: "30s" }).catch(() => {});
+  await stuck.result({ within: "1m" }).catch(() => {});
   const row = await engine.load(stuck.id);
   const [error] = row?.errors ?? [];
   const followers = (await engine.find({ type: "package.follow" })).jobs.length;

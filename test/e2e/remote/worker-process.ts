@@ -18,7 +18,7 @@ client.work({
 });
 if (what === "close") {
   const job = await client.enqueue(take, { milliseconds: 10 });
-  await job.result({ within: "20s" });
+  await job.result({ within: "1m" });
   await client.close();
   console.log("closed");
 } else {

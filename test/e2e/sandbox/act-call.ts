@@ -8,7 +8,7 @@ const calls = createCalls();
 export default processor(act, async ({ log }) => {
   await calls
     .within({ attempt: "none" }, ({ remaining }) => {
-      log(`left: ${remaining() > 100 && remaining() <= 500}`);
+      log(`left: ${remaining() <= 500}`);
       return new Promise<never>(() => {});
     })
     .catch((error) => {

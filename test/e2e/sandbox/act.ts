@@ -246,7 +246,7 @@ const ACTS: { readonly [name: string]: (context: Context, argument: never) => un
     context.progress(0.1);
     while (context.deadline === before.deadline) await wait(5);
     const after = { deadline: context.deadline, remaining: context.remaining() };
-    await wait(700);
+    await wait(before.remaining + 100);
     return { before, after, isAborted: context.signal.aborted };
   },
   reportFlood: ({ progress, beat, log }, count: never) => {

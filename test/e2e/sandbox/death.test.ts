@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { rowOf } from "../../../src/testing/read-store.ts";
-import { openStage } from "./stage.ts";
+import { LONG_GRACE, openStage } from "./stage.ts";
 
 describe("8.3 a sandbox that dies in the middle of its attempt", () => {
   it.each([0, 7])("an attempt whose child exits with code %i is killed and fails", async (code) => {
@@ -110,7 +110,7 @@ describe("8.6 what crosses (8.1)", () => {
 
   it("the reason of the signal", async () => {
     const stage = await openStage({ concurrency: 1 });
-    const row = await stage.play("reason");
+    const row = await stage.play("reason", null, LONG_GRACE);
     expect(JSON.parse(row.result ?? "")).toEqual({
       name: "TimeoutError",
       kind: "execution",
@@ -122,7 +122,7 @@ describe("8.6 what crosses (8.1)", () => {
 
   it("cleanup runs beside the work at the soft signal, and what it writes is kept", async () => {
     const stage = await openStage({ concurrency: 1 });
-    const row = await stage.play("cleanupRuns");
+    const row = await stage.play("cleanupRuns", null, LONG_GRACE);
     expect(row).toMatchObject({
       checkpoint: '"cleaned"',
       errors: [{ type: "timeout", cause: { type: "TimeoutError" } }],

@@ -88,7 +88,7 @@ describe("8.5 the pool", () => {
       process.env.CURFEW_LOADS_FOR = "4000";
       const module = new URL("./act-slow.ts", import.meta.url);
       const stage = await openStage({ concurrency: 2, spare: 0, kind, module, env: ["CURFEW_LOADS_FOR"] });
-      const timeouts = { attempt: "2s" as const, grace: "0s" as const };
+      const timeouts = { attempt: "3s" as const, grace: "0s" as const };
       const rows = await Promise.all([1, 2, 3].map(() => stage.play("noop", null, { timeouts })));
       for (const row of rows) {
         expect(row).toMatchObject({ state: "completed", attempt: 1, errors: null });
@@ -98,11 +98,11 @@ describe("8.5 the pool", () => {
   );
 
   it("a job that waits for its sandbox too long is given back unspent, and is run when there is one", async () => {
-    process.env.CURFEW_LOADS_FOR = "3000";
+    process.env.CURFEW_LOADS_FOR = "5000";
     const module = new URL("./act-slow.ts", import.meta.url);
     const stage = await openStage({ concurrency: 1, spare: 0, module, env: ["CURFEW_LOADS_FOR"] });
     // The lease of a claim is no longer than the heartbeat, and half of it may be spent on waiting.
-    const row = await stage.play("noop", null, { timeouts: { heartbeat: "2s" } });
+    const row = await stage.play("noop", null, { timeouts: { heartbeat: "8s" } });
     expect(row).toMatchObject({ state: "completed", attempt: 1, expiredClaims: 0, returns: 0 });
     expect(stage.events.map(({ name }) => name)).toContain("job.released");
   });
@@ -166,7 +166,7 @@ describe("8.5 the pool", () => {
 describe("3.6 liveness inside", () => {
   it("a blocked loop is stalled before the attempt deadline, and it says where", async () => {
     const stage = await openStage({ concurrency: 1 });
-    const timeouts = { attempt: "1m" as const, heartbeat: "2s" as const };
+    const timeouts = { attempt: "1m" as const, heartbeat: "2s" as const, grace: "4s" as const };
     const row = await stage.play("loop", null, { timeouts });
     expect(row.errors).toMatchObject([{ type: "stalled", message: "Stalled: no beat for 2s" }]);
     expect(row.errors?.[0]?.stack).toContain("at spin (file:");
@@ -191,9 +191,7 @@ function isOneVerdict(names: readonly string[]): boolean {
 describe("8.3 one verdict at the edge", () => {
   const JOBS = Number(process.env.CURFEW_SANDBOX_EDGES ?? 40);
 
-  it(`${JOBS} jobs that end within 5 ms of their hard deadline have one verdict each`, {
-    timeout: 120_000,
-  }, async () => {
+  it(`${JOBS} jobs that end within 5 ms of their hard deadline have one verdict each`, async () => {
     const stage = await openStage({ concurrency: 4, spare: 4, size: 8 });
     const ids: string[] = [];
     for (let job = 0; job < JOBS; job++) {
@@ -236,7 +234,7 @@ describe("8.8 no orphans", () => {
     parent.stdout.setEncoding("utf8").on("data", (text: string) => {
       said += text;
     });
-    await until(() => said.includes("looping"), 20_000);
+    await until(() => said.includes("looping"));
     // Its children, a grandchild, and itself.
     expect(processesMarked(mark).length).toBeGreaterThanOrEqual(4);
     const [reaper] = reapersOf(parent.pid as number);

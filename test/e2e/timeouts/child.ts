@@ -30,7 +30,8 @@ const DEEDS: Record<string, () => Promise<void>> = {
   },
   /** Claims once, tells what it holds, and waits to be killed. */
   async hold() {
-    const timeouts = await openTimeouts({ store, lease: "1500ms" });
+    // Longer than a busy machine takes to kill this process and to look at its timeouts.
+    const timeouts = await openTimeouts({ store, lease: "10s" });
     const claimed = await timeouts.claimDue();
     await tell(claimed.map(({ id, owner, leaseUntil }) => ({ id, owner, leaseUntil })));
     realSystem.after(60_000, () => {}, { keepAlive: true });

@@ -12,7 +12,6 @@ const MOST_SEEDS = 200;
 describe("workflows under virtual time and faults", () => {
   it.each(batchStarts(SEEDS, PER_BATCH))(
     `all rules hold from seed %i on for ${PER_BATCH} seeds`,
-    { timeout: 60_000 },
     async (from) => {
       for (let seed = from; seed < from + PER_BATCH; seed++) {
         const { violations } = await simulateWorkflows({ seed });
@@ -43,7 +42,7 @@ describe("workflows under virtual time and faults", () => {
 });
 
 describe("the checker of workflows can fail", () => {
-  it.each(WORKFLOW_MUTANTS)("it catches $name", { timeout: 180_000 }, async ({ mutate, caughtBy }) => {
+  it.each(WORKFLOW_MUTANTS)("it catches $name", async ({ mutate, caughtBy }) => {
     const rules = await rulesBroken(MOST_SEEDS, caughtBy, (seed) => simulateWorkflows({ seed, mutate }));
     expect(rules).toMatch(caughtBy);
   });

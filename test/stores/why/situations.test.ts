@@ -63,7 +63,6 @@ describe.each(Object.keys(STORES))("why on %s", (name) => {
         expect(reason.action.text).toMatch(/\.$/);
       }
     },
-    30_000,
   );
 
   it("the table has at least 40 situations", () => {
