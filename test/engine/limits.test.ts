@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { defineJob, type LimitOptions, processor, unchecked } from "../../src/index.ts";
-import { deaf, errorOf, openPair, openStage, START, type Stage } from "./stage.ts";
+import { CurfewError, defineJob, type LimitOptions, processor, unchecked } from "../../src/index.ts";
+import { deaf, errorOf, openOver, openPair, openStage, START, type Stage } from "./stage.ts";
 
 /** Runs jobs of one limit for the same time each, and remembers when each began and how many ran at once. */
 async function openLimited(limit: LimitOptions, runs = 1_000, more: object = {}) {
@@ -27,6 +27,31 @@ function watch(stage: Stage, runs: number) {
 const names = (starts: readonly { name: string }[]) => starts.map(({ name }) => name).join("");
 
 describe("concurrency by key", () => {
+  it("a job is admitted although the first of its call was known, and nobody admitted it at its enqueue", async () => {
+    let isLost = false;
+    const stage = await openOver((store) => ({
+      ...store,
+      async commit(units, options) {
+        const isAdmission = units.some(({ job, effects }) => !job && effects?.some((one) => "admit" in one));
+        // As if the process had died after the enqueue.
+        if (isLost && isAdmission) throw new CurfewError("store_failed", "lost");
+        return store.commit(units, options);
+      },
+    }));
+    const limit = { key: "k", concurrency: 1 };
+    const { starts, run } = watch(stage, 1_000);
+    const definition = defineJob({ type: "test.job", payload: unchecked<string>(), limit });
+    stage.work([processor(definition, run)]);
+    const id = "018bcfe5-0000-7000-8000-000000000001";
+    await stage.engine.enqueue(definition, "a", { id });
+    await stage.advance("5s");
+    isLost = true;
+    // Both go to the store in one call.
+    await Promise.all([stage.engine.enqueue(definition, "a", { id }), stage.engine.enqueue(definition, "b")]);
+    await stage.advance("5s");
+    expect(names(starts)).toBe("ab");
+  });
+
   it("a key runs at most its concurrency at once, and runs all of its jobs", async () => {
     const { stage, definition, processors, counts, starts } = await openLimited({ key: "k", concurrency: 3 });
     stage.work(processors);

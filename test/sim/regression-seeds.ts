@@ -30,6 +30,10 @@ export const REGRESSION_SEEDS: readonly (readonly [seed: number, showed: string]
   [510_004_589, "the checker did not know that an answer which comes after a gap may be used at once"],
   [510_008_593, "the checker did not know that an answer which comes after a gap may be used at once"],
   [20_017_426, "the checker forgot that total may cut the full time of an attempt"],
+  [
+    1_110_005_654,
+    "a job waited for its limit for ever: the one that the sweep should wake was a duplicate, and its process died",
+  ],
   [1_476_128_078, "the checker waited for the built-in limit of a job whose process had died"],
 ];
 
@@ -45,6 +49,11 @@ export const DISTANT_REGRESSION_SEEDS: readonly (readonly [seed: number, showed:
     930_000_422,
     "a job given back after the reply of its start mark was lost started again without waiting for its rate",
   ],
+  [960_003_597, "five jobs whose starts waited for each other's commits were claimed and given back for ever"],
+  [1_200_002_828, "jobs whose starts waited for each other's commits were claimed and given back for ever"],
+  [920_000_225, "a handler that took all of its grace left no time for its release"],
+  [970_002_765, "a job whose claim was being confirmed stayed claimed when its worker closed"],
+  [1_100_008_342, "a job whose verdict was overtaken twice expired although its handler had been entered"],
 ];
 
 /** The same for worlds with fair queues. */

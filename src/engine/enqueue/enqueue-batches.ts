@@ -156,18 +156,18 @@ function fittingOneCall(waiting: readonly (readonly NewJob[])[]): number {
 
 /**
  * Of new jobs with the same limit key the sweep must wake for only one: it admits the others with it. A wake-up for
- * each would delay deadlines.
+ * each would delay deadlines. The one must be stored if any of the others is: its id is new, it has no unique key, and it
+ * is the first of them in its queue, which may have a bound.
  */
 export function wokenOnce(jobs: readonly NewJob[]): readonly NewJob[] {
   if (jobs.every(({ limitKey }) => limitKey === undefined)) return jobs;
-  const woken = new Set<string>();
+  const woken = new Map<string, Set<string>>();
   return jobs.map((job) => {
-    const { limitKey, image, options } = job;
+    const { limitKey, queue, image, options, hasNewId, uniqueKey } = job;
     if (limitKey === undefined || image.state !== "pending" || options?.limit?.onLimit) return job;
-    if (!woken.has(limitKey)) {
-      woken.add(limitKey);
-      return job;
-    }
-    return { ...job, image: { ...image, ...waitingWake(image, options?.limit) } };
+    const queues = woken.get(limitKey) ?? new Set();
+    if (queues.has(queue)) return { ...job, image: { ...image, ...waitingWake(image, options?.limit) } };
+    if (hasNewId && uniqueKey === undefined) woken.set(limitKey, queues.add(queue));
+    return job;
   });
 }

@@ -22,9 +22,9 @@ export class CloseBudget {
     this.#from = from;
   }
 
-  /** Resolves when `done` has settled, and at the mark at the latest. */
-  until(mark: number, done: Promise<unknown>): Promise<void> {
+  /** Resolves when `done` has settled, and at the mark at the latest. `reserved` is added to what it has after its mark. */
+  until(mark: number, done: Promise<unknown>, reserved = 0): Promise<void> {
     const left = this.#from + mark - this.#system.monotonic();
-    return within(this.#system, Math.max(left, AT_LEAST), done);
+    return within(this.#system, Math.max(left, AT_LEAST + reserved), done);
   }
 }

@@ -64,7 +64,8 @@ export class QueueConsumer {
   #prefetched: Prefetched[] = [];
   #next = 0;
   #running = 0;
-  #confirming = 0;
+  /** Jobs about whose claims the store is asked. */
+  readonly #confirming = new Set<Prefetched>();
   /** Jobs that hold a slot and wait for their sandbox, and when to release each of them instead. */
   readonly #waiting = new Map<Prefetched, number>();
   /** The last claim returned fewer jobs than its limit. The next claim waits for a hint or the next poll. */
@@ -115,7 +116,7 @@ export class QueueConsumer {
   }
 
   get prefetchedCount(): number {
-    return this.#prefetched.length - this.#next + this.#confirming;
+    return this.#prefetched.length - this.#next + this.#confirming.size;
   }
 
   /** A job became available: claims again, even if the last claim found too few. */
@@ -334,18 +335,20 @@ export class QueueConsumer {
       this.#host.giveBack(old);
     }
     if (doubtful.length > 0) {
-      this.#confirming += doubtful.length;
+      for (const prefetched of doubtful) this.#confirming.add(prefetched);
       this.#host.confirm(this, doubtful);
     }
   }
 
-  /** The answer to `confirm` about `count` claims: the jobs whose claims hold, in their old order. */
-  confirmed(count: number, valid: readonly Prefetched[]): void {
-    this.#confirming -= count;
-    this.#prefetched = [...valid, ...this.#prefetched.slice(this.#next)];
+  /** The answer to `confirm` about these jobs: those whose claims hold, in their old order. */
+  confirmed(asked: readonly Prefetched[], valid: readonly Prefetched[]): void {
+    // A shutdown has given back those that are no longer there.
+    const held = valid.filter((prefetched) => this.#confirming.has(prefetched));
+    for (const prefetched of asked) this.#confirming.delete(prefetched);
+    this.#prefetched = [...held, ...this.#prefetched.slice(this.#next)];
     this.#next = 0;
     this.#justConfirmed = {
-      jobs: new Set(valid),
+      jobs: new Set(held),
       until: this.#host.parts.clock.elapsed() + CONFIRMED_WITHIN,
     };
     this.pump();
@@ -372,7 +375,8 @@ export class QueueConsumer {
   takePrefetched(): Prefetched[] {
     const waiting = [...this.#waiting.keys()];
     for (const prefetched of waiting) this.#giveUp(prefetched);
-    const all = [...waiting, ...this.#prefetched.slice(this.#next)];
+    const all = [...waiting, ...this.#confirming, ...this.#prefetched.slice(this.#next)];
+    this.#confirming.clear();
     this.#prefetched = [];
     this.#next = 0;
     return all;

@@ -71,10 +71,10 @@ const OTHER_VERSION_DELAY = 1_000;
 /** A warning about a blocked event loop names at most this many jobs. */
 const MOST_NAMED = 100;
 
-/** How long a handler may go on after the signal of a shutdown. */
-function graceOf({ policy }: RunningAttempt): number {
-  return Math.min(policy.grace ?? SHUTDOWN_GRACE, SHUTDOWN_GRACE);
-}
+/** Ways to the store and back that are kept for the releases of a shutdown: a commit, a load if it is refused, a commit. */
+const TRIPS_OF_A_RELEASE = 3;
+/** Handlers of a worker that is far away from its store still have 2 s. */
+const MOST_RESERVED = 3_000;
 
 /**
  * What the local and the remote worker share: running attempts, the loop monitor, stuck handlers and the shutdown. A
@@ -112,6 +112,8 @@ export abstract class WorkerShell<
   #isUnready = false;
   /** When the drain of a close ends. */
   #shutdownAt: Instant | null = null;
+  /** How much of the grace of a shutdown is kept for the way to the store. */
+  #reserved = 0;
   #closed: Promise<void> | undefined;
   #drainedAt: number | undefined;
 
@@ -322,7 +324,10 @@ export abstract class WorkerShell<
 
   async #close(drain: number): Promise<void> {
     this.#isClosing = true;
-    this.#shutdownAt = this.parts.clock.now() + drain;
+    const now = this.clock.now();
+    this.#shutdownAt = now + drain;
+    if (this.clock.isWide)
+      this.#reserved = Math.min(TRIPS_OF_A_RELEASE * (this.clock.upper() - now), MOST_RESERVED);
     // Do not wait for a running claim or fetch: a store that hangs must not delay close(). `#finish` releases its jobs.
     const stopped = Promise.all([...this.consumers.values()].map((consumer) => consumer.loop.stop()));
     this.#giveBackAll();
@@ -332,29 +337,34 @@ export abstract class WorkerShell<
     this.#drainedAt = this.parts.system.monotonic();
     if (!isIdle) {
       const running = [...this.attempts()];
-      for (const attempt of running) attempt.shutDown(this.parts.clock.now() + graceOf(attempt));
-      await this.#idleWithin(Math.max(0, ...running.map(graceOf)));
+      for (const attempt of running) attempt.shutDown(this.parts.clock.now() + this.#graceOf(attempt));
+      await this.#idleWithin(Math.max(0, ...running.map((attempt) => this.#graceOf(attempt))));
       for (const attempt of [...this.attempts()]) attempt.release();
     }
-    await this.#finish(stopped);
+    await this.#finish(stopped, isIdle ? 0 : this.#reserved);
   }
 
   shutdownOf(attempt: One): { readonly at: Instant; readonly deadline: Instant } | null {
     const at = this.#shutdownAt;
-    return at === null ? null : { at, deadline: at + graceOf(attempt) };
+    return at === null ? null : { at, deadline: at + this.#graceOf(attempt) };
+  }
+
+  /** How long a handler may go on after the signal of a shutdown. */
+  #graceOf({ policy }: One): number {
+    return Math.min(policy.grace ?? SHUTDOWN_GRACE, SHUTDOWN_GRACE - this.#reserved);
   }
 
   #giveBackAll(): void {
     for (const consumer of this.consumers.values()) this.giveBackPrefetched(consumer);
   }
 
-  async #finish(stopped: Promise<unknown>): Promise<void> {
+  async #finish(stopped: Promise<unknown>, reserved: number): Promise<void> {
     const { system } = this.parts;
     const budget = new CloseBudget(system, this.#drainedAt);
     await budget.until(CLOSE_MARKS.claims, Promise.all([stopped, ...this.unanswered]));
     this.#giveBackAll();
     await Promise.all([
-      budget.until(CLOSE_MARKS.writes, this.outgoing.flushed()),
+      budget.until(CLOSE_MARKS.writes, this.outgoing.flushed(), reserved),
       within(system, 2 * SHUTDOWN_GRACE, this.sandboxes.close()),
     ]);
     this.outgoing.abandon();

@@ -25,6 +25,8 @@ import { UNKNOWN_TYPE_DELAY, WorkerShell } from "./worker-shell.ts";
 const UNFLUSHED_ROOM = 1_200;
 const MARK_AFTER = 400;
 const SHORT_LEASE = 2_000;
+/** Ways to the store and back of a verdict that outsiders overtake twice: each time a commit before it, its own, a load. */
+const TRIPS_OF_A_VERDICT = 6;
 const REFUSED_DELAY = 500;
 const TOO_CLOSE_WAIT = 2;
 /**
@@ -44,7 +46,10 @@ export class Worker
   readonly #policies: PolicyCache;
   readonly #reporter: WorkerReporter;
   readonly #onClosed: (worker: Worker) => void;
-  /** How long the last commit of a start took. The next start counts its limits from the expected entry of its handler. */
+  /**
+   * How long the last start took that was committed first, with its wait for the commit before it. The next one counts its
+   * limits from the expected entry of its handler.
+   */
   #startTakes = 0;
   #markTimer: Timer | undefined;
 
@@ -155,10 +160,15 @@ export class Worker
     }
   }
 
-  /** Whether `wait` may end before the start mark is stored. The sweep would then discard a job whose handler runs. */
+  /**
+   * Whether `wait` may end before a mark or a verdict is stored. The sweep would then discard a job whose handler was
+   * entered. The farther away the store is, the longer it takes until a write that was refused is decided again.
+   */
   #expiresBeforeMark({ waitAt }: JobRow): boolean {
     const { clock } = this.parts;
-    return waitAt !== null && clock.isWide && waitAt - clock.now() < SHORT_LEASE;
+    if (waitAt === null || !clock.isWide) return false;
+    const now = clock.now();
+    return waitAt - now < SHORT_LEASE + TRIPS_OF_A_VERDICT * (clock.upper() - now);
   }
 
   #run(consumer: QueueConsumer, attempt: Attempt, waitAt: Instant | null): void {
@@ -201,11 +211,13 @@ export class Worker
     decision: Decided,
     at: Instant,
   ): void {
+    const { clock } = this.parts;
+    const enteredAt = clock.elapsed();
     let sentAt = 0;
     this.writer.push({
       id: row.id,
       unit: () => {
-        sentAt = this.parts.clock.elapsed();
+        sentAt = clock.elapsed();
         return unitOf(this.parts, { row, decision, at, by: "holder" });
       },
       done: (outcome) => {
@@ -216,6 +228,7 @@ export class Worker
           this.free(consumer);
           return;
         }
+        this.#startTakes = Math.min(Math.ceil(clock.elapsed() - enteredAt), LONGEST_START);
         this.#enterAfterMark(consumer, new Attempt(this, processor, row, decision), sentAt);
       },
     });
@@ -223,7 +236,6 @@ export class Worker
 
   /** Enters the handler, and counts the attempt from now. Releases the job unspent if its time is up meanwhile. */
   #enterAfterMark(consumer: QueueConsumer, attempt: Attempt, sentAt: number): void {
-    this.#startTakes = Math.min(Math.ceil(this.parts.clock.elapsed() - sentAt), LONGEST_START);
     attempt.mark.written();
     this.running.set(attempt, consumer);
     const isEntered = !this.isClosing && this.isFresh(sentAt) && attempt.startAnew();
@@ -250,12 +262,12 @@ export class Worker
 
   confirm(consumer: QueueConsumer, jobs: readonly Prefetched[]): void {
     const confirming = this.beat.confirm(jobs).then(
-      (valid) => consumer.confirmed(jobs.length, valid),
+      (valid) => consumer.confirmed(jobs, valid),
       // The claims are not confirmed, so these jobs must not start here. Release them.
       (error) => {
         this.parts.storeFailed(error, "beat");
-        this.giveBack(jobs);
-        consumer.confirmed(jobs.length, []);
+        if (!this.isClosing) this.giveBack(jobs);
+        consumer.confirmed(jobs, []);
       },
     );
     this.#awaitAtClose(confirming);
