@@ -65,6 +65,7 @@ export interface EngineContext extends AttemptParts {
   readonly committer: { commit(unit: Unit): Promise<Outcome> };
   /** Factor for the rests of idle loops. Above 1 only where no hint can be lost, as in tests with virtual time. */
   readonly idlePollFactor: number;
+  readonly secondCommitFrom?: number;
   /** Loops that rest are woken by the lookout. */
   readonly isWatched: true;
   readonly random: Random;

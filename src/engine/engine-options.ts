@@ -41,6 +41,8 @@ export interface EngineOptions extends PolicyOptions {
   readonly host?: string | undefined;
   /** Factor for the rests of idle loops. Default 1. A test engine uses more, so that idle days pass faster. */
   readonly idlePollFactor?: number;
+  /** How many writes are worth a second commit beside one that is under way. Default 100. Simulated worlds are too small for that. */
+  readonly secondCommitFrom?: number;
 }
 
 export type EngineRole = "producer" | "operator";

@@ -105,6 +105,7 @@ export async function openSharedContext(options: EngineOptions): Promise<SharedC
     eventsKept,
     auditKept,
     idlePollFactor: options.idlePollFactor ?? 1,
+    ...(options.secondCommitFrom !== undefined && { secondCommitFrom: options.secondCommitFrom }),
     isWatched: true,
   };
 }

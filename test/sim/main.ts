@@ -51,6 +51,11 @@ const WORLDS: { readonly [name: string]: (options: Options) => Promise<Outcome> 
     (options) => simulate({ ...options, isDistant: true }),
     ({ jobs }) => jobs,
   ),
+  /** The same, and each process may have two commits under way (ADR 39). */
+  commits: world(
+    (options) => simulate({ ...options, isDistant: true, hasTwoCommits: true }),
+    ({ jobs }) => jobs,
+  ),
   /** Most queues are fair. */
   fair: world(
     (options) => simulate({ ...options, isFair: true }),

@@ -1,5 +1,5 @@
 import { CurfewError } from "../../src/core/errors.ts";
-import type { Hint, Store } from "../../src/ports/store.ts";
+import type { Hint, Store, Unit } from "../../src/ports/store.ts";
 import type { HomeStore } from "../../src/stores/homes/home-store.ts";
 import type { StoreCall } from "../../src/testing/faulty-store.ts";
 import { relayTimeouts } from "../../src/testing/relay-timeouts.ts";
@@ -49,6 +49,9 @@ export class Network {
   rates: FaultRates;
   /** When a call of a process last went wrong or took long; the checker expects nothing on time right after it. */
   readonly troubledAt = new Map<Machine, number>();
+  /** How often a process sent writes to jobs while others of it were under way. */
+  commitsBeside = 0;
+  readonly #commits = new Map<Machine, number>();
   readonly #scheduler: Scheduler;
   readonly #dice: Dice;
   readonly #trace: Trace;
@@ -87,7 +90,8 @@ export class Network {
       capabilities: { ...store.capabilities, inProcess: false },
       clock: () => send("clock", null, () => store.clock()),
       look: (request) => send("look", request, () => store.look(request)),
-      commit: (units, options) => send("commit", units, () => store.commit(units, options)),
+      commit: (units, options) =>
+        this.#counted(machine, units, () => send("commit", units, () => store.commit(units, options))),
       listen: (onHint) =>
         send("listen", null, () => store.listen((hint) => this.#hint(machine, hint, onHint))),
       // The store outlives the processes that use it.
@@ -145,6 +149,23 @@ export class Network {
         );
       });
     });
+  }
+
+  /** Counts the commits of a worker's writes that are under way at the same time. */
+  async #counted<Answer>(
+    machine: Machine,
+    units: readonly Unit[],
+    commit: () => Promise<Answer>,
+  ): Promise<Answer> {
+    if (!units.every(({ job }) => job && job.step === undefined)) return commit();
+    const others = this.#commits.get(machine) ?? 0;
+    if (others > 0) this.commitsBeside += 1;
+    this.#commits.set(machine, others + 1);
+    try {
+      return await commit();
+    } finally {
+      this.#commits.set(machine, (this.#commits.get(machine) ?? 1) - 1);
+    }
   }
 
   #crash(machine: Machine): "before" | "after" | "no" {

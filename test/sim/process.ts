@@ -24,6 +24,7 @@ export interface Surroundings {
   readonly handlerDice: Dice;
   readonly hostileDice: Dice;
   readonly clockRate: number;
+  readonly secondCommitFrom?: number;
   enqueueChild(context: AttemptContext, machine: Machine): Promise<void>;
 }
 
@@ -73,7 +74,7 @@ export class Process {
   }
 
   async #open(machine: Machine): Promise<void> {
-    const { plan, connect, checker, trace } = this.#world;
+    const { plan, connect, checker, trace, secondCommitFrom } = this.#world;
     const store = connect(machine);
     try {
       const engine = await Engine.open({
@@ -81,6 +82,7 @@ export class Process {
         system: machine,
         logger: loggerOf(checker, machine),
         events: plan.records ? "durable" : "off",
+        ...(secondCommitFrom !== undefined && { secondCommitFrom }),
       });
       if (machine.isDead) return;
       for (const name of TERMINAL_EVENTS)

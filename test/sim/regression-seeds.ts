@@ -49,7 +49,10 @@ export const DISTANT_REGRESSION_SEEDS: readonly (readonly [seed: number, showed:
     930_000_422,
     "a job given back after the reply of its start mark was lost started again without waiting for its rate",
   ],
-  [960_003_597, "five jobs whose starts waited for each other's commits were claimed and given back for ever"],
+  [
+    960_003_597,
+    "five jobs whose starts waited for each other's commits were claimed and given back for ever",
+  ],
   [1_200_002_828, "jobs whose starts waited for each other's commits were claimed and given back for ever"],
   [920_000_225, "a handler that took all of its grace left no time for its release"],
   [970_002_765, "a job whose claim was being confirmed stayed claimed when its worker closed"],

@@ -35,6 +35,8 @@ export interface SimOptions {
   readonly isDistant?: boolean;
   /** Most queues are fair, and jobs have fair keys. It draws from dice of its own, too. */
   readonly isFair?: boolean;
+  /** A process sends a second commit beside the first for any number of writes (ADR 39). In real engines it takes 100. */
+  readonly hasTwoCommits?: boolean;
   /** The number of homes of the store. With more than one, each process has a router, and homes have faults of their own. */
   readonly homes?: number;
   /** Keeps the timeline. */
@@ -51,6 +53,8 @@ export interface SimReport {
   /** Jobs that ended, and how many of them the statistics know of: a killed process takes its last seconds with it. */
   /** How often a waiting key of a fair queue had to let another one go first. */
   readonly passedOver: number;
+  /** How often a process sent a commit while another one of it was under way. */
+  readonly commitsBeside: number;
   readonly figures: { readonly ended: number; readonly counted: number };
   /** Virtual milliseconds from the start to the last close. */
   readonly duration: number;
@@ -127,7 +131,14 @@ class World {
   #figures = { ended: 0, counted: 0 };
 
   constructor(options: SimOptions) {
-    const { seed, mutation = {}, isDistant = false, isTraced = false, homes = 1 } = options;
+    const {
+      seed,
+      mutation = {},
+      isDistant = false,
+      isTraced = false,
+      homes = 1,
+      hasTwoCommits = false,
+    } = options;
     const scheduler = this.#scheduler;
     const now = () => scheduler.now;
     this.#plan = planFor(options);
@@ -168,6 +179,7 @@ class World {
       handlerDice: new Dice(subSeed(seed, "handlers")),
       hostileDice: new Dice(subSeed(seed, "hostile values")),
       clockRate: mutation.clockRate ?? 1,
+      ...(hasTwoCommits && { secondCommitFrom: 1 }),
       enqueueChild: (context, machine) => this.#workload.enqueueChild(context, machine),
     };
     this.#processes = this.#plan.processes.map((process) => new Process(process, surroundings));
@@ -359,6 +371,7 @@ class World {
       events: this.#scheduler.happened,
       figures: this.#figures,
       passedOver: this.checker.fair.passedOver,
+      commitsBeside: this.#network.commitsBeside,
       duration: this.#scheduler.now - EPOCH,
     };
   }

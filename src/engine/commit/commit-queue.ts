@@ -53,6 +53,7 @@ export class CommitQueue {
   readonly #options: Omit<CommitOptions, "now"> | undefined;
   readonly #onCommitted: (() => void) | undefined;
   readonly #mostCommits: number;
+  readonly #secondFrom: number;
   #queue: Write[] = [];
   /** Later writes of jobs whose first write is repeated alone. They wait for it, or they would overtake it. */
   readonly #parked = new Map<JobId, Write[]>();
@@ -69,6 +70,7 @@ export class CommitQueue {
     this.#options = relaxed ? { relaxed } : undefined;
     this.#onCommitted = onCommitted;
     this.#mostCommits = context.store.capabilities.inProcess ? 1 : COMMITS;
+    this.#secondFrom = context.secondCommitFrom ?? WORTH_A_SECOND;
   }
 
   /** Writes that are not committed yet. A worker claims less while there are many. */
@@ -138,7 +140,7 @@ export class CommitQueue {
   }
 
   #isWorthOne(others: number): boolean {
-    return this.#queue.length >= (others === 0 ? 1 : WORTH_A_SECOND);
+    return this.#queue.length >= (others === 0 ? 1 : this.#secondFrom);
   }
 
   async #drain(): Promise<void> {
