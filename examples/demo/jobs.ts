@@ -8,7 +8,7 @@ export const welcome = defineJob({ type: "mail.welcome", payload: unchecked<{ to
 
 export const upload = defineJob({
   type: "file.upload",
-  timeouts: { attempt: "1s", grace: "2s" },
+  timeouts: { attempt: "1s", grace: "5s" },
   retry: { attempts: 2, backoff: quickly },
 });
 
@@ -18,7 +18,7 @@ export const report = defineJob({
   retry: { attempts: 1 },
 });
 
-export const thumbnail = defineJob({ type: "image.thumb", timeouts: { attempt: "500ms", grace: "1s" } });
+export const thumbnail = defineJob({ type: "image.thumb", timeouts: { attempt: "500ms", grace: "5s" } });
 
 export const rates = defineJob({
   type: "rates.fetch",

@@ -15,6 +15,6 @@ export const innocent = defineJob({
   type: "loop.innocent",
   payload: unchecked<number>(),
   result: unchecked<string>(),
-  timeouts: { heartbeat: "1s" },
+  timeouts: { heartbeat: "5s" },
   retry,
 });

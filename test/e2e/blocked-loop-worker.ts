@@ -17,10 +17,10 @@ engine.work({
   processors: [
     processor(blocker, async ({ payload, id }) => {
       // Long enough for all the starts to be marked: only then is a takeover a stall and not an expired claim.
-      await wait(1_200);
+      await wait(2_500);
       process.send?.({ blocking: id });
-      const until = performance.now() + payload;
-      while (performance.now() < until);
+      // It sleeps, and its event loop with it: computing would take the time of the healthy worker.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, payload);
       return name;
     }),
     processor(innocent, async ({ payload, beat, signal }) => {

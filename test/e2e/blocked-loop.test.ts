@@ -55,8 +55,8 @@ describe("3.6 a handler that blocks the event loop of its worker (5.2)", () => {
     await using engine = await openEngine({ store, logger: silentLogger });
     const blocked = startWorker(store, "blocked");
     await told(blocked, "ready");
-    const innocents = await engine.enqueueMany(innocent, [3_000, 3_000, 3_000]);
-    const guilty = await engine.enqueue(blocker, 6_000);
+    const innocents = await engine.enqueueMany(innocent, [5_000, 5_000, 5_000]);
+    const guilty = await engine.enqueue(blocker, 18_000);
     await told(blocked, "blocking");
     const healthy = startWorker(store, "healthy");
 
@@ -70,7 +70,7 @@ describe("3.6 a handler that blocks the event loop of its worker (5.2)", () => {
     let after = await reportOf(healthy);
     while (after.counters.completed < 3) after = await reportOf(healthy);
     const named = before.events.find((event) => event.name === "worker.blocked");
-    expect(named?.name === "worker.blocked" && named.gap).toBeGreaterThan(5_000);
+    expect(named?.name === "worker.blocked" && named.gap).toBeGreaterThan(15_000);
     expect(named?.name === "worker.blocked" && named.jobs.map(({ id }) => id).sort()).toEqual(
       [...innocents, guilty].map(({ id }) => id).sort(),
     );

@@ -32,7 +32,10 @@ async function followed(
     const events: JournalEvent[] = [];
     const delays: number[] = [];
     const produced = (async () => {
-      for (let n = 0; n < JOBS; n++) await engine.enqueue(crashJob, { n, behaviour: "quick", takes: 0 });
+      // A second attempt would have a second start.
+      const options = { timeouts: { attempt: "2m" } } as const;
+      for (let n = 0; n < JOBS; n++)
+        await engine.enqueue(crashJob, { n, behaviour: "quick", takes: 0 }, options);
     })();
     for await (const event of following) {
       events.push(event);
@@ -56,7 +59,7 @@ function expectAll({ events, delays }: Awaited<ReturnType<typeof followed>>): vo
     expect(told.map(({ name }) => name)).toEqual(["job.enqueued", "job.started", "job.completed"]);
   expect(delays).toHaveLength(JOBS);
   // A busy machine may be slow, and the bench measures it: this finds events that nobody asks for.
-  expect(delays.toSorted((a, b) => a - b)[JOBS / 2]).toBeLessThan(5_000);
+  expect(delays.toSorted((a, b) => a - b)[JOBS / 2]).toBeLessThan(20_000);
 }
 
 describe("events of another process", () => {

@@ -5,6 +5,6 @@ export const take = defineJob({
   type: "remote.take",
   payload: unchecked<{ readonly milliseconds: number }>(),
   result: unchecked<{ readonly pid: number; readonly attempt: number }>(),
-  timeouts: { heartbeat: "2s", attempt: "30s" },
+  timeouts: { heartbeat: "5s", attempt: "2m" },
   retry: { attempts: 3, backoff: constant({ first: "10ms", jitter: false }) },
 });
