@@ -29,12 +29,16 @@ export function checkLimit(limit: number, most = Number.MAX_SAFE_INTEGER): void 
 export function checkJobs(jobs: readonly NewJob[], now: Instant): void {
   checkInstant(now, "now");
   checkBatch(jobs, "jobs");
-  for (const job of jobs) checkJob(job);
+  let last: NewJob | undefined;
+  for (const job of jobs) {
+    checkJob(job, last);
+    last = job;
+  }
 }
 
-function checkJob(job: NewJob): void {
+function checkJob(job: NewJob, last?: NewJob): void {
   const { uniqueKey, limitKey, fairKey, workflow } = job;
-  checkJobInstants(job);
+  checkJobInstants(job, last);
   if (uniqueKey !== undefined) checkName(uniqueKey, "uniqueKey");
   if (limitKey !== undefined) checkName(limitKey, "limitKey");
   if (fairKey !== undefined) checkName(fairKey, "fairKey");

@@ -10,9 +10,10 @@ import type { HomeBeat } from "./homes/home-store.ts";
  * compare them differently from one that does not.
  */
 
-export function checkJobInstants({ createdAt, image }: NewJob): void {
+/** Jobs that were enqueued together share their image, so one that equals the last one was checked. */
+export function checkJobInstants({ createdAt, image }: NewJob, last?: NewJob): void {
   checkInstant(createdAt, "createdAt");
-  checkImage(image);
+  if (image !== last?.image) checkImage(image);
 }
 
 export function checkEffectInstants(effect: Effect): void {
