@@ -158,7 +158,8 @@ function write(
   numbers: number[],
 ): void {
   const runs = new RowRuns(session);
-  for (const [index, { fence, stallAt, wakeAt }] of rows.entries()) {
+  for (const [index, { id, fence, stallAt, wakeAt }] of rows.entries()) {
+    session.rows.set(id, found[index] as number);
     runs.add(CLAIM_ROWS, [fence, now, worker, stallAt, wakeAt], found[index] as number);
     numbers.push(found[index] as number);
   }

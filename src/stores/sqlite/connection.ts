@@ -103,6 +103,14 @@ export class Connection {
     });
   }
 
+  /**
+   * Keeps what SQLite needs to undo a statement in memory: it would write it to a temporary file from 64 kB on. A
+   * transaction bounds it. Not before migrations: an index of a large table is sorted in temporary files.
+   */
+  undoInMemory(): void {
+    this.#database.exec("pragma temp_store = memory");
+  }
+
   /** Lets SQLite run a checkpoint in the commit that makes the log this long. */
   #checkpointEvery(pages: number): void {
     if (!this.#isClosed) this.#database.exec(`pragma wal_autocheckpoint = ${pages}`);

@@ -195,10 +195,11 @@ function claimBest(session: Session, request: ClaimRequest, limit: number): Clai
   }
   const runs = new RowRuns(session);
   let values: readonly unknown[] = [];
-  for (const [index, { fence, stallAt, wakeAt }] of rows.entries()) {
+  for (const [index, { id, fence, stallAt, wakeAt }] of rows.entries()) {
     if (fence !== values[0] || stallAt !== values[3] || wakeAt !== values[4])
       values = [fence, now, worker, stallAt, wakeAt];
     runs.add(CLAIM_ROWS, values, numbers[index] as number);
+    session.rows.set(id, numbers[index] as number);
   }
   runs.flush();
   const isCut = rows.length === most || text >= BATCH.text;

@@ -39,6 +39,7 @@ export async function openFile(options: FileOptions, system: System, binding?: B
   try {
     await connection.whenFree(() => connection.configure());
     await migrate(connection, system);
+    connection.undoInMemory();
     await connection.synced();
   } catch (error) {
     await connection.close();

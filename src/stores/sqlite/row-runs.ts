@@ -84,7 +84,7 @@ export class RowGroups {
 }
 
 /** The first and last of rows without a gap, as jobs that were enqueued together have. */
-function rangeOf(rows: readonly number[]): readonly [number, number] | undefined {
+export function rangeOf(rows: readonly number[]): readonly [number, number] | undefined {
   const first = rows[0] as number;
   for (let index = 1; index < rows.length; index++) if (rows[index] !== first + index) return undefined;
   return [first, first + rows.length - 1];

@@ -1,4 +1,5 @@
 import type { SqlRow } from "../sql/row-codec.ts";
+import { KnownRows } from "./known-rows.ts";
 
 /** The part of a better-sqlite3 handle that the store uses. A caller's handle comes in as `tx`. */
 export interface DatabaseHandle {
@@ -21,10 +22,22 @@ type Values = readonly unknown[];
 
 const NONE: Values = [];
 
+const BOUND_LIMIT = /\b(limit|offset) \?/g;
+
+/**
+ * SQLite plans a statement again for each new value of a limit that is a bare parameter, which costs more than most
+ * statements do. It does not for an expression.
+ */
+function plannedOnce(text: string): string {
+  return text.replace(BOUND_LIMIT, "$1 (? + 0)");
+}
+
 /** One handle with its statements, each prepared at its first use. All calls are synchronous. */
 export class Session {
   readonly #handle: DatabaseHandle;
   readonly #statements = new Map<string, StatementHandle>();
+  /** Where jobs were when this session claimed them. */
+  readonly rows = new KnownRows();
 
   constructor(handle: DatabaseHandle) {
     this.#handle = handle;
@@ -61,7 +74,7 @@ export class Session {
     let statement = this.#statements.get(text);
     if (!statement) {
       // A caller's handle may return big integers. All numbers of the store fit into doubles.
-      statement = this.#handle.prepare(text).safeIntegers(false);
+      statement = this.#handle.prepare(plannedOnce(text)).safeIntegers(false);
       if (statement.reader) statement.raw(true);
       this.#statements.set(text, statement);
     }

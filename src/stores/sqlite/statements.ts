@@ -195,6 +195,8 @@ const LOCATION = "j.id, j.rowid, j.state, j.fence, j.rev, j.queue, octet_length(
 
 /** The positions of live jobs. Takes a JSON array of ids. Returns LOCATION; nothing for other ids. */
 export const LOCATE = `select ${LOCATION} from json_each(?) s cross join curfew_jobs j on j.id = s.value`;
+/** LOCATE by numbers. Takes rows. */
+export const LOCATE_ROWS = `select ${LOCATION} from curfew_jobs j where ${ROWS}`;
 /** LOCATE for finished jobs. */
 export const LOCATE_DONE = `select ${LOCATION} from json_each(?) s cross join curfew_done j on j.id = s.value`;
 

@@ -1,18 +1,20 @@
 import type { JobDocuments, JobId, JobImage, JobState, Rank } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { JobWrite } from "../../ports/store.ts";
-import { documentChange, STATE_CODES, stateOf, WAKE_CODES } from "../sql/row-codec.ts";
+import { documentChange, type SqlRow, STATE_CODES, stateOf, WAKE_CODES } from "../sql/row-codec.ts";
 import type { HintBatch } from "./hints.ts";
-import { RowGroups, RowRuns } from "./row-runs.ts";
+import { RowGroups, RowRuns, rangeOf } from "./row-runs.ts";
 import type { Session } from "./session.ts";
 import {
   ANY_LOG,
+  byRange,
   DELETE,
   DELETE_DONE,
   FINISH,
   FORGET_LOGS,
   LOCATE,
   LOCATE_DONE,
+  LOCATE_ROWS,
   NOTE,
   NOTE_DONE,
   REVIVE,
@@ -35,16 +37,43 @@ export interface LocatedJob {
 /** The positions of jobs, live or finished. Unknown ones are left out. */
 export function locate(session: Session, ids: readonly JobId[]): Map<JobId, LocatedJob> {
   const jobs = new Map<JobId, LocatedJob>();
-  if (ids.length > 0) find(session, LOCATE, ids, jobs);
-  if (jobs.size < ids.length) {
-    const missing = ids.filter((id) => !jobs.has(id));
-    find(session, LOCATE_DONE, missing, jobs);
+  if (ids.length === 0) return jobs;
+  const rows = session.rows.take(ids);
+  if (rows) findRows(session, ids, rows, jobs);
+  for (const text of [LOCATE, LOCATE_DONE]) {
+    if (jobs.size === ids.length) return jobs;
+    const missing = jobs.size === 0 ? ids : ids.filter((id) => !jobs.has(id));
+    add(jobs, session.all(text, [JSON.stringify(missing)]));
   }
   return jobs;
 }
 
-function find(session: Session, text: string, ids: readonly JobId[], jobs: Map<JobId, LocatedJob>): void {
-  for (const [id, row, state, fence, rev, queue, size, rank] of session.all(text, [JSON.stringify(ids)])) {
+/** Reads jobs by the numbers that their rows had. What has another id by now is left out. */
+function findRows(
+  session: Session,
+  ids: readonly JobId[],
+  rows: readonly number[],
+  jobs: Map<JobId, LocatedJob>,
+): void {
+  const range = rangeOf(rows);
+  if (range) {
+    const found = session.all(byRange(LOCATE_ROWS), range);
+    const isSame = found.length === ids.length && found.every(([id], index) => id === ids[index]);
+    if (isSame) {
+      add(jobs, found);
+      return;
+    }
+  }
+  const wanted = new Set(ids);
+  const found = session.all(LOCATE_ROWS, [JSON.stringify(rows)]);
+  add(
+    jobs,
+    found.filter(([id]) => wanted.has(id as JobId)),
+  );
+}
+
+function add(jobs: Map<JobId, LocatedJob>, found: readonly SqlRow[]): void {
+  for (const [id, row, state, fence, rev, queue, size, rank] of found) {
     jobs.set(id as JobId, {
       row: row as number,
       state: stateOf(state),
