@@ -15,6 +15,7 @@ import { imageOf, rereadImage } from "../decide/decision.ts";
 import { dueAtOf, HIGHEST_PRIORITY, nextFence, type Policy, rankOf } from "../job.ts";
 import {
   activeWakeAt,
+  anchorOf,
   attemptLimits,
   deadlineBehind,
   isVisibilityTimeout,
@@ -206,4 +207,19 @@ describe("a row that was read while a sweep was deciding on it", () => {
   it("keeps a finished one as it is", () => {
     expect(rereadImage(discarded())).toEqual(imageOf(discarded()));
   });
+});
+
+describe("the anchor of an attempt", () => {
+  it.each([null, 1_500, 1_966, 2_049, 2_088, 5_000])(
+    "gives the same soft deadline again with total at %s",
+    (totalAt) => {
+      const policy = { ...policyOf(), attempt: 966 };
+      // The start is the earliest time that it may have been, and the limits count from the latest.
+      const startedAt = 1_000;
+      const { softAt } = attemptLimits(1_122, policy, totalAt);
+      const anchor = anchorOf({ startedAt, softAt, totalAt }, policy);
+      expect(anchor).toBeGreaterThanOrEqual(startedAt);
+      expect(attemptLimits(anchor, policy, totalAt).softAt).toBe(softAt);
+    },
+  );
 });

@@ -36,11 +36,18 @@ export function attemptLimits(anchor: Instant, policy: Policy, totalAt: Instant 
   };
 }
 
-/** From when the limits of a started attempt count, derived from its soft deadline; its start if `total` cut that. */
-export function anchorOf(job: Pick<JobRow, "startedAt" | "softAt" | "totalAt">, policy: Policy): Instant {
+/**
+ * From when the limits of a started attempt count, derived from its soft deadline. If `total` cut that, the earliest instant
+ * from which the attempt would have lasted until `total`: it has been told that deadline, so it must not hear one before it.
+ */
+export function anchorOf(
+  job: Pick<JobRow, "startedAt" | "softAt" | "totalAt">,
+  policy: Pick<Policy, "attempt">,
+): Instant {
   const startedAt = job.startedAt as Instant;
-  if (job.softAt === null || policy.attempt === null || job.softAt === job.totalAt) return startedAt;
-  return job.softAt - policy.attempt;
+  if (job.softAt === null || policy.attempt === null) return startedAt;
+  const anchor = job.softAt - policy.attempt;
+  return job.softAt === job.totalAt ? Math.max(startedAt, anchor) : anchor;
 }
 
 /**
