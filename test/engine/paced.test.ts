@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { dueAtOf } from "../../src/core/job/job.ts";
 import { defineJob, processor, snooze, type UniqueOptions, unchecked } from "../../src/index.ts";
 import { jobsOf } from "../../src/testing/read-store.ts";
 import { openPair, openStage, START, type Stage } from "./stage.ts";
@@ -223,6 +224,17 @@ describe("4.8 together with the rest", () => {
     await pair.advance(5_000);
     expect(ran).toHaveLength(1);
     expect([101, 201]).toContain(ran[0]?.[1]);
+  });
+
+  it("a process whose clock is behind makes no period shorter", async () => {
+    const pair = await openPair();
+    await pair.first.system.advance(40);
+    const first = await pair.first.engine.enqueue(throttled, 1);
+    const second = await pair.second.engine.enqueue(throttled, 2);
+    const dueAts = [await pair.first.load(first), await pair.first.load(second)].map(({ rank }) =>
+      dueAtOf(rank),
+    );
+    expect(dueAts).toEqual([START + 40, START + 40 + 10_000]);
   });
 
   it("an enqueue whose reply was lost is not added twice and does not undo a later one", async () => {

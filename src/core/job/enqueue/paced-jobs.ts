@@ -84,7 +84,8 @@ function knownOf(holders: readonly UniqueHolder[], rowOf: (id: JobId) => JobRow 
     }
     // One that was cancelled or deleted before it was due never was. Otherwise an operator has made it due earlier.
     if (paced.dueAt > now && (row === null || row.state === "cancelled")) continue;
-    const dueAt = Math.min(paced.dueAt, now);
+    // It is not before its rank: the clock of the process that stored it may be ahead of this one.
+    const dueAt = row ? Math.min(paced.dueAt, Math.max(now, dueAtOf(row.rank))) : Math.min(paced.dueAt, now);
     if (last === null || dueAt >= last.paced.dueAt) last = { ...holder, paced: { ...paced, dueAt } };
   }
   return { waiting, last };
