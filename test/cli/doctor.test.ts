@@ -44,7 +44,11 @@ describe("curfew doctor", () => {
     await using engine = await openEngine({ store });
     engine.work({ processors: [processor(defineJob({ type: "greet" }), () => 1)] });
     await expect.poll(async () => codesOf(await examine(["--store", store]))).toEqual([]);
-    const { code, stdout, stderr } = await curfew(["doctor", "--store", store]);
+    const read = () => curfew(["doctor", "--store", store]);
+    let found = await read();
+    // A busy machine may find the store slow for a while.
+    while (found.stdout.includes("[store_slow]")) found = await read();
+    const { code, stdout, stderr } = found;
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(stdout).toContain("✓ the store can be written");
     expect(stdout).toContain("✓ SQLite writes a WAL and syncs it");

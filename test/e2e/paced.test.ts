@@ -19,7 +19,7 @@ import { program } from "./support/program.ts";
 const CHILD = program(new URL("./paced/child.ts", import.meta.url));
 const HOUR = 3_600_000;
 /** `npm run test:long -- paced` runs more. */
-const ROUNDS = Number(process.env.CURFEW_PACED_ROUNDS ?? 20);
+const ROUNDS = Number(process.env.CURFEW_PACED_ROUNDS ?? 12);
 const CALLS = 20;
 
 const { sqliteAddress, postgresAddress } = storeAddresses("paced");

@@ -168,7 +168,7 @@ describe.each(Object.keys(STORES))("on %s", (name) => {
         return rowOf(engine.store, handle.id);
       })
       .toBeNull();
-    await expect(handle.result({ within: "5s" })).rejects.toMatchObject({ code: "result_gone" });
+    await expect(handle.result({ within: "1m" })).rejects.toMatchObject({ code: "result_gone" });
   });
 
   it("dead letters are found, retried, deleted and counted, and the statistics know of them", async () => {
