@@ -3,8 +3,8 @@ import { CommandFailed } from "./exit.ts";
 import type { Fields } from "./target.ts";
 
 /** The version of the file that `export` writes. Version 1 differs in the names of its fields alone. */
-const FILE_VERSION = 2;
-const READ_VERSIONS: readonly unknown[] = [1, FILE_VERSION];
+const FILE_VERSION = 3;
+const READ_VERSIONS: readonly unknown[] = [1, 2, FILE_VERSION];
 
 /** The first line of an export. */
 export function headLine(exportedAt: string, filter: Fields): Fields {

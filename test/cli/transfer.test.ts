@@ -42,7 +42,7 @@ const linesOf = (text: string) =>
 describe("curfew export", () => {
   it("writes a first line, jobs and a last line that counts them", () => {
     const lines = linesOf(readFileSync(file, "utf8"));
-    expect(lines[0]).toMatchObject({ curfew: "export", version: 2, filter: {} });
+    expect(lines[0]).toMatchObject({ curfew: "export", version: 3, filter: {} });
     const ids = lines.filter(({ kind }) => kind === "job").map(({ id }) => id);
     expect(ids.toSorted()).toEqual([stage.jobs.waiting, stage.jobs.dead].toSorted());
     expect(lines.at(-1)).toMatchObject({ curfew: "end", jobs: 2, left_out: { running: 0 } });
@@ -168,7 +168,7 @@ describe("curfew import", () => {
     ["no export", () => "hello\n", 2, /line 1: this is no export of curfew/],
     [
       "another version",
-      (text: string) => text.replace('"version":2', '"version":9'),
+      (text: string) => text.replace('"version":3', '"version":9'),
       2,
       /version 9 is not known/,
     ],

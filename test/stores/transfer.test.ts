@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
-import type { JobRow } from "../../src/core/job/job.ts";
+import { holdersIn } from "../../src/core/job/enqueue/unique-holders.ts";
+import { dueAtOf, type JobRow } from "../../src/core/job/job.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import { realSystem } from "../../src/engine/runtime/real-system.ts";
 import { chain, constant, defineJob, type ExportLine, processor, step, unchecked } from "../../src/index.ts";
@@ -73,6 +74,12 @@ const limited = defineJob({ type: "limited.job", queue: "limited", limit: { key:
 const single = defineJob({ type: "single.job", queue: "mail", unique: {} });
 const daily = defineJob({ type: "daily.job", queue: "mail", unique: { period: "1d" } });
 
+const quiet = defineJob({
+  type: "quiet.job",
+  unique: { payload: false, debounce: { quiet: "1h", most: "2h" } },
+});
+const paced = defineJob({ type: "paced.job", unique: { payload: false, throttle: "1d" } });
+
 /** A store with a job of every kind. The ids are by name. */
 async function fill(engine: Engine): Promise<Record<string, string>> {
   let isHeld = () => {};
@@ -129,6 +136,20 @@ async function exportAll(engine: Engine, options: { ended?: boolean; limit?: num
     cursor = page.cursor;
   } while (cursor !== null);
   return { lines: JSON.parse(JSON.stringify(lines)) as ExportLine[], leftOut };
+}
+
+/** The key that a line names for this job. */
+function keyOf(lines: readonly ExportLine[], id: string): string {
+  const line = lines.find(
+    (each) => each.kind === "unique" && each.holders.some((holder) => holder.id === id),
+  );
+  return line?.kind === "unique" ? line.key : "";
+}
+
+/** The jobs that the record of a key names. */
+async function holdersOf(engine: Engine, key: string) {
+  const [record] = await engine.store.records.load([["unique", key]]);
+  return record ? holdersIn(record.body) : [];
 }
 
 async function rowOf(engine: Engine, id: string | undefined): Promise<JobRow> {
@@ -203,6 +224,53 @@ describe.each(PAIRS)("an export from %s, imported into %s", (from, to) => {
     await target.job(ids.admitted as string).result();
     await target.job(ids.waiting as string).result();
     expect(most).toBe(1);
+  });
+
+  it("keeps the period of a job that has ended, and whose job is not exported", async () => {
+    const source = await open(from);
+    const [day, once] = [await source.enqueue(daily, "d"), await source.enqueue(paced, 1)];
+    source.work({
+      processors: [processor(daily, () => 1), processor(paced, () => 1)],
+      queues: { mail: { concurrency: 1 }, default: { concurrency: 1 } },
+    });
+    await Promise.all([day, once].map((job) => job.result()));
+    // It blocks nobody after it was cancelled, and must not do so elsewhere.
+    await (await source.enqueue(daily, "no", { delay: "1h" })).cancel();
+    const target = await open(to);
+    const { lines } = await exportAll(source);
+    expect(lines.map(({ kind }) => kind)).toEqual(["unique", "unique"]);
+    await target.importJobs(lines);
+    expect(await target.enqueue(daily, "d")).toMatchObject({ id: day.id, duplicate: true });
+    expect(await target.enqueue(daily, "no")).toMatchObject({ duplicate: false });
+    const next = await rowOf(target, (await target.enqueue(paced, 2)).id);
+    expect(dueAtOf(next.rank) - dueAtOf((await rowOf(source, once.id)).rank)).toBe(86_400_000);
+  });
+
+  it("goes on with a burst and with a period where it was", async () => {
+    const source = await open(from);
+    const [burst, first] = [await source.enqueue(quiet, 1), await source.enqueue(paced, 1)];
+    const trailing = await source.enqueue(paced, 2);
+    const target = await open(to);
+    const { lines } = await exportAll(source, { ended: true });
+    for (let times = 0; times < 2; times++) await target.importJobs(lines);
+    const [next, last] = [await target.enqueue(quiet, 2), await target.enqueue(paced, 3)];
+    expect(await rowOf(target, burst.id)).toMatchObject({
+      state: "cancelled",
+      options: { replacedBy: next.id },
+    });
+    expect(await rowOf(target, trailing.id)).toMatchObject({
+      state: "cancelled",
+      options: { replacedBy: last.id },
+    });
+    const dueAt = async (engine: Engine, id: string) => dueAtOf((await rowOf(engine, id)).rank);
+    expect((await dueAt(target, last.id)) - (await dueAt(source, first.id))).toBe(86_400_000);
+    // At most two hours after the first of its burst, wherever that was.
+    const key = keyOf(lines, burst.id);
+    const before = await holdersOf(source, key);
+    expect(before).toMatchObject([{ id: burst.id, paced: { since: expect.any(Number) } }]);
+    expect(await holdersOf(target, key)).toMatchObject([
+      { id: next.id, paced: { since: before[0]?.paced?.since } },
+    ]);
   });
 
   it("adds nothing twice, whatever was imported before", async () => {

@@ -17,6 +17,10 @@ export interface UniqueLine {
     readonly at: string;
     readonly until: string | null;
     readonly countsEnded: boolean;
+    /** Of a job with debounce or throttle: when its burst began. */
+    readonly since?: string;
+    /** Of a job with debounce or throttle: when it is or was due. */
+    readonly dueAt?: string;
   }[];
 }
 
@@ -77,7 +81,21 @@ interface Held {
   readonly now: number;
 }
 
-/** Holders whose job is exported. A holder whose job is gone is exported with all jobs only: no query can mean it. */
+/**
+ * A period goes on after its job has ended. So the holder of a job that is gone is exported with all jobs: no query can
+ * mean it. The same holds for a job that has ended and is not asked for, if it blocks others like one that is gone.
+ */
+function isExported(
+  { paced }: UniqueHolder,
+  row: JobRow | null,
+  { parsed, isAsked }: Pick<Held, "parsed" | "isAsked">,
+): boolean {
+  if (row === null) return parsed.isEmpty;
+  if (isAsked(row)) return matches(row, parsed) && leftOutOf(row) === null;
+  return parsed.isEmpty && (row.state === "completed" || paced !== undefined);
+}
+
+/** The unique keys that records keep, with the holders that are exported. */
 async function keyPage(
   { records, jobs }: EngineContext["store"],
   after: string,
@@ -95,10 +113,9 @@ async function keyPage(
       known.map(({ id }) => id),
     )) {
       const holder = known[index++] as UniqueHolder;
-      const isExported = row
-        ? isAsked(row) && matches(row, parsed) && leftOutOf(row) === null
-        : parsed.isEmpty;
-      if (isExported) holders.push(...holdersLeft([holder], () => row, now));
+      const isMissing = row === null || !isAsked(row);
+      if (isExported(holder, row, { parsed, isAsked }))
+        holders.push(...holdersLeft([holder], () => (isMissing ? null : row), now));
     }
     if (holders.length > 0) lines.push({ kind: "unique", key: key[1], holders: holders.map(holderLine) });
   }
@@ -110,11 +127,15 @@ async function keyPage(
 /** A record names up to 100 jobs, and all of them are read for a page. */
 const KEYS_AT_ONCE = 50;
 
-function holderLine({ id, at, until, countsEnded }: UniqueHolder): UniqueLine["holders"][number] {
+function holderLine({ id, at, until, countsEnded, paced }: UniqueHolder): UniqueLine["holders"][number] {
   return {
     id,
     at: new Date(at).toISOString(),
     until: until === null ? null : new Date(until).toISOString(),
     countsEnded,
+    ...(paced && {
+      since: new Date(paced.since).toISOString(),
+      dueAt: new Date(paced.dueAt).toISOString(),
+    }),
   };
 }

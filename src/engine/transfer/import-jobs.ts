@@ -299,14 +299,20 @@ function parseKey(line: unknown): Omit<Key, "index"> {
 }
 
 function parseHolder(holder: unknown, field: string): UniqueHolder {
-  refuseUnknownKeys(holder, field, ["id", "at", "until", "countsEnded"]);
-  const { id, at, until, countsEnded } = holder as Record<string, unknown>;
+  refuseUnknownKeys(holder, field, ["id", "at", "until", "countsEnded", "since", "dueAt"]);
+  const { id, at, until, countsEnded, since, dueAt } = holder as Record<string, unknown>;
   if (typeof id !== "string" || !UUID.test(id))
     throw refuse("invalid_option", `${field}.id`, id, "use a lower-case UUID");
   if (typeof countsEnded !== "boolean")
     throw refuse("invalid_option", `${field}.countsEnded`, countsEnded, "use true or false");
   const end = until === null ? null : parseInstant(until, `${field}.until`);
-  return { id, at: parseInstant(at, `${field}.at`), until: end, countsEnded };
+  const made = { id, at: parseInstant(at, `${field}.at`), until: end, countsEnded };
+  if (since === undefined && dueAt === undefined) return made;
+  const paced = {
+    since: parseInstant(since, `${field}.since`),
+    dueAt: parseInstant(dueAt, `${field}.dueAt`),
+  };
+  return { ...made, paced };
 }
 
 /** Adds holders to the record of a key, beside those that it has. Repeated, it changes nothing. */

@@ -22,9 +22,9 @@ import { checkErrors, checkOptions, checkPolicy } from "./document-checks.ts";
 
 /**
  * The version of the format that `export` writes. Version 1 had camelCase names in files and on the wire, and `pending`
- * as the state of a job that only its limit holds; imports read both.
+ * as the state of a job that only its limit holds. Version 2 had no debounce and throttle in unique keys. Imports read both.
  */
-export const EXPORT_VERSION = 2;
+export const EXPORT_VERSION = 3;
 
 /**
  * A job in an export: one line of JSON. Instants are texts of RFC 3339, durations are milliseconds. A field that is
