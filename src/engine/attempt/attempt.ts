@@ -37,16 +37,20 @@ export class Attempt extends RunningAttempt<AttemptDeps> implements MarkedAttemp
   #notes: AttemptNotes | undefined;
   #trace: AttemptTrace | undefined;
 
-  constructor(host: AttemptDeps, processor: Processor, row: JobRow, start: Decided) {
+  constructor(host: AttemptDeps, processor: Processor, row: JobRow, start: Decided, enteredAt: number) {
     // The start is not committed yet, so the store still has the revision of the claim.
-    super(host, processor, writtenRow(row, start, row.rev), host.parts.clock.elapsed());
+    super(host, processor, writtenRow(row, start, row.rev), enteredAt);
     this.mark = new StartMark(this, host.writer);
   }
 
   protected override enter(scope: AttemptScope): void {
     this.#trace = this.parts.tracing?.enter(this.row);
-    if (this.#trace) this.#trace.run(() => super.enter(scope));
+    if (this.#trace) this.#enterTraced(this.#trace, scope);
     else super.enter(scope);
+  }
+
+  #enterTraced(trace: AttemptTrace, scope: AttemptScope): void {
+    trace.run(() => super.enter(scope));
   }
 
   protected override submit(event: Verdict): void {

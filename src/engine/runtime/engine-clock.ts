@@ -29,6 +29,20 @@ interface Bounds {
   readonly upper: number;
 }
 
+/** One reading of the time, in all meanings that the start of a job needs. */
+export interface Moment {
+  /** As `elapsed()`. */
+  readonly elapsed: number;
+  /** As `now()`. */
+  readonly now: Instant;
+  /** As `anchor()`. */
+  readonly anchor: Instant;
+  /** As `upper()`. */
+  readonly upper: Instant;
+  /** Whether the machine has slept since the last reading of the store's clock, so that `now` is too early. */
+  readonly isBehind: boolean;
+}
+
 /**
  * The engine's time: the store's clock at the last reading plus monotonic time since (SEMANTICS 3.10). The round trip of
  * the reading gives a lower and an upper bound, whose distance grows with the age of the reading. The machine's own clock
@@ -101,25 +115,46 @@ export class EngineClock {
    */
   anchor(): Instant {
     const monotonic = this.#system.monotonic();
-    const at = Math.ceil(monotonic + this.#upperAt(monotonic) - this.#aheadBy(monotonic)) - 1;
-    return Math.max(at, this.#nowAt(monotonic));
+    return this.#anchorAt(monotonic, this.#nowAt(monotonic));
+  }
+
+  #anchorAt(monotonic: number, now: Instant): Instant {
+    return Math.max(Math.ceil(this.#latestAt(monotonic)) - 1, now);
   }
 
   /** The latest time that it may be now. It decides whether a handler may be entered and whether a lease still holds. */
   upper(): Instant {
     const monotonic = this.#system.monotonic();
-    // Monotonic time stops while the machine sleeps, so add the sleep.
-    const slept = this.#asleep(monotonic) - this.#sleptAtSample;
-    if (slept > WALL_JUMP && !this.#isSampling) this.sample().catch(() => {});
-    const at = Math.ceil(monotonic + this.#upperAt(monotonic) - this.#aheadBy(monotonic) + slept);
-    return Math.max(at, this.#lastNow);
+    return this.#upperSince(monotonic, this.#sleptSinceSample(monotonic));
   }
 
-  /** Whether the machine has slept since the last reading, so that `now` is too early. If so, reads the clock again. */
-  isBehind(): boolean {
-    if (this.#asleep() - this.#sleptAtSample <= WALL_JUMP) return false;
-    if (!this.#isSampling) this.sample().catch(() => {});
-    return true;
+  #upperSince(monotonic: number, slept: number): Instant {
+    // Monotonic time stops while the machine sleeps, so add the sleep.
+    return Math.max(Math.ceil(this.#latestAt(monotonic) + slept), this.#lastNow);
+  }
+
+  /**
+   * All of the above by one look at the machine's clocks: every job asks for them when it starts, and each look costs as
+   * much as a rule.
+   */
+  moment(): Moment {
+    const monotonic = this.#system.monotonic();
+    const slept = this.#sleptSinceSample(monotonic);
+    const now = this.#nowAt(monotonic);
+    return {
+      elapsed: monotonic + this.#slept,
+      now,
+      anchor: this.#anchorAt(monotonic, now),
+      upper: this.#upperSince(monotonic, slept),
+      isBehind: slept > WALL_JUMP,
+    };
+  }
+
+  /** How long the machine has slept since the last reading. If it has, reads the clock again. */
+  #sleptSinceSample(monotonic: number): number {
+    const slept = this.#asleep(monotonic) - this.#sleptAtSample;
+    if (slept > WALL_JUMP && !this.#isSampling) this.sample().catch(() => {});
+    return slept;
   }
 
   /**
@@ -185,6 +220,10 @@ export class EngineClock {
 
   #upperAt(monotonic: number): number {
     return this.#bounds.upper + this.#drifted(monotonic);
+  }
+
+  #latestAt(monotonic: number): number {
+    return monotonic + this.#upperAt(monotonic) - this.#aheadBy(monotonic);
   }
 
   /** How far the clocks may have drifted apart since the last reading. */

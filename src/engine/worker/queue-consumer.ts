@@ -5,6 +5,7 @@ import { jittered } from "../../core/pace.ts";
 import type { ClaimRequest } from "../../ports/store.ts";
 import { CHARACTERS_PER_TURN } from "../../ports/system.ts";
 import type { EngineContext } from "../context.ts";
+import type { Moment } from "../runtime/engine-clock.ts";
 import { Loop } from "../runtime/loop.ts";
 
 /** A claimed job that waits for a slot. Both times are `clock.elapsed()`. */
@@ -29,12 +30,14 @@ export interface ConsumerDeps {
   busy(): void;
   /** False if the event loop was blocked since then: an answer that arrives now may be old. */
   isFresh(since: number): boolean;
-  enter(consumer: QueueConsumer, prefetched: Prefetched): void;
+  enter(consumer: QueueConsumer, prefetched: Prefetched, moment: Moment): void;
   /** `enter` threw, and may not have freed the slot. */
   entryThrew(consumer: QueueConsumer, prefetched: Prefetched, error: unknown): void;
   /** A claim found fewer jobs than it asked for, or no queue hands out jobs. */
   dried(): void;
   readonly sandboxes: {
+    /** No processor has a sandbox. */
+    readonly isEmpty: boolean;
     /** Whether a sandbox is free for the job. If not, calls `again` once one is. */
     admits(row: JobRow, again: () => void): boolean;
     /** The job no longer waits for a sandbox. */
@@ -253,7 +256,8 @@ export class QueueConsumer {
       !this.#host.isClosing
     ) {
       const prefetched = this.#prefetched[this.#next] as Prefetched;
-      const now = clock.elapsed();
+      const moment = clock.moment();
+      const now = moment.elapsed;
       if (!this.#mayEnter(prefetched, now)) {
         this.#reconsider(now);
         break;
@@ -266,8 +270,8 @@ export class QueueConsumer {
       this.#next += 1;
       this.#running += 1;
       try {
-        if (this.#host.sandboxes.admits(prefetched.row, () => this.#again(prefetched)))
-          this.#host.enter(this, prefetched);
+        if (this.#host.sandboxes.isEmpty || this.#isAdmitted(prefetched))
+          this.#host.enter(this, prefetched, moment);
         else this.#waiting.set(prefetched, now + this.#sandboxWait(prefetched.row));
       } catch (error) {
         this.#host.entryThrew(this, prefetched, error);
@@ -277,6 +281,10 @@ export class QueueConsumer {
       this.#prefetched = [];
       this.#next = 0;
     }
+  }
+
+  #isAdmitted(prefetched: Prefetched): boolean {
+    return this.#host.sandboxes.admits(prefetched.row, () => this.#again(prefetched));
   }
 
   #mayEnter(prefetched: Prefetched, now: number): boolean {

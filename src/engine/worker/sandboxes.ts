@@ -23,8 +23,12 @@ export class Sandboxes {
     }
   }
 
+  get isEmpty(): boolean {
+    return this.#runners.size === 0;
+  }
+
   of(processor: Processor): SandboxRunner | undefined {
-    return this.#runners.size === 0 ? undefined : this.#runners.get(processor.definition.type);
+    return this.isEmpty ? undefined : this.#runners.get(processor.definition.type);
   }
 
   /**
@@ -32,7 +36,6 @@ export class Sandboxes {
    * entered (SEMANTICS 3.1), so its time does not include the start of a process.
    */
   admits(row: JobRow, again: () => void): boolean {
-    if (this.#runners.size === 0) return true;
     return this.#runners.get(row.type)?.admits(runKey(row), again) ?? true;
   }
 

@@ -2,6 +2,7 @@ import { jittered } from "../../core/pace.ts";
 import { formatDuration } from "../../core/time.ts";
 import type { Attempt } from "../attempt/attempt.ts";
 import type { EngineContext } from "../context.ts";
+import type { Moment } from "../runtime/engine-clock.ts";
 import { PolicyCache } from "./policy-cache.ts";
 import type { Prefetched, QueueConsumer } from "./queue-consumer.ts";
 import type { WorkOptions } from "./work-options.ts";
@@ -46,12 +47,12 @@ export class TimedWorker extends Worker {
     return sum;
   }
 
-  override enter(consumer: QueueConsumer, prefetched: Prefetched): void {
+  override enter(consumer: QueueConsumer, prefetched: Prefetched, moment: Moment): void {
     this.#entered += 1;
     const needed = this.#needed(prefetched);
-    const left = this.#endsAt - this.clock.elapsed();
+    const left = this.#endsAt - moment.elapsed;
     if (needed <= left) {
-      super.enter(consumer, prefetched);
+      super.enter(consumer, prefetched, moment);
       return;
     }
     this.#warn(prefetched.row.type, needed, left);

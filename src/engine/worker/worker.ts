@@ -14,6 +14,7 @@ import type { Processor } from "../attempt/processor.ts";
 import { CommitQueue } from "../commit/commit-queue.ts";
 import { type Decided, unitOf } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
+import type { Moment } from "../runtime/engine-clock.ts";
 import { PolicyCache } from "./policy-cache.ts";
 import { type ConsumerDeps, type Prefetched, QueueConsumer } from "./queue-consumer.ts";
 import { warnOfHolds } from "./warn-of-holds.ts";
@@ -114,9 +115,9 @@ export class Worker
     }
   }
 
-  enter(consumer: QueueConsumer, prefetched: Prefetched): void {
-    const { clock, random } = this.parts;
+  enter(consumer: QueueConsumer, prefetched: Prefetched, moment: Moment): void {
     const { row } = prefetched;
+    const { now } = moment;
     const processor = this.processorOf(row);
     const refusal = processor && this.sandboxes.refusal(processor);
     if (!processor || refusal) {
@@ -132,18 +133,17 @@ export class Worker
     const event: JobEvent = {
       type: "start",
       policy,
-      upper: clock.upper(),
-      anchor: clock.anchor() + delay,
+      upper: moment.upper,
+      anchor: moment.anchor + delay,
     };
-    const now = clock.now();
     // A start that is dated too early would time out too early, and its rate limit would forget it too early.
-    const decision = clock.isBehind() ? TOO_CLOSE : decide(row, event, now, random);
+    const decision = moment.isBehind ? TOO_CLOSE : decide(row, event, now, this.parts.random);
     if (!decision.ok) this.#notEntered(consumer, prefetched, decision.because);
     else if (decision.image.state !== "active") {
       this.#write(row, event, decision, now);
       this.free(consumer);
     } else if (isMarked) this.#enterMarked(consumer, processor, row, decision, now);
-    else this.#run(consumer, new Attempt(this, processor, row, decision), row.waitAt);
+    else this.#run(consumer, new Attempt(this, processor, row, decision, moment.elapsed), row.waitAt);
   }
 
   /**
@@ -228,8 +228,9 @@ export class Worker
           this.free(consumer);
           return;
         }
-        this.#startTakes = Math.min(Math.ceil(clock.elapsed() - enteredAt), LONGEST_START);
-        this.#enterAfterMark(consumer, new Attempt(this, processor, row, decision), sentAt);
+        const now = clock.elapsed();
+        this.#startTakes = Math.min(Math.ceil(now - enteredAt), LONGEST_START);
+        this.#enterAfterMark(consumer, new Attempt(this, processor, row, decision, now), sentAt);
       },
     });
   }
