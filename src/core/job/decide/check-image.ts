@@ -1,5 +1,5 @@
 import { CurfewError } from "../../errors.ts";
-import { checkInstant } from "../../time.ts";
+import { checkInstant, type Instant } from "../../time.ts";
 import type { JobImage, JobRow } from "../job.ts";
 import { ALLOWED, type JobEventName } from "../lifecycle.ts";
 
@@ -18,13 +18,32 @@ export const IMAGE_INSTANTS = [
   "rank",
 ] as const satisfies readonly (keyof JobImage)[];
 
-/** Refuses an image with a fraction of a millisecond in it, and names the field. */
+/**
+ * Refuses an image with a fraction of a millisecond in it, and names the field. Every job passes here four times, and
+ * reading fields by variable names costs ten times as much, so the first look names them.
+ */
 export function checkImage(image: JobImage): void {
+  if (
+    isWhole(image.wakeAt) &&
+    isWhole(image.waitAt) &&
+    isWhole(image.totalAt) &&
+    isWhole(image.startedAt) &&
+    isWhole(image.softAt) &&
+    isWhole(image.hardAt) &&
+    isWhole(image.stallAt) &&
+    isWhole(image.finishedAt) &&
+    isWhole(image.pruneAt) &&
+    isWhole(image.rank)
+  )
+    return;
   for (const name of IMAGE_INSTANTS) {
     const value = image[name];
-    // The whole image of almost every write passes here.
-    if (value !== null && !Number.isInteger(value)) checkInstant(value, `image.${name}`);
+    if (!isWhole(value)) checkInstant(value as Instant, `image.${name}`);
   }
+}
+
+function isWhole(value: Instant | null): boolean {
+  return value === null || Number.isInteger(value);
 }
 
 /** Refuses what no rule may decide: a state that is not in the lifecycle table, and a fraction of a millisecond. */
