@@ -58,38 +58,45 @@ export class DueHeap<Item extends Slotted> {
     else this.#sink(hole, item, dueAt);
   }
 
+  /** Both loops write the arrays themselves: a call per step would put each instant into an object of its own. */
   #rise(from: number, item: Item, dueAt: Instant): void {
+    const items = this.#items;
+    const dueAts = this.#dueAts;
     let slot = from;
     while (slot > 0) {
       const parent = (slot - 1) >> 1;
-      const parentAt = this.#dueAts[parent] as Instant;
+      const parentAt = dueAts[parent] as Instant;
       if (parentAt <= dueAt) break;
-      this.#put(slot, this.#items[parent] as Item, parentAt);
+      const moved = items[parent] as Item;
+      items[slot] = moved;
+      dueAts[slot] = parentAt;
+      moved.slot = slot;
       slot = parent;
     }
-    this.#put(slot, item, dueAt);
+    items[slot] = item;
+    dueAts[slot] = dueAt;
+    item.slot = slot;
   }
 
   #sink(from: number, item: Item, dueAt: Instant): void {
-    const length = this.#items.length;
+    const items = this.#items;
+    const dueAts = this.#dueAts;
+    const length = items.length;
     let slot = from;
     for (;;) {
       let child = 2 * slot + 1;
       if (child >= length) break;
-      const isRightSmaller =
-        child + 1 < length && (this.#dueAts[child + 1] as Instant) < (this.#dueAts[child] as Instant);
-      if (isRightSmaller) child += 1;
-      const childAt = this.#dueAts[child] as Instant;
+      if (child + 1 < length && (dueAts[child + 1] as Instant) < (dueAts[child] as Instant)) child += 1;
+      const childAt = dueAts[child] as Instant;
       if (childAt >= dueAt) break;
-      this.#put(slot, this.#items[child] as Item, childAt);
+      const moved = items[child] as Item;
+      items[slot] = moved;
+      dueAts[slot] = childAt;
+      moved.slot = slot;
       slot = child;
     }
-    this.#put(slot, item, dueAt);
-  }
-
-  #put(slot: number, item: Item, dueAt: Instant): void {
-    this.#items[slot] = item;
-    this.#dueAts[slot] = dueAt;
+    items[slot] = item;
+    dueAts[slot] = dueAt;
     item.slot = slot;
   }
 }

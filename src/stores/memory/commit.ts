@@ -42,8 +42,12 @@ export function commitUnit(tables: Tables, unit: Unit, now: Instant, hints: Hint
     return { ok: false, because, at: entry ? positionOf(entry) : null };
   }
   if (unit.job && entry) writeJob(tables.jobs, entry, unit.job, hints);
+  return unit.effects ? applyEffects(tables, unit.effects, now, hints) : DONE;
+}
+
+function applyEffects(tables: Tables, effects: readonly Effect[], now: Instant, hints: HintBatch): Outcome {
   const revoked: Revoked[] = [];
-  for (const effect of unit.effects ? admissionsLast(unit.effects) : []) {
+  for (const effect of admissionsLast(effects)) {
     if ("revoke" in effect) revoked.push(tables.timeouts.cancel(effect.revoke, now));
     else applyEffect(tables, effect, now, hints);
   }
@@ -65,7 +69,8 @@ function refusal(
     if (job.rev === undefined && isTerminal(entry.row.state)) return "lost";
     if (job.rev !== undefined && entry.row.rev !== job.rev) return "stale";
   }
-  for (const guard of when ?? []) {
+  if (!when) return null;
+  for (const guard of when) {
     const because = guardRefusal(tables, guard, now);
     if (because) return because;
   }
