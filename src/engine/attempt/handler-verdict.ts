@@ -19,15 +19,25 @@ export function verdictOfReturn(
 ): ReturnVerdict | Promise<ReturnVerdict> {
   if (value instanceof Snooze)
     return { type: "snooze", dueAt: snoozedUntil(value, context.clock.anchor()), signalled };
-  if (value === undefined && !schema) return { type: "succeed", signalled };
-  const succeed = (result: unknown): ReturnVerdict => {
-    if (result === undefined) return { type: "succeed", signalled };
-    return { type: "succeed", signalled, result: toJsonText(result, "result", context.documentLimit) };
-  };
-  const checked = schema
-    ? validate(schema, value, "result", "invalid_result", pathsWithin(redact, "result"))
-    : value;
-  return checked instanceof Promise ? checked.then(succeed) : succeed(checked);
+  const { documentLimit } = context;
+  if (!schema) return succeeded(value, signalled, documentLimit);
+  const checked = validate(schema, value, "result", "invalid_result", pathsWithin(redact, "result"));
+  return checked instanceof Promise
+    ? successOf(checked, signalled, documentLimit)
+    : succeeded(checked, signalled, documentLimit);
+}
+
+async function successOf(
+  result: Promise<unknown>,
+  signalled: boolean,
+  documentLimit: number,
+): Promise<ReturnVerdict> {
+  return succeeded(await result, signalled, documentLimit);
+}
+
+function succeeded(result: unknown, signalled: boolean, documentLimit: number): ReturnVerdict {
+  if (result === undefined) return { type: "succeed", signalled };
+  return { type: "succeed", signalled, result: toJsonText(result, "result", documentLimit) };
 }
 
 /** The verdict of a thrown error. After our own timeout signal it is that timeout, with the error as its cause. */

@@ -165,10 +165,10 @@ export abstract class RunningAttempt<Deps extends RunDeps = RunDeps> implements 
   #unseal(): void {
     const { payload, checkpoint } = this.row;
     if (!isSealed(payload) && !isSealed(checkpoint)) return;
-    const open = (text: string, field: SealedField) => opened(this.parts.sealing, text, this.row, field);
+    const { sealing } = this.parts;
     this.#plain = {
-      payload: open(payload, "payload"),
-      checkpoint: checkpoint === null ? null : open(checkpoint, "checkpoint"),
+      payload: opened(sealing, payload, this.row, "payload"),
+      checkpoint: checkpoint === null ? null : opened(sealing, checkpoint, this.row, "checkpoint"),
     };
     this.row = { ...this.row, ...this.#plain };
   }

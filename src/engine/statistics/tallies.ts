@@ -1,6 +1,6 @@
 import type { LifecycleEvent } from "../../core/job/decide/decision.ts";
 import { dueAtOf, type JobRow } from "../../core/job/job.ts";
-import { mostUsed, NEAR_SHARE } from "../../core/job/policy/near-miss.ts";
+import { isNear } from "../../core/job/policy/near-miss.ts";
 import { type HistogramData, type HistogramMark, LogHistogram } from "../../core/stats/histogram.ts";
 import {
   COUNT_NAMES,
@@ -123,7 +123,7 @@ export class Series {
     if (event.late) {
       this.counts.late += 1;
       this.counts.missed += 1;
-    } else if ((mostUsed(job, startedAt, at)?.used ?? 0) > NEAR_SHARE) this.counts.nearMisses += 1;
+    } else if (isNear(job, startedAt, at)) this.counts.nearMisses += 1;
   }
 
   #recordEnd({ error, deadLetter }: LifecycleEvent): void {

@@ -15,22 +15,29 @@ export class PolicyCache {
   }
 
   of(processor: Processor, row: JobRow): Policy {
-    const { queues, settings: engine, learned } = this.#context;
-    const definition = processor.definition.settings;
-    const enqueue = row.options?.settings;
-    const queue = queues.policyOf(row.queue);
-    const learnedBy = (rule: AdaptiveRule) => learned.of(row.type, rule);
-    if (enqueue) return resolvePolicy({ enqueue, definition, queue, engine }, LOCAL_WORKER, learnedBy);
+    const { queues, learned } = this.#context;
+    if (row.options?.settings) return this.#resolve(processor, row);
     // Both only grow, so the sum is as good as the pair.
     const epoch = queues.epoch + learned.epoch;
     if (this.#epoch !== epoch) {
       this.#known.clear();
       this.#epoch = epoch;
     }
+    return this.#known.get(processor)?.get(row.queue) ?? this.#learn(processor, row);
+  }
+
+  #learn(processor: Processor, row: JobRow): Policy {
+    const policy = this.#resolve(processor, row);
     const byQueue = this.#known.get(processor) ?? new Map<string, Policy>();
-    const policy =
-      byQueue.get(row.queue) ?? resolvePolicy({ definition, queue, engine }, LOCAL_WORKER, learnedBy);
     this.#known.set(processor, byQueue.set(row.queue, policy));
     return policy;
+  }
+
+  #resolve({ definition }: Processor, row: JobRow): Policy {
+    const { queues, settings: engine, learned } = this.#context;
+    const enqueue = row.options?.settings;
+    const sources = { definition: definition.settings, queue: queues.policyOf(row.queue), engine };
+    const learnedBy = (rule: AdaptiveRule) => learned.of(row.type, rule);
+    return resolvePolicy(enqueue ? { enqueue, ...sources } : sources, LOCAL_WORKER, learnedBy);
   }
 }

@@ -28,20 +28,37 @@ export function nearMissOf(row: JobRow): NearMiss | null {
   return most && (late || most.used > NEAR_SHARE) ? { ...most, late } : null;
 }
 
+/** Whether a run from one instant to another used more than 80 % of a limit. Every completed job is asked. */
+export function isNear(row: LimitedRun, startedAt: Instant, finishedAt: Instant): boolean {
+  const { softAt, totalAt } = row;
+  const attempt = softAt === totalAt ? 0 : shareOf(startedAt, softAt, finishedAt);
+  return attempt > NEAR_SHARE || shareOf(totalFrom(row), totalAt, finishedAt) > NEAR_SHARE;
+}
+
+type LimitedRun = Pick<JobRow, "softAt" | "totalAt" | "createdAt" | "options">;
+
+function totalFrom({ options, createdAt }: LimitedRun): Instant {
+  return options?.anchoredAt ?? createdAt;
+}
+
+function shareOf(from: Instant, until: Instant | null, at: Instant): number {
+  return until === null || until <= from ? 0 : (at - from) / (until - from);
+}
+
 /** The limit that a run from one instant to another used most of; null without limits. */
-export function mostUsed(
-  row: Pick<JobRow, "softAt" | "totalAt" | "createdAt" | "options">,
+function mostUsed(
+  row: LimitedRun,
   startedAt: Instant,
   finishedAt: Instant,
 ): Pick<NearMiss, "kind" | "used" | "limit"> | null {
   const { softAt, totalAt } = row;
   // Where less than an attempt was left of the total, the total is what the attempt had to keep.
   const attempt = softAt === totalAt ? null : useOf("execution", startedAt, softAt, finishedAt);
-  const total = useOf("total", row.options?.anchoredAt ?? row.createdAt, totalAt, finishedAt);
+  const total = useOf("total", totalFrom(row), totalAt, finishedAt);
   return attempt && total ? (attempt.used >= total.used ? attempt : total) : (attempt ?? total);
 }
 
 function useOf(kind: NearMiss["kind"], from: Instant, until: Instant | null, at: Instant) {
   if (until === null || until <= from) return null;
-  return { kind, used: (at - from) / (until - from), limit: until - from };
+  return { kind, used: shareOf(from, until, at), limit: until - from };
 }
