@@ -35,7 +35,8 @@ export function readQuery(
   lists: Readonly<Record<string, readonly string[]>>,
 ): Record<string, string> {
   const query: Record<string, string> = {};
-  for (const name of Object.keys(lists)) {
+  const names = Object.keys(lists);
+  for (const name of names) {
     const [value, second] = lists[name] as readonly string[];
     if (!queryNames(route).has(name)) throw unknown(route, name);
     if (second !== undefined) {
@@ -43,6 +44,8 @@ export function readQuery(
     }
     query[name] = value as string;
   }
+  // Requests of workers have no query, and one parameter contradicts nothing.
+  if (names.length < 2) return query;
   for (const [one, other] of EITHER) {
     const [value, second] = [query[one], query[other]];
     if (value === undefined || second === undefined || value === second || isFirst(one, value)) continue;
