@@ -4,7 +4,7 @@
  * a change. Every round is a process of its own, which warms up and takes the median of its samples; the trees take turns,
  * and who goes first changes with each round, so that a machine that slows down slows both down. It prints medians,
  * spreads and the ratio of the medians, and beside it the median of the ratios of each round, which a slow drift of the
- * machine does not touch. `postgres15` is that of the system, `postgres18` that of npm.
+ * machine does not touch. Garbage is collected before each phase. `postgres15` is that of the system, `postgres18` that of npm.
  */
 
 import { execFile } from "node:child_process";
@@ -64,7 +64,9 @@ async function measure(root: string, retention: Retention, url: string): Promise
   const store = database?.url ?? (url === "sqlite" ? `sqlite:${join(folder, "jobs.db")}` : "memory:");
   try {
     const options: ChildOptions = { root, store, retention, ...counts };
-    const { stdout } = await run(process.execPath, [CHILD, JSON.stringify(options)], { maxBuffer: 1e7 });
+    const { stdout } = await run(process.execPath, ["--expose-gc", CHILD, JSON.stringify(options)], {
+      maxBuffer: 1e7,
+    });
     return JSON.parse(stdout.trim().split("\n").at(-1) as string) as Measured;
   } finally {
     rmSync(folder, { recursive: true, force: true });
