@@ -1,7 +1,8 @@
 /**
  * `npm run fuzz`: strange requests against the server, `--requests 1000000` from `--seed 1`. What is found is printed
  * with the request that did it. `--store postgres` starts a PostgreSQL behind it, in real time and with tenants;
- * `--store postgres://…` takes one of yours. There it stops after `--minutes 8`: another seed continues.
+ * `--store postgres://…` takes one of yours, and `--store memory` needs none. These stop after `--minutes 8`: another
+ * seed continues.
  */
 import { parseArgs } from "node:util";
 import { createDatabase, startPostgres } from "../postgres.ts";
@@ -51,9 +52,9 @@ async function onStore(store: string): Promise<number> {
   const statuses = JSON.stringify(Object.fromEntries(report.statuses));
   console.log(`${report.sent} sent, by status ${statuses}, ${findings.length} findings`);
   const [kind = ""] = store.split(":");
-  const isPostgres = kind.startsWith("postgres");
-  const on = isPostgres ? "PostgreSQL, with tenants" : kind;
-  keep(on, ` --store ${isPostgres ? "postgres" : "<address>"}`, report.sent, findings, growth);
+  const shownStore = { memory: "memory", postgres: "postgres", postgresql: "postgres" }[kind] ?? "<address>";
+  const on = `${shownStore === "postgres" ? "PostgreSQL" : kind}, with tenants`;
+  keep(on, ` --store ${shownStore}`, report.sent, findings, growth);
   return findings.length;
 }
 
@@ -73,6 +74,7 @@ async function inProcess(): Promise<number> {
 
 async function run(): Promise<number> {
   if (values.store === undefined) return inProcess();
+  if (values.store === "memory") return onStore("memory:");
   if (values.store !== "postgres") return onStore(values.store);
   await using postgres = await startPostgres();
   await using database = await createDatabase(postgres.url);
