@@ -9,4 +9,8 @@ export const MENDED_FINDINGS: readonly (readonly [part: string, how: string])[] 
     "imports that name stored jobs of 1 MB",
     "imports read stored jobs without their documents, and in parts (the first mend only did the latter); the flood is one of the attacks",
   ],
+  [
+    '"destinations":["d",{"type":[],"toString":"?"}]',
+    "what is no text is no destination, and is refused; `test/server/calls-hostile.test.ts` has it",
+  ],
 ];

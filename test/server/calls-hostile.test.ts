@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import { chain, defineJob, group, step, unchecked } from "../../src/index.ts";
+import { silentLogger } from "../../src/ports/log.ts";
 import { createKey, type Role } from "../../src/server/index.ts";
 import { openClientStage } from "./client-stage.ts";
 import { openStage } from "./stage.ts";
@@ -290,9 +291,30 @@ describe("replies of calls", () => {
 
   it("name destinations and limits that are none", async () => {
     const { send } = await openAs("admin");
-    for (const bad of [{ destinations: true }, { destinations: { a: 1 } }, { limit: 0 }, { limit: 1e9 }])
+    const odd = { toString: "?" };
+    for (const bad of [
+      { destinations: true },
+      { destinations: { a: 1 } },
+      { destinations: ["d", odd] },
+      { destinations: [["job"]] },
+      { limit: 0 },
+      { limit: 1e9 },
+    ])
       expect(await send("timeouts.claimDue", bad)).toMatchObject({ status: 400 });
+    const dueAt = { seconds: 1 };
+    for (const destination of [odd, ["job"], null])
+      expect(await send("timeouts.insert", [{ destination, dueAt }])).toMatchObject({ status: 400 });
   });
+});
+
+it("a call that fails shows its id only, and the log has the failure", async () => {
+  const error = vi.fn();
+  await using stage = await openStage({}, { logger: { ...silentLogger, error } });
+  vi.spyOn(stage.engine.timeouts, "count").mockRejectedValueOnce(new TypeError("inside"));
+  const { status, body } = await stage.post("/calls/timeouts.count", { args: [] });
+  expect([status, JSON.stringify(body).includes("inside")]).toEqual([500, false]);
+  const fields = { requestId: body.error.request_id, error: expect.objectContaining({ message: "inside" }) };
+  expect(error).toHaveBeenCalledWith(fields, "request failed");
 });
 
 it("a type of a schema may be called like a method of objects", async () => {

@@ -44,10 +44,16 @@ function shown(timeout: Timeout) {
   return writeTimeout({ ...timeout, payload: visiblePayload(timeout) });
 }
 
+/** Whether the engine itself delivers to it. What is no text has no destination; the engine refuses it. */
+function isEngines(destination: unknown): boolean {
+  if (typeof destination !== "string") return false;
+  return destination === JOB_DESTINATION || isSagaDestination(destination);
+}
+
 /** Rows of these destinations are made by the engine. Others could forge what a saga or a job gets. */
 function inputOf({ headers, ...input }: SentTimeout) {
   const { destination } = input;
-  if (destination === JOB_DESTINATION || isSagaDestination(String(destination)))
+  if (isEngines(destination))
     throw refuse(
       "invalid_name",
       "timeout.destination",
@@ -88,7 +94,6 @@ const claiming = limiter(4);
 
 /** A claim without destinations would lease timeouts of jobs and sagas too, and hold them up. */
 function ownDestinations({ destinations }: ClaimOptions = {}): void {
-  const isEngines = (one: unknown) => one === JOB_DESTINATION || isSagaDestination(String(one));
   const isList = Array.isArray(destinations) && destinations.length > 0;
   if (!isList || destinations.some(isEngines))
     throw refuse(

@@ -129,7 +129,9 @@ function callRoute(name: CallName): Route {
       try {
         return resultOf(await run({ engine, service, by: byKey(identity), isGone }, ...body.args));
       } catch (error) {
-        throw asCallError(error, body.args);
+        const shown = asCallError(error, body.args);
+        // The log must have what failed, not the reply.
+        throw shown.status >= 500 ? error : shown;
       }
     },
   });
