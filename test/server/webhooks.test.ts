@@ -113,6 +113,10 @@ describe("subscriptions of webhooks", () => {
       [{ url: URL, events: ["job.*"], batch: { max_events: 1_000 } }, "batch.max_events"],
       [{ url: URL, events: ["job.*"], timeout: 600 }, "timeout"],
       [{ url: URL, events: ["job.*"], filter: { queues: ["curfew.webhooks"] } }, "filter.queues.0"],
+      [{ url: URL, events: ["job.*"], queues: ["mail"] }, "queues"],
+      [{ url: URL, events: ["job.*"], types: ["mail.send"] }, "types"],
+      [{ url: URL, events: ["job.*"], filters: { queues: ["mail"] } }, "filters"],
+      [{ url: URL, events: ["job.*"], filter: { queue: ["mail"] } }, "filter.queue"],
     ] as const) {
       const { status, body: said } = await stage.post(PATH, body);
       expect(status, field).toBe(400);

@@ -80,6 +80,8 @@ const SPECIAL: readonly (readonly [kind: string, range: AddressRange])[] = [
   ["shared (carrier-grade NAT)", range("100.64.0.0/10")],
   ["loopback", range("127.0.0.0/8")],
   ["link-local (cloud metadata)", range("169.254.0.0/16")],
+  // A public address that leads to the host of the machine, in one large cloud.
+  ["cloud metadata", range("168.63.129.16")],
   ["private", range("172.16.0.0/12")],
   ["reserved", range("192.0.0.0/24")],
   ["documentation", range("192.0.2.0/24")],

@@ -11,6 +11,7 @@ describe("addresses that must not be called", () => {
     ["127.0.0.1", "loopback"],
     ["127.255.255.255", "loopback"],
     ["169.254.169.254", "metadata"],
+    ["168.63.129.16", "metadata"],
     ["172.16.0.1", "private"],
     ["172.31.255.255", "private"],
     ["192.168.1.1", "private"],
@@ -46,6 +47,8 @@ describe("addresses that must not be called", () => {
   it.each([
     "8.8.8.8",
     "1.1.1.1",
+    "168.63.129.15",
+    "168.63.129.17",
     "172.32.0.1",
     "100.128.0.1",
     "192.167.0.1",

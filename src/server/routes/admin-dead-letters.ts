@@ -9,7 +9,7 @@ import {
   deadLettersPurgeSchema,
   deadLettersQuery,
 } from "../wire/admin-schemas.ts";
-import { bulkReply, readBulk, readFilter } from "../wire/filter.ts";
+import { bulkReply, oneFilter, readBulk, readFilter } from "../wire/filter.ts";
 import { countOwn } from "../wire/internal-jobs.ts";
 import { jobsPage } from "../wire/pages.ts";
 import { readRetryByHand } from "../wire/retry-override.ts";
@@ -113,10 +113,11 @@ const purgeBy = (path: string, tag: string) =>
     query: deadLettersPurgeQuery,
     replies: { 200: "What was done" },
     async run({ body, query: sent, identity, isGone }, { engine }) {
-      const { filter, ...said } = { ...sent, ...body };
+      const { filter, ...fields } = body ?? {};
+      const said = oneFilter<typeof fields>(sent, fields, filter);
       const options = readBulk(said, identity, isGone);
       // A confirmed request without a filter means every dead letter.
-      const query = { ...readFilter({ ...said, ...filter }, engine.now()), all: true as const };
+      const query = { ...readFilter(said, engine.now()), all: true as const };
       return bulkReply("delete", options, await engine.deadLetters.deleteAll(query, options));
     },
   });

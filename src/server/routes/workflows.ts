@@ -5,7 +5,7 @@ import { readIsoDuration } from "../../ojs/wire-durations.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
 import type { Identity } from "../auth.ts";
 import { notFound } from "../failures.ts";
-import { HttpError, type PlainHeaders } from "../http-error.ts";
+import { HttpError, type PlainHeaders, refusedField } from "../http-error.ts";
 import { byKey, json, type Reply, type Route, type RouteContext, routesOf } from "../route.ts";
 import { turn } from "../turn.ts";
 import { readTexts } from "../wire/job-page.ts";
@@ -61,7 +61,13 @@ const start = route({
     const steps = readWorkflow(body, engine.now(), context.service.documentLimit);
     if (isLarge) await turn();
     const { id, name, meta, workflow_timeout, workflow_timeout_ms, retention } = body;
-    const timeout = workflow_timeout_ms ?? (workflow_timeout == null ? null : workflow_timeout * 1_000);
+    const inMs = workflow_timeout == null ? null : workflow_timeout * 1_000;
+    const timeout = workflow_timeout_ms ?? inMs;
+    if (inMs !== null && timeout !== inMs)
+      throw refusedField(
+        "workflow_timeout_ms",
+        `${timeout} contradicts workflow_timeout: ${workflow_timeout}; send one of them`,
+      );
     const handle = await engine.workflows.start(steps, {
       ...(id != null && { id }),
       ...(name != null && { name }),

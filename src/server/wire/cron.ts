@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { CronMissed, CronOptions, CronOverlap } from "../../core/cron/cron.ts";
+import { show } from "../../core/errors.ts";
 import { pathsWithin, redactTexts } from "../../core/job/documents/redaction.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import { redactValue } from "../../core/redact.ts";
@@ -101,6 +102,11 @@ type Schedule = Pick<
 export function readSchedule(body: Schedule): Partial<CronOptions> {
   const { timezone, overlap_policy, missed_policy, calendar, closed_days } = body;
   const expression = body.expression ?? body.cron;
+  if (body.cron != null && body.cron !== expression)
+    throw refusedField(
+      "cron",
+      `${show(body.cron)} contradicts expression: ${show(expression)}; send one of them`,
+    );
   return {
     ...(expression != null && { cron: expression }),
     ...(timezone != null && { zone: timezone }),
@@ -120,6 +126,7 @@ function readMissed(said: string): CronMissed {
 /** The job that the cron enqueues. */
 export function readTemplate(body: CronBody, now: Instant, documentLimit: number): RemoteCronJob {
   const { queue } = body;
+  if (body.job_template) refuseOtherJob(body, body.job_template);
   const template = body.job_template ? { queue, ...body.job_template } : readFlat(body);
   const { definition, payload, options, isPending, visibility, wire } = readJob(template, now, documentLimit);
   if (isPending) throw new HttpError(400, "invalid_request", "pending: the cron says when it runs");
@@ -130,6 +137,14 @@ export function readTemplate(body: CronBody, now: Instant, documentLimit: number
     ...(visibility !== undefined && { visibility }),
     ...(wire && { wire }),
   };
+}
+
+/** Clients may send back what they read, which has the job in both places. A second, other job would be dropped. */
+function refuseOtherJob(body: CronBody, template: EnqueueBody): void {
+  for (const name of ["type", "args", "meta", "options"] as const) {
+    if (body[name] == null || JSON.stringify(body[name]) === JSON.stringify(template[name])) continue;
+    throw refusedField(name, "it contradicts job_template, which has the job; send one of them");
+  }
 }
 
 function readFlat({ type, args, meta, queue, options }: CronBody): EnqueueBody {

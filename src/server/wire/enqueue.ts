@@ -1,4 +1,4 @@
-import { refuseUnknownKeys } from "../../core/errors.ts";
+import { refuseUnknownKeys, show } from "../../core/errors.ts";
 import { pathsWithin, payloadPaths, type RedactPath } from "../../core/job/documents/redaction.ts";
 import { ENQUEUE_KEYS, type EnqueueOptions } from "../../core/job/enqueue/envelope.ts";
 import type { Backoff, JobOptions, JobRow, PolicySettings } from "../../core/job/job.ts";
@@ -160,7 +160,7 @@ function readOptions(body: EnqueueBody, now: Instant): EnqueueOptions {
   const options: { -readonly [name in keyof EnqueueOptions]: EnqueueOptions[name] } = {};
   const queue = field(body, "queue");
   const priority = field(body, "priority");
-  const startAt = field(body, "scheduled_at") ?? field(body, "delay_until");
+  const startAt = startOf(body);
   const expiresAt = field(body, "expires_at");
   if (body.id) options.id = body.id;
   if (queue !== undefined) options.queue = queue as string;
@@ -184,8 +184,9 @@ function readOptions(body: EnqueueBody, now: Instant): EnqueueOptions {
   if (limit) options.limit = readLimit(limit, options.queue ?? DEFAULT_QUEUE);
   if (body.curfew) Object.assign(options, readExact(body.curfew));
   const metadata = (body.options as Fields | null | undefined)?.metadata ?? (body as Fields).metadata;
-  if (body.meta || metadata)
-    options.meta = { ...(metadata as object | undefined), ...body.meta } as Record<string, Json>;
+  const inner = body.options?.meta;
+  if (body.meta || inner || metadata)
+    options.meta = { ...(metadata as object | undefined), ...inner, ...body.meta } as Record<string, Json>;
   return options;
 }
 
@@ -240,6 +241,17 @@ function readAdaptive(rule: WireAdaptive, attempt: number | string | undefined):
       ...(window_ms !== undefined && { window: durationOf(window_ms) }),
     },
   };
+}
+
+/** When it starts, under either name. */
+function startOf(body: EnqueueBody): unknown {
+  const [said, other] = [field(body, "scheduled_at"), field(body, "delay_until")];
+  if (said !== undefined && other !== undefined && said !== other)
+    throw refusedField(
+      "delay_until",
+      `${show(other)} contradicts scheduled_at: ${show(said)}; send one of them`,
+    );
+  return said ?? other;
 }
 
 /** A timeout in seconds or milliseconds. Both may be sent if they are equal. */

@@ -1,3 +1,4 @@
+import { show } from "../../core/errors.ts";
 import type { JobState } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
 import type { JobQuery } from "../../engine/find/job-query.ts";
@@ -32,6 +33,24 @@ export function readFilter(filter: Filter, now: Instant): JobQuery {
     ...(older_than && { finishedBefore: readEnded(older_than, now) }),
     ...(all && { all }),
   };
+}
+
+/** Filters of the query, of the body and in `filter` as one. With two that differ nobody knows which jobs are meant. */
+export function oneFilter<Fields extends object>(...parts: readonly (object | null | undefined)[]): Fields {
+  const all = new Map<string, unknown>();
+  for (const part of parts) {
+    for (const [name, value] of Object.entries(part ?? {})) {
+      if (value == null) continue;
+      const other = all.get(name) ?? value;
+      if (other !== value)
+        throw refusedField(
+          name,
+          `${show(value)} contradicts ${show(other)} in the same request; send it once`,
+        );
+      all.set(name, value);
+    }
+  }
+  return Object.fromEntries(all) as Fields;
 }
 
 const MOST = 10_000;

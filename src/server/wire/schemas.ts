@@ -176,7 +176,7 @@ export const metaObject = smallObject(MOST_META);
 
 /** Options of a job, or defaults for all jobs of a workflow. */
 export const optionsSchema = z
-  .looseObject({ ...optionFields, metadata: optional(metaObject) })
+  .looseObject({ ...optionFields, meta: optional(metaObject), metadata: optional(metaObject) })
   .meta({ id: "EnqueueOptions" });
 
 export const enqueueSchema = z

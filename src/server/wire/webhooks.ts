@@ -17,9 +17,22 @@ const secret = z
   .max(256)
   .meta({ description: "16 to 256 visible ASCII characters. It is never sent back." });
 
+/** A filter that stands elsewhere would send the events of all queues to the endpoint. */
+const misplaced = z
+  .undefined({
+    error: 'write it in filter, such as {"filter": {"queues": ["mail"], "job_types": ["mail.send"]}}',
+  })
+  .optional();
+
 const fields = {
+  queue: misplaced,
+  queues: misplaced,
+  type: misplaced,
+  types: misplaced,
+  job_types: misplaced,
+  filters: misplaced,
   filter: z
-    .looseObject({
+    .strictObject({
       queues: z.array(queueName).max(100).nullish(),
       job_types: z.array(jobType).max(100).nullish(),
     })

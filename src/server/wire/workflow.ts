@@ -40,11 +40,20 @@ interface CallbackFields {
   readonly on_complete?: EnqueueBody | null | undefined;
 }
 
+const stepSchema = enqueueSchema
+  .extend({
+    id: z.string().max(255).nullish().meta({
+      description: "In a graph: a name of your choice. Other steps get their ids from the workflow.",
+    }),
+    depends_on: z.array(z.string().max(255)).max(10_000).nullish().meta({
+      description: "In a graph: the ids of the steps that it waits for.",
+    }),
+  })
+  .meta({ id: "WorkflowStep", description: "A job of a workflow." });
+
 /** A job has `args`; a workflow has `steps` or `jobs`. Most nodes are jobs, so these are tried first. */
 const node: z.ZodType<EnqueueBody | WorkflowFields> = z
-  .lazy(() =>
-    z.union([enqueueSchema, z.looseObject({ ...nodeFields, type: z.enum(KINDS) }).refine(hasNodes)]),
-  )
+  .lazy(() => z.union([stepSchema, z.looseObject({ ...nodeFields, type: z.enum(KINDS) }).refine(hasNodes)]))
   .meta({ id: "WorkflowNode", description: "A job, or a chain, group or batch." }) as never;
 const nodes = z.array(node).min(1).max(10_000).meta({ id: "WorkflowNodes" });
 const callback = enqueueSchema.nullish();
@@ -169,10 +178,13 @@ function namesOf(fields: object): string[] {
 
 function readNodes(body: WorkflowFields, around: Reading, at: string): AnyNode {
   const reading = { ...around, defaults: withDefaults(around.defaults, {}, body.options ?? {}) };
+  if (body.steps && body.jobs)
+    throw refusedField(`${at}jobs`, "it contradicts steps: send one of them, with all of its jobs");
   const name = body.steps ? "steps" : "jobs";
   const said = body.steps ?? body.jobs ?? [];
   const nodes = said.map((inner, index) => {
     const place = `${at}${name}.${index}`;
+    if (body.type !== "graph") refuseLinks(inner, place);
     return "args" in inner
       ? readStep(body.type === "graph" ? withoutLinks(inner) : (inner as EnqueueBody), reading, place)
       : readNodes(inner as WorkflowFields, reading, `${place}.`);
@@ -186,6 +198,16 @@ function readNodes(body: WorkflowFields, around: Reading, at: string): AnyNode {
   if (body.type === "group") return group(nodes) as AnyNode;
   if (body.type === "graph") return readLinks(said, nodes);
   return batch(nodes, readCallbacks(body.callbacks, reading, at)) as AnyNode;
+}
+
+/** Only a graph has links. Elsewhere a step would run without what it says that it waits for. */
+function refuseLinks(step: object, place: string): void {
+  const { depends_on: links } = step as { readonly depends_on?: unknown };
+  if (links != null && !(Array.isArray(links) && links.length === 0))
+    throw refusedField(
+      `${place}.depends_on`,
+      "only a graph has it: leave the type of the workflow out, or the field",
+    );
 }
 
 /** What a step waits for is in the plan of its workflow; its job does not repeat it. */
