@@ -8,6 +8,8 @@
 
 /** The fields of a job that functions read, in the order in which they are stored under `i`. See ../row-codec.ts. */
 export const LUA_BASE = `
+-- What clients may call. Lua allows a library 200 local names, and fields of a table are none.
+local api = {}
 -- While a library is loaded there is nothing to call yet; \`begin\` sets these.
 local call, pack, unpack1
 local QUEUE, TYPE, CREATED, FLOW, FAIR, UNIQUE, LIMIT, FENCE, REV, CLAIMED, WORKER, NEEDS = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12

@@ -107,7 +107,7 @@ local function commitUnit(unit, now)
 end
 
 -- {now, heads, units}
-local function commit(keys, args)
+function api.commit(keys, args)
   begin(keys, args)
   local a, answers = unpack1(args[1]), {}
   heads = a[2]

@@ -50,7 +50,7 @@ end
 
 -- {'i' or 'dl', tenant, after, after instant, reverse, most read, filter, most found, is brief} answers how many were read, the last
 -- one and when it ended, whether more follow, and the rows that match; only their number if nothing may be found.
-local function scan(keys, args)
+function api.scan(keys, args)
   begin(keys, args)
   local a, parts, bytes, found, read = unpack1(args[1]), {''}, 0, 0, 0
   local ids, whole = scannedIds(a), a[9] and readBrief or readRow
@@ -71,7 +71,7 @@ local function scan(keys, args)
 end
 
 -- {after, from, to, limit} or {queue}: answers queues and their counts by state and type.
-local function depths(keys, args)
+function api.depths(keys, args)
   begin(keys, args)
   local a, answer = unpack1(args[1]), {}
   local queues = #a == 1 and a or names(B .. 'qs', a[1], a[2], a[3], a[4])
@@ -83,13 +83,13 @@ local function depths(keys, args)
 end
 
 -- {key, after, from, to, limit} answers names.
-local function listNames(keys, args)
+function api.listNames(keys, args)
   begin(keys, args)
   local a = unpack1(args[1])
   return pack(names(B .. a[1], a[2], a[3], a[4], a[5]))
 end
 
-local function uniqueKeys(keys, args)
+function api.uniqueKeys(keys, args)
   begin(keys, args)
   local ids, found = unpack1(args[1]), {}
   for at = 1, #ids do
@@ -101,7 +101,7 @@ end
 
 -- {key, from, to, …} answers for each: waiting, available, active, unstarted, retryable, starts, and when the first ends. Of
 -- many starts, only the first are read.
-local function limitRows(keys, args)
+function api.limitRows(keys, args)
   begin(keys, args)
   local a, answer = unpack1(args[1]), {}
   for at = 1, #a, 3 do
@@ -116,7 +116,7 @@ local function limitRows(keys, args)
 end
 
 -- {line, rank, id}: a line is {'q', queue}, {'g', limit key} or {'f', queue, fair key}.
-local function ahead(keys, args)
+function api.ahead(keys, args)
   begin(keys, args)
   local a = unpack1(args[1])
   local line = a[1]
@@ -126,7 +126,7 @@ local function ahead(keys, args)
 end
 
 -- {queue, most keys} answers {key, rank of its best job, jobs}…
-local function shares(keys, args)
+function api.shares(keys, args)
   begin(keys, args)
   local a, answer = unpack1(args[1]), {}
   local priorities = call('ZRANGE', B .. 'fp:' .. a[1], 0, -1)
@@ -142,7 +142,7 @@ local function shares(keys, args)
 end
 
 -- {queue…} answers for each the job that became due first: false or {id, rank, created}. Jumps from priority to priority.
-local function oldest(keys, args)
+function api.oldest(keys, args)
   begin(keys, args)
   local a, answer = unpack1(args[1]), {}
   for at = 1, #a do
@@ -161,7 +161,7 @@ local function oldest(keys, args)
 end
 
 -- {the id to begin at or false, count, newest first} answers positions and rows of events.
-local function readEvents(keys, args)
+function api.readEvents(keys, args)
   begin(keys, args)
   local a, answer, rows = unpack1(args[1]), {}, nil
   if a[3] then rows = call('XREVRANGE', B .. 'e', a[1] or '+', '-', 'COUNT', a[2])
@@ -174,7 +174,7 @@ local function readEvents(keys, args)
 end
 
 -- {id, after, limit} answers the number of the line before the first, and lines.
-local function readLog(keys, args)
+function api.readLog(keys, args)
   begin(keys, args)
   local a = unpack1(args[1])
   local key = B .. 'l:' .. a[1]

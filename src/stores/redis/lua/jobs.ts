@@ -123,7 +123,7 @@ end
 -- The values of a row follow each other without a list around them: that is read and written twice as fast.
 local function packRow(r) return pack(unpack(r, 1, IMAGE_LAST)) end
 
--- The row of a job; and, if it may be erased, whether it has a log. (A library has at most 200 local names.)
+-- The row of a job; and, if it may be erased, whether it has a log.
 local function rowOf(id, mayErase)
   if mayErase then
     local v = call('HMGET', jobKey(id), 'i', 'n')
@@ -200,7 +200,7 @@ local function waitingIn(queue)
 end
 
 -- {now, heads, jobs, {queue, bound, …}} answers per job: false, 1 (exists), 2 (full) or the holder of its key; then the depths.
-local function enqueue(keys, args)
+function api.enqueue(keys, args)
   begin(keys, args)
   local a = unpack1(args[1])
   local now, jobs, bounds = a[1], a[3], a[4]
@@ -299,7 +299,7 @@ local function removeReady(queue, ids, done)
 end
 
 -- {queue, limit, now, lease, shortest, salt, worker, from, most, mark} answers whether it stopped early, and rows.
-local function claim(keys, args)
+function api.claim(keys, args)
   begin(keys, args)
   local a = unpack1(args[1])
   local room, queue, parts = roomOf(a), a[1], {''}

@@ -74,7 +74,7 @@ export function createLibrary({ isCluster }: { readonly isCluster: boolean }): L
   const nameOf = (name: string) => `curfew_${hash}_${name}`;
   const registered = Object.entries(FUNCTIONS).map(
     ([name, kind]) =>
-      `redis.register_function{function_name='${nameOf(name)}', callback=${name}, flags=${FLAGS[kind]}}`,
+      `redis.register_function{function_name='${nameOf(name)}', callback=api.${name}, flags=${FLAGS[kind]}}`,
   );
   const name = `curfew_${hash}`;
   return { name, code: [`#!lua name=${name}`, body, ...registered].join("\n"), nameOf };

@@ -50,7 +50,7 @@ local function holdRecords(now, holdUntil, limit)
 end
 
 -- {kind, key, …} answers false or {version, wakeAt, body} for each.
-local function loadRecords(keys, args)
+function api.loadRecords(keys, args)
   begin(keys, args)
   local a, found = unpack1(args[1]), {}
   for at = 1, #a, 2 do found[#found + 1] = getRecord(a[at], a[at + 1]) end
@@ -58,7 +58,7 @@ local function loadRecords(keys, args)
 end
 
 -- {kind, after, limit, last} answers keys and records. With last, from the key before after down to the one after last.
-local function listRecords(keys, args)
+function api.listRecords(keys, args)
   begin(keys, args)
   local a, found = unpack1(args[1]), {}
   local key, listed = B .. 'rk:' .. a[1]

@@ -99,7 +99,7 @@ local function revoke(which, now)
   return pending, leased
 end
 
-local function insertTimeouts(keys, args)
+function api.insertTimeouts(keys, args)
   begin(keys, args)
   local a, answers = unpack1(args[1]), {}
   for at = 1, #a[2] do
@@ -129,7 +129,7 @@ local function byDue(x, y)
 end
 
 -- {now, lease until, owner, limit, {destination, limit, …} or false} answers ids and rows, the first one first.
-local function claimTimeouts(keys, args)
+function api.claimTimeouts(keys, args)
   begin(keys, args)
   local a = unpack1(args[1])
   local now, limit, found, parts, bytes = a[1], a[4], {}, {}, 0
@@ -156,7 +156,7 @@ local function claimTimeouts(keys, args)
 end
 
 -- {what, now, {id, owner, …}…}: 'd' removes, 'r' releases {dueAt, error, dead}, 'x' extends {until}. Answers 0 or the loss.
-local function changeLeases(keys, args)
+function api.changeLeases(keys, args)
   begin(keys, args)
   local a, answers = unpack1(args[1]), {}
   local what, now = a[1], a[2]
@@ -185,7 +185,7 @@ local function changeLeases(keys, args)
 end
 
 -- Frees expired leases, a bounded number of them. Answers how many.
-local function reap(keys, args)
+function api.reap(keys, args)
   begin(keys, args)
   local a = unpack1(args[1])
   local over = call('ZRANGEBYSCORE', B .. 'tl', '-inf', a[1], 'LIMIT', 0, a[2])
@@ -198,7 +198,7 @@ local function reap(keys, args)
   return pack(#over)
 end
 
-local function cancelTimeouts(keys, args)
+function api.cancelTimeouts(keys, args)
   begin(keys, args)
   local a = unpack1(args[1])
   local pending, leased = revoke(a[2], a[1])
@@ -207,7 +207,7 @@ local function cancelTimeouts(keys, args)
 end
 
 -- {'q', now, {id}…} requeues dead ones; {'m', now, {id, from, to}…} moves free ones. Answers how many.
-local function moveTimeouts(keys, args)
+function api.moveTimeouts(keys, args)
   begin(keys, args)
   local a, moved = unpack1(args[1]), 0
   for at = 1, #a[3] do
@@ -229,7 +229,7 @@ local function moveTimeouts(keys, args)
   return pack(moved)
 end
 
-local function loadTimeouts(keys, args)
+function api.loadTimeouts(keys, args)
   begin(keys, args)
   local ids, found = unpack1(args[1]), {}
   for at = 1, #ids do found[at] = timeoutOf(ids[at]) end
@@ -237,7 +237,7 @@ local function loadTimeouts(keys, args)
 end
 
 -- {after, from, limit} answers ids and rows in the order of the ids.
-local function listTimeouts(keys, args)
+function api.listTimeouts(keys, args)
   begin(keys, args)
   local a, parts = unpack1(args[1]), {}
   local ids = names(B .. 'ti', a[1], '', a[2], a[3])
@@ -246,7 +246,7 @@ local function listTimeouts(keys, args)
 end
 
 -- {destination or false, from, before, offset, limit} answers timeouts in the lines, in the order of (dueAt, id).
-local function dueTimeouts(keys, args)
+function api.dueTimeouts(keys, args)
   begin(keys, args)
   local a, parts = unpack1(args[1]), {}
   local key = a[1] and (B .. 'td:' .. a[1]) or (B .. 'td')
@@ -256,7 +256,7 @@ local function dueTimeouts(keys, args)
 end
 
 -- {offset, limit} answers leased timeouts.
-local function leasedTimeouts(keys, args)
+function api.leasedTimeouts(keys, args)
   begin(keys, args)
   local a, parts = unpack1(args[1]), {}
   local ids = call('ZRANGE', B .. 'tl', a[1], a[1] + a[2] - 1)
@@ -264,7 +264,7 @@ local function leasedTimeouts(keys, args)
   return table.concat(parts)
 end
 
-local function nextTimeout(keys, args)
+function api.nextTimeout(keys, args)
   begin(keys, args)
   local destinations = unpack1(args[1])
   if not destinations then return pack(earlier(firstScore(B .. 'td'), firstScore(B .. 'tl'))) end
@@ -276,7 +276,7 @@ local function nextTimeout(keys, args)
 end
 
 -- {now, first name, name after the last} answers all, leased, dead, and the due ones of everybody.
-local function countTimeouts(keys, args)
+function api.countTimeouts(keys, args)
   begin(keys, args)
   local a = unpack1(args[1])
   local function between(key) return call('ZLEXCOUNT', B .. key, '[' .. a[2], '(' .. a[3]) end

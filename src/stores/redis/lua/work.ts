@@ -2,7 +2,7 @@
 export const LUA_WORK = `
 -- {queue, rank to start from, after, is again, limit} answers false, or the priority, its keys in turn, and whether the best
 -- job has none. The questions are those of ../../claim-questions.ts.
-local function fairKeysOf(keys, args)
+function api.fairKeysOf(keys, args)
   begin(keys, args)
   local a = unpack1(args[1])
   local queue, after, again, limit = a[1], a[3], a[4], a[5]
@@ -30,13 +30,13 @@ local function keyless(queue, priority, most, ids)
 end
 
 -- How many jobs the claim may take.
-local function room(keys, args)
+function api.room(keys, args)
   begin(keys, args)
   return pack(roomOf(unpack1(args[1])))
 end
 
 -- As a claim; a[11] names keys and counts, a[12] the priority, a[13] whether jobs without a key have the turn of the empty one.
-local function take(keys, args)
+function api.take(keys, args)
   begin(keys, args)
   local a = unpack1(args[1])
   local room, queue, parts, ids = roomOf(a), a[1], {''}, {}
@@ -58,7 +58,7 @@ local function take(keys, args)
 end
 
 -- {now, worker, body, wakeAt, heads, {id, fence, rev, stallAt, head, of}…} answers per job: 0 ok, 1 changed, or {its state}.
-local function beat(keys, args)
+function api.beat(keys, args)
   begin(keys, args)
   local a = unpack1(args[1])
   local answers = {}
@@ -93,7 +93,7 @@ end
 
 -- {now, holdUntil, most to promote, most jobs, most records} answers when something is due next, how much of each kind there
 -- was, the queues, the records, and the jobs.
-local function sweep(keys, args)
+function api.sweep(keys, args)
   begin(keys, args)
   local a = unpack1(args[1])
   local now, holdUntil, promoted, parts, bytes = a[1], a[2], {}, {''}, 0
@@ -124,7 +124,7 @@ end
 
 -- {queues, destinations, kinds and keys of records} answers when something is due, the queues that have a job and are not
 -- paused, when the first timeout is due, and versions.
-local function look(keys, args)
+function api.look(keys, args)
   begin(keys, args)
   local a, found, versions, dueAt = unpack1(args[1]), {}, {}, false
   for at = 1, #a[1] do
@@ -142,7 +142,7 @@ local function look(keys, args)
 end
 
 -- {ids, is brief, most bytes} answers how many of the ids were read, and their rows; false for an unknown one.
-local function load(keys, args)
+function api.load(keys, args)
   begin(keys, args)
   local a, parts, bytes, done = unpack1(args[1]), {''}, 0, 0
   local ids, read, most = a[1], a[2] and readBrief or readRow, math.min(a[3] or MOST_BYTES, MOST_BYTES)
@@ -157,14 +157,14 @@ local function load(keys, args)
 end
 
 -- The time of this node.
-local function clock(keys, args)
+function api.clock(keys, args)
   begin(keys, args)
   local time = call('TIME')
   return pack(tonumber(time[1]), tonumber(time[2]))
 end
 
 -- {now, events before, limit of each kind} answers how many jobs and how many rows of events were removed.
-local function prune(keys, args)
+function api.prune(keys, args)
   begin(keys, args)
   local a = unpack1(args[1])
   local due = call('ZRANGEBYSCORE', KD, '-inf', a[1], 'LIMIT', 0, a[3])
