@@ -27,6 +27,8 @@ it("describes every schema that it refers to, and none by itself alone", () => {
   expect(named.length).toBeGreaterThan(100);
   expect(named.filter((name) => !(name in schemas))).toEqual([]);
   expect(Object.keys(schemas).filter((name) => schemas[name]?.$ref !== undefined)).toEqual([]);
+  // Generators make a type of each, and nobody knows what `__schema0` is.
+  expect(Object.keys(schemas).filter((name) => !/^[A-Z][A-Za-z0-9]*$/.test(name))).toEqual([]);
 });
 
 it("describes each thing once: no object with four fields or more stands in two places", () => {

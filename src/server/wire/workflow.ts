@@ -55,12 +55,13 @@ const stepSchema = enqueueSchema
 const node: z.ZodType<EnqueueBody | WorkflowFields> = z
   .lazy(() => z.union([stepSchema, z.looseObject({ ...nodeFields, type: z.enum(KINDS) }).refine(hasNodes)]))
   .meta({ id: "WorkflowNode", description: "A job, or a chain, group or batch." }) as never;
-const nodes = z.array(node).min(1).max(10_000).meta({ id: "WorkflowNodes" });
+/** The same for `steps` and `jobs`: a schema that contains itself gets an odd name in OpenAPI where it has none. */
+const nodes = z.array(node).min(1).max(10_000).nullish().meta({ id: "WorkflowNodes" });
 const callback = enqueueSchema.nullish();
 
 const nodeFields = {
-  steps: nodes.nullish(),
-  jobs: nodes.nullish(),
+  steps: nodes,
+  jobs: nodes,
   callbacks: z
     .looseObject({ on_success: callback, on_failure: callback, on_complete: callback })
     .nullish()
