@@ -169,6 +169,23 @@ describe("schemas over HTTP", () => {
     expect((await stage.post("/jobs", { type: "odd.names", args: [{}] })).status).toBe(422);
   });
 
+  it("that have a keyword with a typo are taken, with a warning that names it", async () => {
+    await using stage = await openStage();
+    const schema = { prefixItems: [{ type: "object", requird: ["cents"] }] };
+    const field = "schema.prefixItems[0].requird";
+    for (const [method, path, body] of [
+      ["PUT", "/admin/schemas/a.b/1", { schema }],
+      ["POST", "/schemas", { type: "a.b", version: 2, schema }],
+      ["PUT", "/schemas/a.c", { schema }],
+    ] as const) {
+      const said = await stage.call(method, path, body);
+      expect([path, said.status, said.body.warnings]).toMatchObject([path, 201, [{ field }]]);
+      expect(said.body.warnings[0].message).toContain("did you mean required?");
+    }
+    const fine = await stage.call("PUT", "/admin/schemas/a.d/1", { schema: charge });
+    expect([fine.status, fine.body.warnings]).toEqual([201, undefined]);
+  });
+
   it("need the right to operate for changes", async () => {
     await using stage = await openStage();
     for (const [method, path] of [

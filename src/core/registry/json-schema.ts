@@ -22,7 +22,7 @@ export const SCHEMA_LIMITS = {
 } as const;
 
 /** Keywords whose value is a schema, a list of schemas, or schemas by name. */
-const ONE = new Set(
+export const ONE_SCHEMA: ReadonlySet<string> = new Set(
   [
     "additionalProperties",
     "propertyNames",
@@ -32,8 +32,14 @@ const ONE = new Set(
     "contains",
   ].concat(["not", "if", "then", "else", "contentSchema"]),
 );
-const MANY = new Set(["allOf", "anyOf", "oneOf", "prefixItems"]);
-const NAMED = new Set(["properties", "patternProperties", "dependentSchemas", "$defs", "definitions"]);
+export const MANY_SCHEMAS: ReadonlySet<string> = new Set(["allOf", "anyOf", "oneOf", "prefixItems"]);
+export const NAMED_SCHEMAS: ReadonlySet<string> = new Set([
+  "properties",
+  "patternProperties",
+  "dependentSchemas",
+  "$defs",
+  "definitions",
+]);
 /** References that need an address, or a scope that is known only while a value is checked. */
 const REFUSED = new Set([
   "$id",
@@ -138,10 +144,10 @@ class Walk {
     if (name === "$defs" || name === "definitions") return;
     if (name === "patternProperties" && typeof value === "object" && value !== null)
       for (const pattern of Object.keys(value)) this.#pattern(pattern, at);
-    if (ONE.has(name)) this.part(value, at, refs, depth + 1);
-    else if (MANY.has(name) && Array.isArray(value))
+    if (ONE_SCHEMA.has(name)) this.part(value, at, refs, depth + 1);
+    else if (MANY_SCHEMAS.has(name) && Array.isArray(value))
       for (const [index, each] of value.entries()) this.part(each, `${at}[${index}]`, refs, depth + 1);
-    else if (NAMED.has(name) && typeof value === "object" && value !== null)
+    else if (NAMED_SCHEMAS.has(name) && typeof value === "object" && value !== null)
       for (const [key, each] of Object.entries(value))
         this.part(each as Json, `${at}.${key}`, refs, depth + 1);
   }

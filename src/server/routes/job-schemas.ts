@@ -7,6 +7,7 @@ import { byKey, json, type Reply, type Route, type RouteContext, routesOf } from
 import { adminPageQuery } from "../wire/admin-schemas.ts";
 import {
   checkSchemaBody,
+  keywordWarnings,
   putSchemaBody,
   registerSchemaBody,
   rulesOf,
@@ -34,9 +35,9 @@ function found(view: SchemaView | null, name: string): SchemaView {
   return view;
 }
 
-const reply = (status: number, view: SchemaView) => {
+const reply = (status: number, view: SchemaView, more: object = {}) => {
   const fields = schemaFields(view);
-  return json(status, { ...fields, schema_info: { type: fields.type, version: fields.version } });
+  return json(status, { ...fields, schema_info: { type: fields.type, version: fields.version }, ...more });
 };
 
 /** Under the path of the binding the name of a type may also be a uri. */
@@ -81,7 +82,8 @@ const registerBy = (path: string) =>
     async run({ body, identity }, context) {
       const { type, version, schema, uri } = body;
       const options = { ...rulesOf(body), ...(uri != null && { uri }) };
-      return reply(201, await schemas(context, identity).put(type, version, schema, options));
+      const view = await schemas(context, identity).put(type, version, schema, options);
+      return reply(201, view, keywordWarnings(view.schema));
     },
   });
 
@@ -101,7 +103,8 @@ const publishBy = (path: string) =>
     async run({ params, body, identity }, context) {
       const type = typeIn(params);
       const { isNew } = await schemas(context, identity).publishSchema(type, body.schema, rulesOf(body));
-      return reply(isNew ? 201 : 200, found(await context.engine.schemas.get(type), type));
+      const view = found(await context.engine.schemas.get(type), type);
+      return reply(isNew ? 201 : 200, view, keywordWarnings(view.schema));
     },
   });
 
@@ -134,7 +137,8 @@ const putBy = (path: string) =>
       const { schema, uri } = body;
       const options = { ...rulesOf(body), ...(uri != null && { uri }) };
       const [type, version] = [typeIn(params), params.version ?? ""];
-      return reply(201, await schemas(context, identity).put(type, version, schema, options));
+      const view = await schemas(context, identity).put(type, version, schema, options);
+      return reply(201, view, keywordWarnings(view.schema));
     },
   });
 

@@ -1,8 +1,10 @@
 import { z } from "zod";
 import { COMPATIBILITIES } from "../../core/registry/compatibility.ts";
+import { mistypedKeywords } from "../../core/registry/mistyped-keywords.ts";
 import { VALIDATIONS, versionField } from "../../core/registry/registered-schema.ts";
 import type { SchemaSummary, SchemaView } from "../../engine/schemas/schemas.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
+import type { BodyWarning } from "../body-warnings.ts";
 import { pagination } from "./admin-replies.ts";
 
 const version = z
@@ -84,6 +86,18 @@ export function schemaFields({
   const created_at = instantText(at);
   const version = versionField(name);
   return { type, version, uri, schema, validation, compatibility, created_at, updated_at: created_at };
+}
+
+/** What a schema says with a typo, which nothing checks. */
+export function keywordWarnings(schema: SchemaView["schema"]): {
+  readonly warnings?: readonly BodyWarning[];
+} {
+  const warnings = mistypedKeywords(schema).map(({ field, meant }) => ({
+    code: "unknown_field" as const,
+    field,
+    message: `${field}: it is no keyword of JSON Schema and checks nothing; did you mean ${meant}?`,
+  }));
+  return warnings.length === 0 ? {} : { warnings };
 }
 
 export function summaryFields({ type, newest, versions, validation, compatibility }: SchemaSummary) {
