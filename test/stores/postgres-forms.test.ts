@@ -1,3 +1,4 @@
+import pg from "pg";
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
 import { createIdSource } from "../../src/core/ids.ts";
 import { prepareJob, stamp } from "../../src/core/job/enqueue/envelope.ts";
@@ -43,10 +44,22 @@ function finish(row: JobRow, nth: number, varies: boolean): JobWrite {
   };
 }
 
-async function finishAll(varies: boolean): Promise<void> {
+/** A job that ends like all others of its worker, `later` than the first one, and on another rank. */
+function finishLater(row: JobRow, later: number, rank: number): JobWrite {
+  const { image, ...write } = finish(row, 0, false);
+  if (!image) return write;
+  const at = now + later;
+  const attempt = { startedAt: at, softAt: at + 5, hardAt: at + 7, finishedAt: at + 1, pruneAt: at + 9 };
+  return { ...write, image: { ...image, ...attempt, rank: row.rank + rank, totalAt: now + rank } };
+}
+
+async function finishAll(
+  finishOne: (row: JobRow, nth: number) => JobWrite,
+  connection: unknown = database.url,
+) {
   const store = await openPostgresStore({
-    connection: database.url,
-    schema: `forms_${varies}_${nextId().slice(-6)}`,
+    connection: connection as string,
+    schema: `forms_${nextId().slice(-12)}`,
     system: realSystem,
   });
   onTestFinished(() => store.close());
@@ -58,7 +71,7 @@ async function finishAll(varies: boolean): Promise<void> {
   const request = { queue: "default", limit: 10, now, lease: 10_000, salt: 1, worker: "w", from: 0 };
   const rows = await store.jobs.claim(request);
   expect(rows).toHaveLength(6);
-  const writes = rows.map((row, nth) => finish(row, nth, varies));
+  const writes = rows.map((row, nth) => finishOne(row, nth));
   const outcomes = await store.commit(
     writes.map((job) => ({ job })),
     { now },
@@ -73,16 +86,54 @@ async function finishAll(varies: boolean): Promise<void> {
   );
 }
 
+const alike = (row: JobRow, nth: number) => finish(row, nth, false);
+const unlike = (row: JobRow, nth: number) => finish(row, nth, true);
+
+/** A pool that notes the names of the statements that end jobs. */
+function watchedPool() {
+  const pool = new pg.Pool({ connectionString: database.url, max: 32 });
+  const names = new Set<string>();
+  const connect = async () => {
+    const client = await pool.connect();
+    const query = client.query.bind(client) as (config: { name?: string }) => Promise<unknown>;
+    client.query = ((config: { name?: string }) => {
+      if (config.name?.startsWith("finish")) names.add(config.name);
+      return query(config);
+    }) as typeof client.query;
+    return client;
+  };
+  return { pool, names, connection: { options: pool.options, connect } };
+}
+
 describe("a set of writes to jobs", () => {
   it("writes what its jobs agree on, and what they differ in", async () => {
-    await finishAll(false);
-    await finishAll(true);
+    await finishAll(alike);
+    await finishAll(unlike);
+  });
+
+  it("writes instants that are equally far apart in all of its jobs, and those that are not", async () => {
+    await finishAll((row, nth) => finishLater(row, nth, 0));
+    await finishAll((row, nth) => {
+      const { image, ...write } = finishLater(row, nth, 0);
+      return { ...write, ...(image && { image: { ...image, hardAt: now + 7 * nth } }) };
+    });
+  });
+
+  it("is the same statement whichever instants and ranks the jobs of a worker share", async () => {
+    const { pool, names, connection } = watchedPool();
+    onTestFinished(() => pool.end());
+    await finishAll((row) => finishLater(row, 0, 0), connection);
+    await finishAll((row, nth) => finishLater(row, nth, 0), connection);
+    await finishAll((row, nth) => finishLater(row, 0, nth), connection);
+    await finishAll((row, nth) => finishLater(row, nth, nth), connection);
+    expect(names.size).toBe(1);
   });
 
   it("does so too after more forms were used than the server should keep", async () => {
     const used = Array.from({ length: 40 }, (_, nth) => formOf(nth << 3));
     expect(used.at(-1)).not.toBe(39 << 3);
-    await finishAll(false);
-    await finishAll(true);
+    await finishAll(alike);
+    await finishAll(unlike);
+    await finishAll((row, nth) => finishLater(row, nth, nth));
   });
 });

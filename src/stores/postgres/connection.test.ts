@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Connection, Peers } from "./connection.ts";
+import { Connection, ConnectionGroup, Peers } from "./connection.ts";
 import { bindSchema, type PooledClient, type PoolLike } from "./session.ts";
 
 /** Timers that fire when the test says so. */
@@ -79,5 +79,89 @@ describe("a connection whose server does not answer", () => {
     await settled();
     await Promise.all([other.run({ text: "work" }), connection.run({ text: "work" })]);
     expect(pool.connects).toBe(3);
+  });
+});
+
+/** A server whose statements are answered when the test says so, and that lets in as many connections as it says. */
+function heldServer() {
+  const statements: { readonly text: string; answer(): void }[] = [];
+  const doors: (() => void)[] = [];
+  const pool: PoolLike = {
+    async connect() {
+      await new Promise<void>((resolve) => doors.push(resolve));
+      return {
+        on: () => undefined,
+        release: () => {},
+        query: ({ text }) =>
+          text.startsWith("held")
+            ? new Promise((resolve) => statements.push({ text, answer: () => resolve({ rows: [[text]] }) }))
+            : Promise.resolve({ rows: [[1, "then", "off"]] }),
+      };
+    },
+  };
+  const letIn = async () => {
+    await settled();
+    doors.shift()?.();
+    await settled();
+  };
+  const answer = async (text: string) => {
+    await settled();
+    statements.find((each) => each.text === text)?.answer();
+    await settled();
+  };
+  return { pool, letIn, answer, doors, texts: () => statements.map(({ text }) => text) };
+}
+
+function groupBeside(pool: PoolLike) {
+  const system = manualSystem();
+  const options = { pool, bind: bindSchema("curfew"), system, peers: new Peers(), limit: 1_000 };
+  const group = new ConnectionGroup(1, { ...options, prepare: async () => {} });
+  const standIn = { group, most: 3 };
+  return { system, group, beside: new ConnectionGroup(1, { ...options, prepare: async () => {} }, standIn) };
+}
+
+describe("a group whose connection is not open", () => {
+  it("gives its work to the stand-in as soon as that is free, without a connection of its own", async () => {
+    const { pool, letIn, answer, doors, texts } = heldServer();
+    const { group, beside } = groupBeside(pool);
+    const first = group.run({ text: "held first" });
+    await letIn();
+    const second = beside.run({ text: "held second" });
+    await settled();
+    expect(texts()).toEqual(["held first"]);
+    await answer("held first");
+    expect(texts()).toEqual(["held first", "held second"]);
+    await answer("held second");
+    expect(await Promise.all([first, second])).toEqual([[["held first"]], [["held second"]]]);
+    expect(doors).toHaveLength(0);
+  });
+
+  it("opens one if the stand-in does not become free in time", async () => {
+    const { pool, letIn, answer, texts } = heldServer();
+    const { system, group, beside } = groupBeside(pool);
+    const stuck = group.run({ text: "held stuck" });
+    await letIn();
+    const work = beside.run({ text: "held work" });
+    await settled();
+    system.fireAll();
+    await letIn();
+    expect(texts()).toEqual(["held stuck", "held work"]);
+    await answer("held work");
+    expect(await work).toEqual([["held work"]]);
+    await answer("held stuck");
+    await stuck;
+  });
+
+  it("rejects work that waits for the stand-in of a store that is closed", async () => {
+    const { pool, letIn, answer } = heldServer();
+    const { group, beside } = groupBeside(pool);
+    const stuck = group.run({ text: "held stuck" });
+    await letIn();
+    const work = beside.run({ text: "held work" }).catch((error: Error) => error.message);
+    await settled();
+    const closing = Promise.all([group.close(), beside.close()]);
+    await answer("held stuck");
+    expect(await work).toBe("The PostgreSQL store is closed");
+    await Promise.all([stuck, closing]);
   });
 });

@@ -143,10 +143,16 @@ export class Connection implements Runner {
     return this.#isOpen;
   }
 
-  /** Connects, if it is not connected, without waiting for it. Work that comes meanwhile may go elsewhere. */
-  open(): void {
+  /** Connects, if it is not connected. Work that comes meanwhile may go elsewhere. Resolves when it has connected or failed. */
+  async open(): Promise<void> {
+    if (this.#isClosed) return;
     this.#isUsed = true;
-    this.#current().catch(ignore);
+    await this.#current().catch(ignore);
+  }
+
+  /** Resolves when the work that was given to it so far has ended. */
+  get ended(): Promise<unknown> {
+    return this.#lastRun;
   }
 
   /** Closes the connection if nothing used it since the last call. The next work opens another. */
@@ -308,33 +314,44 @@ function endInOrder(client: PooledClient, system: Pick<System, "after">): Promis
   });
 }
 
-/** A stand-in takes this many pieces of work between two rests. More are worth a connection of their own. */
-const MOST_STOOD_IN = 3;
+/** Work that comes seldom goes to another group, so that it costs no connection of its own. */
+export interface StandIn {
+  readonly group: ConnectionGroup;
+  /** How many pieces of work it takes between two rests. More are worth a connection of their own. */
+  readonly most: number;
+}
+
+/** Milliseconds that work waits for a stand-in. Opening a connection takes about as long, and 10 ms of the server's CPU. */
+const STAND_IN_WITHIN = 10;
+/** How often work waits for a stand-in between two rests before a connection is opened at once. */
+const MOST_WAITED = 3;
 
 /** Connections for the same kind of work. Each piece of work goes to the one with the least load. */
 export class ConnectionGroup implements Runner {
   readonly #connections: readonly Connection[];
-  readonly #standIn: ConnectionGroup | undefined;
-  /** How often the stand-in took work since the last `rest`. */
+  readonly #system: Pick<System, "after">;
+  readonly #standIn: StandIn | undefined;
+  /** How often the stand-in took work, and how often work waited for it, since the last `rest`. */
   #stoodIn = 0;
+  #waited = 0;
 
-  /** `standIn` takes work that comes seldom, and work that comes while a connection of this group is being opened. */
-  constructor(size: number, options: ConnectionOptions, standIn?: ConnectionGroup) {
+  constructor(size: number, options: ConnectionOptions, standIn?: StandIn) {
     this.#connections = Array.from({ length: size }, () => new Connection(options));
+    this.#system = options.system;
     this.#standIn = standIn;
   }
 
   run(statement: Statement, values?: unknown[]): Promise<SqlRow[]> {
-    return this.#next().run(statement, values);
+    return this.#with((connection) => connection.run(statement, values));
   }
 
   transaction<Result>(work: (session: Session) => Promise<Result>): Promise<Result> {
-    return this.#next().transaction(work);
+    return this.#with((connection) => connection.transaction(work));
   }
 
   /** Runs work on one connection, outside a transaction. */
   use<Result>(work: (session: Session) => Promise<Result>): Promise<Result> {
-    return this.#next().use(work);
+    return this.#with((connection) => connection.use(work));
   }
 
   async close(): Promise<void> {
@@ -344,22 +361,59 @@ export class ConnectionGroup implements Runner {
   /** Closes connections that nothing used since the last call. */
   rest(): void {
     this.#stoodIn = 0;
+    this.#waited = 0;
     for (const connection of this.#connections) connection.rest();
   }
 
-  #next(): Connection {
-    const best = this.#connections.reduce((best, next) => (next.load < best.load ? next : best));
-    if (best.isOpen || !this.#standIn) return best;
-    const other = this.#standIn.#free();
-    if (!other) return best;
+  #with<Result>(work: (connection: Connection) => Promise<Result>): Promise<Result> {
+    const best = this.#best();
+    if (best.isOpen || !this.#standIn) return work(best);
+    const other = this.#takeStandIn(this.#standIn);
+    if (other) return work(other);
+    return this.#standIn.group.#open.length === 0 ? work(best) : this.#withFirst(this.#standIn, work);
+  }
+
+  /** Runs work on a connection of the stand-in that is free, or on an own one that is open, whichever comes first. */
+  async #withFirst<Result>(
+    standIn: StandIn,
+    work: (connection: Connection) => Promise<Result>,
+  ): Promise<Result> {
+    const own = Promise.withResolvers<void>();
+    let isOpened = false;
+    const open = async () => {
+      await this.#best().open();
+      isOpened = true;
+      own.resolve();
+    };
+    this.#waited += 1;
+    const within = this.#waited > MOST_WAITED ? 0 : STAND_IN_WITHIN;
+    const timer = within === 0 ? undefined : this.#system.after(within, () => void open());
+    if (within === 0) void open();
+    for (;;) {
+      const busy = standIn.group.#open.map(({ ended }) => ended);
+      await Promise.race([own.promise, ...busy]);
+      const best = this.#best();
+      const first = isOpened || best.isOpen ? best : this.#takeStandIn(standIn);
+      if (!first) continue;
+      timer?.cancel();
+      return work(first);
+    }
+  }
+
+  #takeStandIn({ group, most }: StandIn): Connection | undefined {
+    const other = group.#open.find(({ load }) => load === 0);
+    if (!other) return undefined;
     this.#stoodIn += 1;
-    if (this.#stoodIn > MOST_STOOD_IN) best.open();
+    if (this.#stoodIn > most) void this.#best().open();
     return other;
   }
 
-  /** A connection that is open and has nothing to do. */
-  #free(): Connection | undefined {
-    return this.#connections.find(({ isOpen, load }) => isOpen && load === 0);
+  #best(): Connection {
+    return this.#connections.reduce((best, next) => (next.load < best.load ? next : best));
+  }
+
+  get #open(): Connection[] {
+    return this.#connections.filter(({ isOpen }) => isOpen);
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Timer } from "../../ports/system.ts";
-import { type ConnectionContext, ConnectionGroup } from "./connection.ts";
+import { type ConnectionContext, ConnectionGroup, type StandIn } from "./connection.ts";
 import type { Session } from "./session.ts";
 
 /** A server that does not answer within this time counts as lost. These statements take milliseconds. */
@@ -102,6 +102,10 @@ export function createProducerConnections(context: ConnectionContext): Connectio
   };
 }
 
+/** How many claims and enqueues the connections of commits take in 15 s before they get their own. */
+const MOST_RELAXED = 3;
+const MOST_ENQUEUED = 100;
+
 /** A connection that nothing used for this long is closed, at the latest after twice as long. */
 const UNUSED = 15_000;
 
@@ -110,12 +114,7 @@ const UNUSED = 15_000;
  * stays with other programs.
  */
 export function createConnections(context: ConnectionContext): Connections {
-  const groupOf = (
-    size: number,
-    settings: readonly Setting[],
-    limit = HOT_LIMIT,
-    standIn?: ConnectionGroup,
-  ) => {
+  const groupOf = (size: number, settings: readonly Setting[], limit = HOT_LIMIT, standIn?: StandIn) => {
     const local = settingText(settings, true);
     const made = context.isPooled
       ? { ...(limit === HOT_LIMIT && { local }), prepare: async () => {} }
@@ -124,8 +123,8 @@ export function createConnections(context: ConnectionContext): Connections {
   };
   const write = groupOf(2, HOT_SETTINGS);
   // A claim on a connection that waits for the disk is slower, and right.
-  const relaxed = groupOf(2, RELAXED_SETTINGS, HOT_LIMIT, write);
-  const enqueue = groupOf(2, HOT_SETTINGS, HOT_LIMIT, write);
+  const relaxed = groupOf(2, RELAXED_SETTINGS, HOT_LIMIT, { group: write, most: MOST_RELAXED });
+  const enqueue = groupOf(2, HOT_SETTINGS, HOT_LIMIT, { group: write, most: MOST_ENQUEUED });
   const inspect = groupOf(1, INSPECT_SETTINGS, INSPECT_LIMIT);
   const groups = [relaxed, enqueue, write, inspect];
   let timer: Timer | undefined;

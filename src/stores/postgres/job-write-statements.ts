@@ -57,9 +57,42 @@ export const WRITE_COLUMNS = {
 /** The first parameter after those of a set of job writes. */
 const AFTER_WRITES = Object.keys(WRITE_COLUMNS).length + 2;
 
+type WriteColumn = keyof typeof WRITE_COLUMNS;
+
+const NAMES = Object.keys(WRITE_COLUMNS) as readonly WriteColumn[];
+
+/** The bit of a column in a form. */
+function bitOf(name: WriteColumn): number {
+  return 1 << NAMES.indexOf(name);
+}
+
 /**
- * Which columns of a set of job writes are arrays, one bit each in the order of WRITE_COLUMNS. All jobs of the set agree on the
- * others, which are single values: each array costs time on both sides, for every job.
+ * Instants that most jobs of a set have at the same distance from another one. They may be that distance, a single value. Each
+ * has a bit of its own in a form, above those of the columns.
+ */
+export const DISTANCES: readonly {
+  readonly column: WriteColumn;
+  readonly from: WriteColumn;
+  readonly bit: number;
+}[] = (
+  [
+    ["soft_at", "started_at"],
+    ["hard_at", "started_at"],
+    ["prune_at", "finished_at"],
+  ] as const
+).map(([column, from], nth) => ({ column, from, bit: 1 << (NAMES.length + nth) }));
+
+/**
+ * Columns that are always arrays in a set of several jobs. They vary in most sets, each on its own: without this, a worker that
+ * is busy would need ten forms, each of which the server plans on each connection.
+ */
+export const ALWAYS_VARIED = ["fence", "rank", "total_at", "started_at", "finished_at"]
+  .map((name) => bitOf(name as WriteColumn))
+  .reduce((all, bit) => all | bit, 0);
+
+/**
+ * Which columns of a set of job writes are arrays, one bit each in the order of WRITE_COLUMNS, and which are DISTANCES. All jobs
+ * of the set agree on the others, which are single values: each array costs time on both sides, for every job.
  */
 export type Varied = number;
 
@@ -68,7 +101,9 @@ function writesOf(varied: Varied): string {
   const [names, arrays, columns] = [["id"], ["$1::uuid[]"], ["a.id"]];
   for (const [nth, [name, type]] of Object.entries(WRITE_COLUMNS).entries()) {
     const parameter = nth + 2;
-    if ((varied & (1 << nth)) === 0) columns.push(`$${parameter}::${type} as ${name}`);
+    const distance = DISTANCES.find(({ column, bit }) => column === name && (varied & bit) !== 0);
+    if (distance) columns.push(`a.${distance.from} + $${parameter}::${type} as ${name}`);
+    else if ((varied & (1 << nth)) === 0) columns.push(`$${parameter}::${type} as ${name}`);
     else {
       names.push(name);
       arrays.push(type === "text" ? texts(parameter) : `$${parameter}::${type}[]`);
@@ -80,7 +115,7 @@ function writesOf(varied: Varied): string {
 
 /** A server keeps a plan of each form on each connection. Batches of real jobs have a few. */
 const MOST_FORMS = 32;
-const ALL_VARY: Varied = (1 << Object.keys(WRITE_COLUMNS).length) - 1;
+const ALL_VARY: Varied = (1 << NAMES.length) - 1;
 const forms = new Set<Varied>();
 
 /** The form for a set of writes in which these columns vary. Others may be arrays too. */

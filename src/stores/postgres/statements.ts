@@ -413,7 +413,7 @@ export const CLOCK: Statement = {
 /** The server's process of a session, when it started, and whether the session takes no writes: "on" or "off". */
 export const IDENTIFY: Statement = {
   text: `
-select pg_backend_pid(), (select backend_start::text from pg_stat_activity where pid = pg_backend_pid()),
+select pg_backend_pid(), (select backend_start::text from pg_stat_get_activity(pg_backend_pid())),
        current_setting('transaction_read_only')`,
 };
 

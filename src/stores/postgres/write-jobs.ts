@@ -15,8 +15,10 @@ import {
 import { idArray, jsonTexts, numberArray } from "./array-literal.ts";
 import type { HintBatch } from "./hints.ts";
 import {
+  ALWAYS_VARIED,
   CONFIRM,
   CONFIRM_DONE,
+  DISTANCES,
   DROP,
   DROP_DONE,
   FINISH,
@@ -257,19 +259,45 @@ const READERS = COLUMN_NAMES.map((name) => COLUMN_READERS[name]);
 /** A column on which all writes agree is a single value. Most are. */
 function imageCall(writes: readonly JobWrite[], live: ImageStatement, done: ImageStatement): WriteCall {
   const images = writes as readonly ImageWrite[];
-  let varied: Varied = 0;
-  for (let nth = 0; nth < READERS.length; nth++)
-    if (differ(images, READERS[nth] as ColumnReader)) varied |= 1 << nth;
-  const form = formOf(varied);
+  const distances = new Map<string, number>();
+  const form = formOf(images.length > 1 ? variedIn(images, distances) : 0);
   const values: unknown[] = [idArray(writes.map(({ id }) => id))];
   for (let nth = 0; nth < READERS.length; nth++) {
-    const read = READERS[nth] as ColumnReader;
-    if ((form & (1 << nth)) === 0) values.push(read(images[0] as ImageWrite) ?? null);
-    else if (WRITE_COLUMNS[COLUMN_NAMES[nth] as keyof typeof WRITE_COLUMNS] === "text")
+    const [name, read] = [COLUMN_NAMES[nth] as keyof typeof WRITE_COLUMNS, READERS[nth] as ColumnReader];
+    if ((form & (1 << nth)) === 0) values.push(distances.get(name) ?? read(images[0] as ImageWrite) ?? null);
+    else if (WRITE_COLUMNS[name] === "text")
       values.push(jsonTexts(images, read as (write: ImageWrite) => string | null | undefined));
     else values.push(numberArray(images, read as (write: ImageWrite) => number | null | undefined));
   }
   return { live: live(form), done: done(form), values };
+}
+
+/** Which columns vary in these writes. Notes the distances that all of them agree on. */
+function variedIn(images: readonly ImageWrite[], distances: Map<string, number>): Varied {
+  let varied: Varied = ALWAYS_VARIED;
+  for (const { column, from, bit } of DISTANCES) {
+    const distance = distanceOf(images, COLUMN_READERS[column], COLUMN_READERS[from]);
+    if (distance === null) continue;
+    distances.set(column, distance);
+    varied |= bit;
+  }
+  for (let nth = 0; nth < READERS.length; nth++)
+    if (!distances.has(COLUMN_NAMES[nth] as string) && differ(images, READERS[nth] as ColumnReader))
+      varied |= 1 << nth;
+  return varied;
+}
+
+/** How far a column is from another one in all writes; null if they do not agree. */
+function distanceOf(writes: readonly ImageWrite[], read: ColumnReader, from: ColumnReader): number | null {
+  let first: number | null = null;
+  for (let index = 0; index < writes.length; index++) {
+    const write = writes[index] as ImageWrite;
+    const [value, origin] = [read(write), from(write)];
+    if (typeof value !== "number" || typeof origin !== "number") return null;
+    if (index === 0) first = value - origin;
+    else if (value - origin !== first) return null;
+  }
+  return first;
 }
 
 function differ(writes: readonly ImageWrite[], read: ColumnReader): boolean {
