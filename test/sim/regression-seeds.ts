@@ -57,6 +57,7 @@ export const DISTANT_REGRESSION_SEEDS: readonly (readonly [seed: number, showed:
   [1_200_000_534, "jobs whose starts waited for each other's commits were claimed and given back for ever"],
   [1_200_002_232, "a job whose verdict was overtaken expired although its handler had been entered"],
   [1_200_001_241, "an attempt that total had cut was counted anew from its start, and timed out 22 ms early"],
+  [1_400_002_195, "a sweep far away judged by a new time the silence of a row that it had read 1.4 s before"],
   [920_000_225, "a handler that took all of its grace left no time for its release"],
   [970_002_765, "a job whose claim was being confirmed stayed claimed when its worker closed"],
   [1_100_008_342, "a job whose verdict was overtaken twice expired although its handler had been entered"],

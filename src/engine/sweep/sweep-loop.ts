@@ -197,18 +197,18 @@ export class SweepLoop {
 
   /** Acts on due rows within the scope of this engine. */
   async act({ jobs, records }: DueRows, now: Instant): Promise<void> {
-    if (jobs.length > 0) await this.#decide(jobs);
+    if (jobs.length > 0) await this.#decide(jobs, now);
     if (records.length > 0) await this.#handleRecords(records, now);
   }
 
-  async #decide(due: readonly JobRow[]): Promise<void> {
+  async #decide(due: readonly JobRow[], readAt: Instant): Promise<void> {
     const steps = due.filter(isReadyStep);
     if (steps.length > 0) await this.#decideSteps(steps);
     const rows = steps.length === 0 ? due : due.filter((row) => !isReadyStep(row));
-    if (rows.length > 0) await this.#decideJobs(rows);
+    if (rows.length > 0) await this.#decideJobs(rows, readAt);
   }
 
-  async #decideJobs(rows: readonly JobRow[]): Promise<void> {
+  async #decideJobs(rows: readonly JobRow[], readAt: Instant): Promise<void> {
     const { clock, random, wakeSweepAt } = this.#context;
     const seen = await this.#workersSeen(rows);
     await this.#admit(rows);
@@ -216,7 +216,7 @@ export class SweepLoop {
     const decided: DecidedJob[] = [];
     for (const row of rows) {
       const seenAt = row.worker === null ? null : (seen.get(row.worker) ?? null);
-      const decision = decide(row, { type: "wake", seenAt }, now, random);
+      const decision = decide(row, { type: "wake", seenAt, readAt }, now, random);
       if (!decision.ok) continue;
       // Do not use `wakeAt` as the deadline: during a sweep it is the `holdUntil` of that sweep.
       const deadline = deadlineBehind(decision.events[0]?.name, row, seenAt);

@@ -27,6 +27,17 @@ describe("1 the five timeouts", () => {
     expect(namesOf(decision)).toEqual(["job.ttl_expired", "job.expired", "job.discarded"]);
   });
 
+  it("silence counts until the sweep has read the row, because later beats change no revision", () => {
+    const row = running({ settings: { timeouts: { heartbeat: "10s" } } });
+    const wake = (readAt: number) => decideOk(row, { type: "wake", readAt }, at("15s"));
+    expect(wake(at("9s")).image.state).toBe("active");
+    expect(namesOf(wake(at("12s")))).toContain("job.stalled");
+    const held = claimed();
+    const look = (readAt: number) => decideOk(held, { type: "wake", readAt }, at("1h"));
+    expect(look((held.stallAt as number) - 1).image.state).toBe("active");
+    expect(look(held.stallAt as number).image).toMatchObject({ state: "available", expiredClaims: 1 });
+  });
+
   it("wait is over with the first start and does not come back for a retry", () => {
     const row = running({ settings: { timeouts: { wait: "5m" } } });
     expect(row.waitAt).toBeNull();

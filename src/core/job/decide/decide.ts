@@ -80,7 +80,7 @@ const RULES: { readonly [Name in JobEventName]: Rule<Name> } = {
     return { ok: true, image: waitingImage(job, activated(job, now)), events: [] };
   },
   wake: (job, event, now, random) =>
-    job.state === "active" ? wakeActive(job, event.seenAt ?? null, now, random) : wakeWaiting(job, now),
+    job.state === "active" ? wakeActive(job, event, now, random) : wakeWaiting(job, now),
   claim: (job, event, now) => claim(job, event, now),
   start: (job, event, now) => start(job, event, now),
   succeed: (job, event, now, random) => succeed(job, event, now, random),
@@ -308,12 +308,13 @@ function takeBack(job: JobRow, policy: Policy, now: Instant, random: Random): De
 }
 
 /** The sweep looks at a claimed or running job (SEMANTICS 3.7, 4.3). */
-function wakeActive(job: JobRow, seenAt: Instant | null, now: Instant, random: Random): Decision {
-  if (job.startedAt === null) return wakeUnstarted(job, now, random);
+function wakeActive(job: JobRow, event: EventOf<"wake">, now: Instant, random: Random): Decision {
+  const { seenAt = null, readAt = now } = event;
+  if (job.startedAt === null) return wakeUnstarted(job, now, random, readAt);
   const policy = job.policy as Policy;
   const fence = nextFence(job.fence, fenceSalt(random));
   const stallAt = stallAtOf(job, seenAt);
-  const isSilent = stallAt !== null && now >= stallAt + stallMargin(job.stallAt, policy.hears);
+  const isSilent = stallAt !== null && readAt >= stallAt + stallMargin(job.stallAt, policy.hears);
   const isOverdue = job.hardAt !== null && now >= job.hardAt + (policy.hears ? SWEEP_MARGIN : 0);
   // A late sweep may find both passed. The one that came first is the cause, as it would be for a sweep in time.
   if (isOverdue && !(isSilent && !isSoftFirst(job, stallAt))) {
@@ -330,12 +331,12 @@ function voided(decision: Decision, fence: number): Decision {
 }
 
 /** A claim whose start was never committed. It spends no attempt and adds an expired claim (SEMANTICS 4.3). */
-function wakeUnstarted(job: JobRow, now: Instant, random: Random): Decision {
+function wakeUnstarted(job: JobRow, now: Instant, random: Random, readAt: Instant): Decision {
   const fence = nextFence(job.fence, fenceSalt(random));
   // The holder may have entered in time, while its start is still on the way. It checks both limits itself.
   const endsAt = earlier(job.waitAt, job.totalAt);
   const decidedAt = endsAt === null ? null : endsAt + SWEEP_MARGIN;
-  const isLeased = job.stallAt !== null && now < job.stallAt;
+  const isLeased = job.stallAt !== null && readAt < job.stallAt;
   const ended = isLeased && decidedAt !== null && now < decidedAt ? null : endOfWaiting(job, now);
   if (ended) return voided(ended, fence);
   if (isLeased) {

@@ -23,8 +23,11 @@ export interface RetryChanges {
 
 export type JobEvent =
   | { readonly type: "activate" }
-  /** The sweep found `wakeAt` due. `seenAt`: the last beat of the worker that holds the job. */
-  | { readonly type: "wake"; readonly seenAt?: Instant | null }
+  /**
+   * The sweep found `wakeAt` due. `seenAt`: the last beat of the worker that holds the job. `readAt`: when the row was read,
+   * if that is a while ago. Beats change no revision, so silence counts only until then.
+   */
+  | { readonly type: "wake"; readonly seenAt?: Instant | null; readonly readAt?: Instant }
   | { readonly type: "claim"; readonly lease: number; readonly salt: number }
   /**
    * `upper` is the latest possible time. A handler never starts past a deadline. The limits of the attempt count from
