@@ -1,4 +1,5 @@
 import { refuse } from "../core/errors.ts";
+import type { RoundLimits } from "../core/fair/round-limits.ts";
 import type { PolicyOptions } from "../core/job/policy/policy.ts";
 import type { Duration } from "../core/time.ts";
 import type { Logger } from "../ports/log.ts";
@@ -43,6 +44,8 @@ export interface EngineOptions extends PolicyOptions {
   readonly idlePollFactor?: number;
   /** How many writes are worth a second commit beside one that is under way. Default 100. Simulated worlds are too small for that. */
   readonly secondCommitFrom?: number;
+  /** When a fair queue is busy, and how long its rounds are. A simulated world, in which little happens at once, uses less. */
+  readonly roundLimits?: RoundLimits | undefined;
 }
 
 export type EngineRole = "producer" | "operator";

@@ -82,7 +82,7 @@ export async function openSharedContext(options: EngineOptions): Promise<SharedC
     logger.error({ error, during }, "the store failed");
     bus.emit({ name: "store.error", at: clock.now(), during, error });
   };
-  const queues = new QueueSettings(store);
+  const queues = new QueueSettings(store, undefined, options.roundLimits);
   const own = await openOwnParts({ system, clock }, { store, bus, queues, storeFailed });
   const { durable, name } = store.capabilities;
   if (durable === "none")

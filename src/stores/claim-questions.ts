@@ -58,6 +58,8 @@ interface TakeAnswer {
   readonly isCut: boolean;
   /** There are no more jobs in the order of arrival. */
   readonly isEnd?: boolean;
+  /** The store passed over no more than it may, and goes on if it is asked again. */
+  readonly isMore?: boolean;
 }
 
 export type Answer = KeysAnswer | null | TakeAnswer;

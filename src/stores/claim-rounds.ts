@@ -4,9 +4,6 @@ import type { Turns } from "../core/fair/turns.ts";
 import type { JobRow } from "../core/job/job.ts";
 import type { Answer, KeysAnswer, Question, TakeQuestion } from "./claim-questions.ts";
 
-/** A round of more keys is one of each part of them, by name. */
-const MOST_KEYS = 5_000;
-
 /**
  * A claim from a busy fair queue, as questions to a store. The keys of a round are read once, and its jobs are taken in the
  * order of arrival as long as most of those are of keys that may still give some. What is left of the round is then taken from each key.
@@ -40,7 +37,7 @@ export function* claimRounds(
     for (const row of answer.rows) claimed.push(row);
     if ("take" in question) round.tookOfKeys(question.take, answer.rows);
     else if (answer.isEnd) round.end();
-    else round.tookInOrder(answer.rows, !answer.isCut && answer.rows.length < room);
+    else round.tookInOrder(answer.rows, !answer.isCut && !answer.isMore && answer.rows.length < room);
     if (answer.isCut) return true;
   }
   return false;
@@ -57,16 +54,17 @@ function* bestRound(
   rounds: Rounds,
   last: Round | undefined,
 ): Generator<Question, Round | null, Answer> {
+  const limit = rounds.limits.mostKeys;
   for (let expected = last; ; ) {
     const after = expected?.lastKey ?? NO_FAIR_KEY;
-    const found = (yield { keysFrom: 0, after, isAgain: false, limit: MOST_KEYS }) as KeysAnswer | null;
+    const found = (yield { keysFrom: 0, after, isAgain: false, limit }) as KeysAnswer | null;
     if (found === null) return null;
     expected = rounds.of(found.rank);
     if (!expected.isOver) return expected;
     if (expected.lastKey !== after) continue;
     const isListed = !found.hasKeyless || found.keys.includes(NO_FAIR_KEY);
     const keys = isListed ? found.keys : [NO_FAIR_KEY, ...found.keys];
-    expected.begin({ ...found, keys }, turns, rounds.most, found.keys.length >= MOST_KEYS);
+    expected.begin({ ...found, keys }, turns, rounds.most, found.keys.length >= limit);
     return expected;
   }
 }

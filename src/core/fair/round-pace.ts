@@ -1,32 +1,36 @@
 import { Rounds } from "./round.ts";
-
-/** How long a round of all keys may take if keys give several jobs in a turn. */
-const ROUND = 250;
-/** The rate is measured over this many jobs, and is unknown again after this long. */
-const MEASURED = 256;
-const MEASURED_WITHIN = 100;
+import { ROUND_LIMITS, type RoundLimits } from "./round-limits.ts";
 
 /** Measures how fast jobs of a fair queue start. Only a busy queue has rounds. Times are monotonic milliseconds. */
 export class RoundPace {
+  readonly #limits: RoundLimits;
   #since = Number.NEGATIVE_INFINITY;
   #taken = 0;
-  #rounds: Rounds | undefined;
+  #isBusy = false;
+  /** Those of a queue that is busy again go on: a key that gave its part of a round would otherwise have it twice. */
+  readonly #rounds: Rounds;
+
+  constructor(limits: RoundLimits = ROUND_LIMITS) {
+    this.#limits = limits;
+    this.#rounds = new Rounds(limits);
+  }
 
   /** The rounds under way. Undefined: the queue is not busy, and keys have their turns one after the other. */
   rounds(now: number): Rounds | undefined {
-    if (now - this.#since > MEASURED_WITHIN) this.#rounds = undefined;
-    return this.#rounds;
+    if (now - this.#since > this.#limits.busyWithin) this.#isBusy = false;
+    return this.#isBusy ? this.#rounds : undefined;
   }
 
   /** Notes that `count` jobs were claimed. */
   note(count: number, now: number): void {
+    const { busyFrom, busyWithin, longest } = this.#limits;
     this.#taken += count;
     const elapsed = now - this.#since;
-    if (elapsed > MEASURED_WITHIN) this.#rounds = undefined;
-    else if (this.#taken < MEASURED) return;
+    if (elapsed > busyWithin) this.#isBusy = false;
+    else if (this.#taken < busyFrom) return;
     else {
-      this.#rounds ??= new Rounds();
-      this.#rounds.most = (ROUND * this.#taken) / Math.max(elapsed, 1);
+      this.#isBusy = true;
+      this.#rounds.most = (longest * this.#taken) / Math.max(elapsed, 1);
     }
     this.#since = now;
     this.#taken = 0;

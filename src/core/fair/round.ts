@@ -1,16 +1,18 @@
 import type { JobRow, Rank } from "../job/job.ts";
 import { type FairWeights, fairKeyOf, weightOf } from "./fair-options.ts";
-
-/** Each round reads all keys, so it should have this many jobs of each on average, and at least this many in all. */
-const JOBS_OF_KEY = 16;
-const FEWEST_JOBS = 2_048;
+import { ROUND_LIMITS, type RoundLimits } from "./round-limits.ts";
 
 /** The rounds of a busy fair queue, one for each priority: one that jobs of a better priority interrupt goes on after them. */
 export class Rounds {
   /** How many jobs may start in a round. A round in which each key gives its weight once may be longer. */
   most = 0;
+  readonly limits: RoundLimits;
   readonly #all = new Map<Rank, Round>();
   #current: Round | undefined;
+
+  constructor(limits: RoundLimits = ROUND_LIMITS) {
+    this.limits = limits;
+  }
 
   /** The round that gave last, if it is not over. */
   get current(): Round | undefined {
@@ -19,7 +21,7 @@ export class Rounds {
 
   /** The round of a priority, by its lowest rank. */
   of(rank: Rank): Round {
-    this.#current = this.#all.get(rank) ?? new Round(rank);
+    this.#current = this.#all.get(rank) ?? new Round(rank, this.limits);
     this.#all.set(rank, this.#current);
     return this.#current;
   }
@@ -33,15 +35,19 @@ export class Rounds {
 export class Round {
   /** The lowest rank of the priority. */
   readonly rank: Rank;
+  readonly #limits: RoundLimits;
   #hasKeyless = false;
   #lastKey = "";
   /** What each key may still give. */
   readonly #left = new Map<string, number>();
   #last: JobRow | undefined;
   #isScanned = false;
+  /** Whether jobs were passed over in the order of arrival, because their keys had given their part. */
+  hasPassed = false;
 
-  constructor(rank: Rank) {
+  constructor(rank: Rank, limits: RoundLimits = ROUND_LIMITS) {
     this.rank = rank;
+    this.#limits = limits;
   }
 
   get isOver(): boolean {
@@ -78,10 +84,12 @@ export class Round {
     this.#lastKey = isPart ? (keys.at(-1) as string) : "";
     this.#last = undefined;
     this.#isScanned = isPart;
+    this.hasPassed = false;
     this.#left.clear();
     let once = 0;
     for (const key of keys) once += weightOf(weights, key);
-    const jobs = Math.min(most, Math.max(FEWEST_JOBS, JOBS_OF_KEY * keys.length));
+    const { fewestJobs, jobsOfKey } = this.#limits;
+    const jobs = Math.min(most, Math.max(fewestJobs, jobsOfKey * keys.length));
     const times = isPart ? 1 : Math.max(1, Math.floor(jobs / once));
     for (const key of keys) this.#left.set(key, times * weightOf(weights, key));
   }

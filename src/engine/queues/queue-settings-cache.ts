@@ -1,4 +1,5 @@
 import { type FairWeights, type QueueFairness, weightsOf } from "../../core/fair/fair-options.ts";
+import { ROUND_LIMITS, type RoundLimits } from "../../core/fair/round-limits.ts";
 import { RoundPace } from "../../core/fair/round-pace.ts";
 import { homeTurnsAfter, type LastTurns, NO_TURNS, type Turns, turnsAfter } from "../../core/fair/turns.ts";
 import type { Pool } from "../../core/fair/worker-pool.ts";
@@ -31,6 +32,7 @@ interface TurnsTaken {
 export class QueueSettings {
   readonly #store: Store;
   readonly #all: QueueSettings | undefined;
+  readonly #limits: RoundLimits;
   #known: ReadonlyMap<string, StoredRecord<StoredQueue>> = new Map();
   #pools: ReadonlyMap<string, Pool> = new Map();
   #bounds: ReadonlyMap<string, number> | undefined;
@@ -41,9 +43,10 @@ export class QueueSettings {
   #maintenance: StoredRecord<MaintenanceView> | null = null;
 
   /** `all` are the settings of the engine of all tenants: its maintenance closes the queues of tenants too. */
-  constructor(store: Store, all?: QueueSettings) {
+  constructor(store: Store, all?: QueueSettings, limits?: RoundLimits) {
     this.#store = store;
     this.#all = all;
+    this.#limits = limits ?? (all ? all.#limits : ROUND_LIMITS);
   }
 
   get epoch(): number {
@@ -81,7 +84,7 @@ export class QueueSettings {
     if (!fair) return undefined;
     let taken = this.#taking.get(queue);
     if (taken?.fair !== fair) {
-      const { last = NO_TURNS, ofHomes = new Map(), pace = new RoundPace() } = taken ?? {};
+      const { last = NO_TURNS, ofHomes = new Map(), pace = new RoundPace(this.#limits) } = taken ?? {};
       taken = { last, ofHomes, pace, fair, weights: weightsOf(fair) };
       this.#taking.set(queue, taken);
     }

@@ -12,7 +12,7 @@ import {
   type TakeQuestion,
 } from "../claim-questions.ts";
 import { claimTurns } from "../claim-turns.ts";
-import { CLAIMED_LENGTH, decodeClaimed } from "../sql/claimed-row.ts";
+import { decodeFair, FAIR_LENGTH } from "../sql/claimed-row.ts";
 import { numberArray, textArray } from "./array-literal.ts";
 import type { ConnectionGroup } from "./connection.ts";
 import {
@@ -103,7 +103,7 @@ async function take(
     ...(most === undefined ? [] : [queueMark(queue)]),
   ]);
   // The server returns updated rows in any order.
-  return { rows: rows.map((row) => decodeClaimed(row, request)).sort(byRank), isCut: false };
+  return { rows: rows.map((row) => decodeFair(row, request)).sort(byRank), isCut: false };
 }
 
 /** The first of all ids. */
@@ -117,7 +117,9 @@ async function takeInOrder(
   const { queue, now, salt, worker, lease, shortest = 0, most } = request;
   const { rank, id } = round.last ?? { rank: round.rank, id: NO_ID };
   const left = [...round.left];
-  const toRead = inOrder + mostPassed(inOrder);
+  // All that are read are locked. Until some have to be passed over, no more are read than are wanted.
+  const { hasPassed } = round;
+  const toRead = inOrder + (hasPassed ? mostPassed(inOrder) : 0);
   const found = await runner.run(most === undefined ? TAKE_IN_ORDER : TAKE_IN_ORDER_MARKED, [
     queue,
     now,
@@ -139,12 +141,15 @@ async function takeInOrder(
   if (!first) {
     // Jobs of keys that have given their part look the same as a better priority.
     const best = await keys(runner, request, { keysFrom: 0, after: NO_FAIR_KEY, isAgain: true, limit: 1 });
-    return best?.rank === round.rank ? { rows: [], isCut: false } : null;
+    round.hasPassed = true;
+    return best?.rank === round.rank ? { rows: [], isCut: false, isMore: !hasPassed } : null;
   }
-  const rows = found.map((row) => decodeClaimed(row, request)).sort(byRank);
+  const rows = found.map((row) => decodeFair(row, request)).sort(byRank);
   for (const row of rows) round.take(fairKeyOf(row));
-  const read = first[CLAIMED_LENGTH] as number;
-  return { rows, isCut: false, isEnd: read < toRead && rows.length < inOrder };
+  const read = first[FAIR_LENGTH] as number;
+  if (rows.length === inOrder) return { rows, isCut: false };
+  round.hasPassed = true;
+  return { rows, isCut: false, isEnd: read < toRead, isMore: !hasPassed };
 }
 
 /** The order within a key. */

@@ -1,5 +1,5 @@
 import { STATE_CODES } from "../sql/row-codec.ts";
-import { CLAIMED, type Statement, setClaimed } from "./statements.ts";
+import { CLAIMED_FAIR, type Statement, setClaimed } from "./statements.ts";
 
 const AVAILABLE = STATE_CODES.available;
 const ACTIVE = STATE_CODES.active;
@@ -76,12 +76,12 @@ const TAKEN_IDS = `
             where queue = $1::text and state = ${AVAILABLE} and rank >= $5::bigint and rank < $11::bigint
             order by queue, rank, id limit ${READ_FOR_KEYLESS} * $3::int for update skip locked) b
           where b.fair_key is null limit $3::int))
-returning ${CLAIMED}`;
+returning ${CLAIMED_FAIR}`;
 
 /**
  * Claims jobs of fair keys in one priority. $1 queue, $2 now, $3 how many jobs without a key, $4 salt, $5 lowest rank,
  * $6 worker, $7 lease, $8 shortest, $9 keys, $10 how many of each, $11 the rank at which the next priority begins.
- * Returns CLAIMED of the rows, unordered.
+ * Returns CLAIMED_FAIR of the rows, unordered.
  */
 export const TAKE_FAIR: Statement = { name: "take_fair", text: `${taken(8)}${TAKEN_IDS}` };
 
@@ -106,12 +106,12 @@ ${taken(8)}${also}
            from (select place, key, rank, id, row_number() over (partition by key order by rank, id) as nth from best) n
            join unnest($9::text[], $10::int[]) as k(key, count) on k.key = n.key and n.nth <= k.count
           order by n.rank, n.id limit $3::int))
-returning ${CLAIMED}, (select count(*)::int from best)`;
+returning ${CLAIMED_FAIR}, (select count(*)::int from best)`;
 
 /**
  * Claims the best jobs of one priority after a position, of keys that may give some. $1 to $10 as TAKE_FAIR, but $3 how many in all, and $5 the rank
  * of the position; $11 the rank at which the next priority begins, $12 the id of the position, $13 the lowest rank, $14 how many to read. Returns
- * CLAIMED of the rows, unordered, and how many were read. Jobs of a better priority, or a pause, leave no row.
+ * CLAIMED_FAIR of the rows, unordered, and how many were read. Jobs of a better priority, or a pause, leave no row.
  */
 export const TAKE_IN_ORDER: Statement = { name: "take_in_order", text: inOrder("") };
 

@@ -1,3 +1,4 @@
+import { NO_FAIR_KEY } from "../../core/fair/fair-options.ts";
 import { claimEndsAt, claimWakeAt } from "../../core/job/decide/store-formulas.ts";
 import { type JobRow, priorityOf } from "../../core/job/job.ts";
 import type { ClaimRequest } from "../../ports/store.ts";
@@ -31,14 +32,21 @@ const NO_REST: Rest = [null, null, null, null, null, null, null, null, null, nul
  * What a claim returns of each row, for `decodeClaimed`. Each value costs time on both sides, so what most jobs do not have
  * is one value, made by `array`.
  */
-export function claimedValues({
-  fence,
-  rev,
-  array,
-}: Readonly<Record<"fence" | "rev" | "array", string>>): string {
+export function claimedValues(names: ValueNames): string {
+  return valuesWith(names, "fair_key, ");
+}
+
+/** What a claim from a fair queue returns, for `decodeFair`. Most jobs there have a fair key, and nothing else of the rest. */
+export function fairValues(names: ValueNames): string {
+  return `${valuesWith(names, "")}, fair_key`;
+}
+
+type ValueNames = Readonly<Record<"fence" | "rev" | "array", string>>;
+
+function valuesWith({ fence, rev, array }: ValueNames, fairKey: string): string {
   return `
   id, type, ${fence}, ${rev}, created_at, payload, options, rank, wait_at, total_at,
-  case when coalesce(workflow, limit_key, fair_key, policy, errors, progress, checkpoint, result) is not null
+  case when coalesce(workflow, limit_key, ${fairKey}policy, errors, progress, checkpoint, result) is not null
          or coalesce(started_at, soft_at, hard_at, heartbeat) is not null
          or needs + attempt + returns + expired_claims > 0
        then ${array}(workflow, limit_key, fair_key, policy, errors, progress, checkpoint, result,
@@ -47,9 +55,24 @@ export function claimedValues({
 
 /** How many values that are. */
 export const CLAIMED_LENGTH = 11;
+export const FAIR_LENGTH = CLAIMED_LENGTH + 1;
+
+/** The fair key of a job from `fairValues`, as `fairKeyOf`. */
+export function keyInFair(row: SqlRow): string {
+  return (row[CLAIMED_LENGTH] as Maybe<string>) ?? NO_FAIR_KEY;
+}
+
+/** A job from `fairValues` and its claim. */
+export function decodeFair(row: SqlRow, request: ClaimRequest): JobRow {
+  return decoded(row, request, row[CLAIMED_LENGTH] as Maybe<string>);
+}
 
 /** A job from `claimedValues` and its claim: `claimedRow` of core/job/decide/store-formulas.ts. */
 export function decodeClaimed(row: SqlRow, request: ClaimRequest): JobRow {
+  return decoded(row, request, undefined);
+}
+
+function decoded(row: SqlRow, request: ClaimRequest, fairKey: Maybe<string> | undefined): JobRow {
   const { queue, now, worker } = request;
   const rest = row[10] === null ? NO_REST : (JSON.parse(row[10] as string) as Rest);
   const [waitAt, totalAt] = [row[8] as Maybe<number>, row[9] as Maybe<number>];
@@ -68,7 +91,7 @@ export function decodeClaimed(row: SqlRow, request: ClaimRequest): JobRow {
     needs: rest[12],
     workflow: rest[0],
     limitKey: rest[1],
-    fairKey: rest[2],
+    fairKey: fairKey === undefined ? rest[2] : fairKey,
     payload: row[5] as string,
     options: optionsParser(row[6]) as JobRow["options"],
     policy: policyParser(rest[3]) as JobRow["policy"],

@@ -1,4 +1,4 @@
-import { fairKeyOf, NO_FAIR_KEY } from "../../core/fair/fair-options.ts";
+import { NO_FAIR_KEY } from "../../core/fair/fair-options.ts";
 import type { Turns } from "../../core/fair/turns.ts";
 import { type JobRow, nextPriorityRank, priorityRank } from "../../core/job/job.ts";
 import type { ClaimRequest } from "../../ports/store.ts";
@@ -12,7 +12,7 @@ import {
   type TakeQuestion,
 } from "../claim-questions.ts";
 import { claimTurns } from "../claim-turns.ts";
-import { CLAIMED_LENGTH, decodeClaimed } from "../sql/claimed-row.ts";
+import { decodeFair, FAIR_LENGTH, keyInFair } from "../sql/claimed-row.ts";
 import type { SqlRow } from "../sql/row-codec.ts";
 import { BATCH } from "./connection.ts";
 import {
@@ -94,10 +94,10 @@ function takeInOrder(
     most,
   ])) {
     read += 1;
-    const row = decodeClaimed(columns, request);
-    if (!round.take(fairKeyOf(row))) continue;
+    if (!round.take(keyInFair(columns))) continue;
+    const row = decodeFair(columns, request);
     rows.push(row);
-    found.push(columns[CLAIMED_LENGTH] as number);
+    found.push(columns[FAIR_LENGTH] as number);
     text += row.payload.length;
     if (rows.length === inOrder || text >= BATCH.text) break;
   }
@@ -120,8 +120,8 @@ function take(
   let text = 0;
   const read = (found: Iterable<SqlRow>) => {
     for (const columns of found) {
-      const row = decodeClaimed(columns, request);
-      taken.push({ row, number: columns[CLAIMED_LENGTH] as number });
+      const row = decodeFair(columns, request);
+      taken.push({ row, number: columns[FAIR_LENGTH] as number });
       text += row.payload.length;
       if (text >= BATCH.text) break;
     }
@@ -158,9 +158,12 @@ function write(
   numbers: number[],
 ): void {
   const runs = new RowRuns(session);
+  let values: readonly unknown[] = [];
   for (const [index, { id, fence, stallAt, wakeAt }] of rows.entries()) {
     session.rows.set(id, found[index] as number);
-    runs.add(CLAIM_ROWS, [fence, now, worker, stallAt, wakeAt], found[index] as number);
+    if (fence !== values[0] || stallAt !== values[3] || wakeAt !== values[4])
+      values = [fence, now, worker, stallAt, wakeAt];
+    runs.add(CLAIM_ROWS, values, found[index] as number);
     numbers.push(found[index] as number);
   }
   runs.flush();

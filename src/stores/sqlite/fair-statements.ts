@@ -1,5 +1,5 @@
 import { STATE_CODES } from "../sql/row-codec.ts";
-import { CLAIMED } from "./statements.ts";
+import { CLAIMED_FAIR } from "./statements.ts";
 
 const AVAILABLE = STATE_CODES.available;
 /** `rank >> 45` is the priority in a rank (`RANK_SPAN`). */
@@ -32,14 +32,14 @@ export const KEYS_FROM = keys(">=");
  * priority, and how many of each.
  */
 export const CLAIMABLE_OF_KEYS = `
-select ${CLAIMED}, j.rowid
+select ${CLAIMED_FAIR}, j.rowid
   from (select value as wanted from json_each(?)) k cross join curfew_jobs j
     on j.rowid in (select rowid from curfew_jobs ${OF_PRIORITY} and fair_key = k.wanted order by rank, id limit ?)
  order by j.rank, j.id`;
 
 /** CLAIMABLE after a position. Takes salt, queue, its rank and id, the rank at which the next priority begins, limit. */
 export const CLAIMABLE_AFTER = `
-select ${CLAIMED}, rowid from curfew_jobs indexed by curfew_jobs_ready
+select ${CLAIMED_FAIR}, rowid from curfew_jobs indexed by curfew_jobs_ready
  where queue = ? and state = ${AVAILABLE} and (rank, id) > (?, ?) and rank < ? order by rank, id limit ?`;
 
 /**
@@ -47,7 +47,7 @@ select ${CLAIMED}, rowid from curfew_jobs indexed by curfew_jobs_ready
  * which the next priority begins, how many jobs to read, limit.
  */
 export const CLAIMABLE_KEYLESS = `
-select ${CLAIMED}, rowid from (
+select ${CLAIMED_FAIR}, rowid from (
   select *, rowid from curfew_jobs indexed by curfew_jobs_ready
    where queue = ? and state = ${AVAILABLE} and rank >= ? and rank < ? order by rank, id limit ?)
  where fair_key is null limit ?`;

@@ -1,4 +1,4 @@
-import { claimedValues } from "../sql/claimed-row.ts";
+import { claimedValues, fairValues } from "../sql/claimed-row.ts";
 import {
   briefColumns,
   DOCUMENT_COLUMNS,
@@ -132,11 +132,9 @@ select 1 from curfew_jobs indexed by curfew_jobs_ready where queue = ? and state
 export const PAUSED = "select 1 from curfew_records where kind = 'pause' and key = ?";
 
 /** A job after its claim (`claimedRow`, core/job/decide/store-formulas.ts). The fence counter grows by one, and the salt becomes its low 21 bits. */
-export const CLAIMED = claimedValues({
-  fence: "(((fence >> 21) + 1) << 21) | ?",
-  rev: "rev + 1",
-  array: "json_array",
-});
+const VALUES = { fence: "(((fence >> 21) + 1) << 21) | ?", rev: "rev + 1", array: "json_array" };
+const CLAIMED = claimedValues(VALUES);
+export const CLAIMED_FAIR = fairValues(VALUES);
 
 /**
  * A queue's best available jobs, best first, as they are after their claim. Takes salt, queue, lowest rank, limit.
