@@ -1,5 +1,5 @@
 import type { JobId, JobRow } from "../../src/core/job/job.ts";
-import type { BeatAnswer, BeatRequest, Outcome, Unit } from "../../src/ports/store.ts";
+import type { BeatAnswer, BeatRequest, ClaimRequest, Outcome, Unit } from "../../src/ports/store.ts";
 import type { HomeBeat } from "../../src/stores/homes/home-store.ts";
 import type { StoreCall } from "../../src/testing/faulty-store.ts";
 import { CHANGE_RULES, isReturn, judgedAttempt, type Seen, settles } from "./change-rules.ts";
@@ -181,8 +181,9 @@ export class Checker implements StoreObserver, ReplyObserver {
     trace.add("store", `${short(after.id)} ${move} (${more.join(", ")}) by ${by.name} ${call}`);
   }
 
-  claimed(by: Machine, _worker: string, rows: readonly JobRow[]): void {
+  claimed(by: Machine, { turns }: ClaimRequest, rows: readonly JobRow[]): void {
     const now = this.#options.now();
+    if (turns?.rounds) this.fair.inRounds += rows.length;
     const unfair = this.fair.claimed(by, rows);
     if (unfair) this.report("fair keys take turns", unfair);
     for (const row of rows) {

@@ -8,10 +8,14 @@ import type { Plan } from "./plan.ts";
 /** How many jobs of each key went before a job of another key that waited all the time: by waiting key, then by key. */
 type Passed = Map<string, Map<string, number>>;
 
-/** What one process took of one priority in one home. Claims whose answer was lost are not counted: it begins that turn again. */
+/**
+ * What one process took of one priority in one home. Claims whose answer was lost are not in `heard`: it begins that turn again.
+ * What it lost of a round it does not take again, so `all` has these claims too.
+ */
 interface Place {
   heard: Passed;
   claimed: Passed;
+  readonly all: Passed;
 }
 
 /** The jobs of a queue that wait in one home: by priority, best first, and by fair key. */
@@ -21,7 +25,8 @@ const RANK_SPAN = 2 ** 45;
 
 /**
  * What fair queues promise, counted from the rows that claims took: while a key has waiting jobs, a process takes from every
- * other key at most its weight before it takes from this one, and never from a worse priority. No world is so busy that turns get longer.
+ * other key at most its weight before it takes from this one, and never from a worse priority. If the world has rounds, it
+ * takes at most the rest of a round, the key's part of the next one, and a turn.
  */
 export class FairRules {
   readonly #homes: number;
@@ -31,10 +36,22 @@ export class FairRules {
   readonly #weights = new Map<string, FairOptions[]>();
   /** How often a key was passed over: a world in which this is 0 shows nothing. */
   passedOver = 0;
+  /** How many jobs were taken in rounds. */
+  inRounds = 0;
+  /** The most jobs of a round in which keys give more than their weight. */
+  readonly #longestRound: number;
 
-  constructor({ settings }: Plan, homes: number, jobs: ReadonlyMap<string, JobLedger>) {
+  constructor(
+    { settings, roundLimits, fairKeys }: Plan,
+    homes: number,
+    jobs: ReadonlyMap<string, JobLedger>,
+  ) {
     this.#homes = homes;
     this.#jobs = jobs;
+    // Jobs without a key count as those of one more.
+    this.#longestRound = roundLimits
+      ? Math.max(roundLimits.fewestJobs, roundLimits.jobsOfKey * (fairKeys.length + 1))
+      : 0;
     for (const [queue, { fair }] of Object.entries(settings)) if (fair) this.allow(queue, fair);
   }
 
@@ -57,31 +74,38 @@ export class FairRules {
       const place = this.#placeOf(by, `${row.queue} ${home} ${level}`);
       if (!begun.has(place)) place.claimed = copyOf(place.heard);
       begun.add(place);
-      const problem = this.#pass(row, place.claimed, waiting, level);
+      const problem = this.#pass(row, place, waiting, level);
       if (problem) return problem;
     }
     return undefined;
   }
 
-  #pass(row: JobRow, passed: Passed, waiting: Waiting, level: number): string | undefined {
+  #pass(row: JobRow, { claimed, all }: Place, waiting: Waiting, level: number): string | undefined {
     const key = row.fairKey ?? "";
     const keys = waiting.get(level) ?? new Map<string, number>();
     const left = (keys.get(key) ?? 0) - 1;
     if (left > 0) keys.set(key, left);
     else keys.delete(key);
     if (keys.size === 0) waiting.delete(level);
-    passed.delete(key);
+    claimed.delete(key);
+    all.delete(key);
     for (const other of keys.keys()) {
       if (other === key) continue;
       this.passedOver += 1;
-      const counts = passed.get(other) ?? new Map<string, number>();
-      const count = (counts.get(key) ?? 0) + 1;
-      passed.set(other, counts.set(key, count));
-      const most = this.#weightOf(row.queue, key);
-      if (count > most)
-        return `${count} jobs of "${key}", which has the weight ${most}, went before "${other}" in ${row.queue}`;
+      const count = Math.min(passBy(claimed, key, other), passBy(all, key, other));
+      const weight = this.#weightOf(row.queue, key);
+      if (count > this.#mostBefore(weight))
+        return `${count} jobs of "${key}", which has the weight ${weight}, went before "${other}" in ${row.queue}`;
     }
     return undefined;
+  }
+
+  /** How many jobs of a key with this weight may go before one of another key. */
+  #mostBefore(weight: number): number {
+    if (this.#longestRound === 0) return weight;
+    const alone = Math.max(weight, this.#longestRound);
+    const beside = weight * Math.max(1, Math.floor(this.#longestRound / (weight + 1)));
+    return alone + beside + weight;
   }
 
   /** The process knows of a claim. */
@@ -100,12 +124,12 @@ export class FairRules {
     if (this.#weights.size === 0) return;
     const all = new Map<string, Waiting>();
     for (const places of this.#places.values()) {
-      for (const [name, { heard, claimed }] of places) {
+      for (const [name, { heard, claimed, all: every }] of places) {
         const [queue = "", home = "", level = ""] = name.split(" ");
         const waiting = all.get(`${queue} ${home}`) ?? this.#waitingIn(queue, Number(home));
         all.set(`${queue} ${home}`, waiting);
         const keys = waiting.get(Number(level));
-        for (const passed of [heard, claimed])
+        for (const passed of [heard, claimed, every])
           for (const key of [...passed.keys()]) if (!keys?.has(key)) passed.delete(key);
       }
     }
@@ -129,7 +153,7 @@ export class FairRules {
   #placeOf(by: Machine, name: string): Place {
     const places = this.#places.get(by) ?? new Map<string, Place>();
     this.#places.set(by, places);
-    const place = places.get(name) ?? { heard: new Map(), claimed: new Map() };
+    const place = places.get(name) ?? { heard: new Map(), claimed: new Map(), all: new Map() };
     places.set(name, place);
     return place;
   }
@@ -139,6 +163,14 @@ export class FairRules {
     const all = this.#weights.get(queue) ?? [];
     return Math.max(...all.map(({ weights, defaultWeight = 1 }) => weights?.[key] ?? defaultWeight));
   }
+}
+
+/** One more job of `key` went before `other`. Returns how many that are. */
+function passBy(passed: Passed, key: string, other: string): number {
+  const counts = passed.get(other) ?? new Map<string, number>();
+  const count = (counts.get(key) ?? 0) + 1;
+  passed.set(other, counts.set(key, count));
+  return count;
 }
 
 function copyOf(passed: Passed): Passed {

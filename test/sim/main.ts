@@ -61,6 +61,11 @@ const WORLDS: { readonly [name: string]: (options: Options) => Promise<Outcome> 
     (options) => simulate({ ...options, isFair: true }),
     ({ jobs }) => jobs,
   ),
+  /** The same, and fair queues take rounds. */
+  "fair-rounds": world(
+    (options) => simulate({ ...options, isBusy: true }),
+    ({ jobs }) => jobs,
+  ),
   "fair-homes": world(
     (options) => simulate({ ...options, isFair: true, homes: 4 }),
     ({ jobs }) => jobs,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { FAIR_MUTANTS, MUTANTS } from "./mutants.ts";
+import { FAIR_MUTANTS, MUTANTS, ROUND_MUTANTS } from "./mutants.ts";
 import { simulate } from "./simulate.ts";
 import { rulesBroken } from "./world.ts";
 
@@ -14,6 +14,13 @@ describe("the checker can fail", () => {
   it.each(FAIR_MUTANTS)("it catches $name", async ({ mutation, caughtBy }) => {
     const rules = await rulesBroken(MOST_SEEDS, caughtBy, (seed) =>
       simulate({ seed, mutation, isFair: true }),
+    );
+    expect(rules).toMatch(caughtBy);
+  });
+
+  it.each(ROUND_MUTANTS)("it catches $name", async ({ mutation, caughtBy }) => {
+    const rules = await rulesBroken(MOST_SEEDS, caughtBy, (seed) =>
+      simulate({ seed, mutation, isBusy: true }),
     );
     expect(rules).toMatch(caughtBy);
   });

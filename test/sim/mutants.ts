@@ -1,4 +1,6 @@
 import type { FairWeights } from "../../src/core/fair/fair-options.ts";
+import { Rounds } from "../../src/core/fair/round.ts";
+import type { RoundLimits } from "../../src/core/fair/round-limits.ts";
 import type { LastTurns, Turns } from "../../src/core/fair/turns.ts";
 import type { NewJob } from "../../src/core/job/enqueue/envelope.ts";
 import type { JobRow, JobState } from "../../src/core/job/job.ts";
@@ -200,6 +202,16 @@ function withTurns(store: Store, change: (turns: Turns) => Turns | undefined): S
   });
 }
 
+function withRounds(store: Store, change: (rounds: Rounds) => Rounds): Store {
+  return withTurns(store, (turns) => (turns.rounds ? { ...turns, rounds: change(turns.rounds) } : turns));
+}
+
+function newRounds(limits: RoundLimits, most: number): Rounds {
+  const rounds = new Rounds(limits);
+  rounds.most = most;
+  return rounds;
+}
+
 function threeTimes({ weights, defaultWeight }: Turns): FairWeights {
   return {
     weights: new Map([...weights].map(([key, weight]) => [key, 3 * weight])),
@@ -253,6 +265,36 @@ export const FAIR_MUTANTS: readonly Mutant[] = [
     name: "a store whose priorities share their turns",
     caughtBy: /fair keys take turns/,
     mutation: { store: (store) => withTurns(store, (turns) => ({ ...turns, last: sharedByAll(turns) })) },
+  },
+];
+
+/** Defects of the rounds of busy fair queues. */
+export const ROUND_MUTANTS: readonly Mutant[] = [
+  {
+    name: "a store that is first come, first served in a busy fair queue",
+    caughtBy: /fair keys take turns/,
+    mutation: { store: (store) => withTurns(store, (turns) => (turns.rounds ? undefined : turns)) },
+  },
+  {
+    name: "a store that begins a new round with each claim",
+    caughtBy: /fair keys take turns/,
+    mutation: { store: (store) => withRounds(store, (rounds) => newRounds(rounds.limits, rounds.most)) },
+  },
+  {
+    name: "a store whose rounds are five times too long",
+    caughtBy: /fair keys take turns/,
+    mutation: {
+      store: (store) => {
+        const long = new Map<Rounds, Rounds>();
+        return withRounds(store, (rounds) => {
+          const { fewestJobs, ...limits } = rounds.limits;
+          const most = 5 * rounds.most;
+          const changed = long.get(rounds) ?? newRounds({ ...limits, fewestJobs: 5 * fewestJobs }, most);
+          long.set(rounds, changed);
+          return changed;
+        });
+      },
+    },
   },
 ];
 

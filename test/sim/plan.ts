@@ -1,4 +1,5 @@
 import type { FairOptions } from "../../src/core/fair/fair-options.ts";
+import type { RoundLimits } from "../../src/core/fair/round-limits.ts";
 import type { Backoff } from "../../src/core/job/job.ts";
 import { type AnyDefinition, defineJob, type JobDefinition } from "../../src/core/job/job-definition.ts";
 import type { PolicyOptions, RetentionOptions, TimeoutOptions } from "../../src/core/job/policy/policy.ts";
@@ -59,6 +60,10 @@ export interface Plan {
   readonly fairKeys: readonly string[];
   /** How often somebody enqueues many jobs of one fair key. */
   readonly bursts: number;
+  /** The most jobs of one. */
+  readonly burst: number;
+  /** When fair queues are busy. Left out: as always, which no world is busy enough for. */
+  readonly roundLimits?: RoundLimits;
   /** Whether events are recorded. */
   readonly records: boolean;
 }
@@ -106,6 +111,7 @@ export function planOf(seed: number): Plan {
     deploys: dice.chance(0.4) ? 1 + dice.int(2) : 0,
     fairKeys: [],
     bursts: 0,
+    burst: 40,
     // Not thrown for: what a seed means otherwise stays what it was.
     records: seed % 4 !== 0,
   };
@@ -147,6 +153,20 @@ export function withFairness(plan: Plan): Plan {
   for (const queue of plan.queues)
     if (dice.chance(0.8)) settings[queue] = { ...settings[queue], fair: fairness(dice, fairKeys) };
   return { ...plan, settings, fairKeys, bursts: 2 + dice.int(6) };
+}
+
+/** The same world, in which six starts within some seconds make a fair queue busy, and which has more jobs. */
+export function withRounds(plan: Plan): Plan {
+  const dice = new Dice(subSeed(plan.seed, "rounds"));
+  const roundLimits: RoundLimits = {
+    busyFrom: 6,
+    busyWithin: dice.pick([2_000, 20_000]),
+    longest: dice.pick([5_000, 60_000]),
+    jobsOfKey: 1 + dice.int(3),
+    fewestJobs: 4 + dice.int(12),
+    mostKeys: dice.pick([2, 1_000]),
+  };
+  return { ...plan, roundLimits, burst: 80 };
 }
 
 export function fairness(dice: Dice, keys: readonly string[]): FairOptions {

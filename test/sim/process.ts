@@ -83,6 +83,7 @@ export class Process {
         logger: loggerOf(checker, machine),
         events: plan.records ? "durable" : "off",
         ...(secondCommitFrom !== undefined && { secondCommitFrom }),
+        roundLimits: plan.roundLimits,
       });
       if (machine.isDead) return;
       for (const name of TERMINAL_EVENTS)

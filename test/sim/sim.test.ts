@@ -16,6 +16,7 @@ const DISTANT_SEEDS = 18;
 const FAIR_SEEDS = 40;
 /** Among them are some that fail if two writes of one job are under way at the same time. */
 const TWO_COMMIT_SEEDS = 30;
+const ROUND_SEEDS = 20;
 
 type Simulator = (options: {
   readonly seed: number;
@@ -25,6 +26,7 @@ const SIMULATORS: readonly (readonly [name: string, run: Simulator])[] = [
   ["jobs", simulate],
   ["two commits", (options) => simulate({ ...options, isDistant: true, hasTwoCommits: true })],
   ["fair queues", (options) => simulate({ ...options, isFair: true })],
+  ["rounds of fair queues", (options) => simulate({ ...options, isBusy: true })],
   ["workflows", simulateWorkflows],
   ["sagas", simulateSagas],
   ["timeouts", simulateTimeouts],
@@ -93,6 +95,17 @@ describe("the whole engine under virtual time and faults", () => {
     }
     // Otherwise no key ever waited for another one, and the rule has shown nothing.
     expect(passedOver).toBeGreaterThan(1_000);
+  });
+
+  it("all rules hold where fair queues are busy, and take rounds", async () => {
+    let inRounds = 0;
+    for (let seed = 1; seed <= ROUND_SEEDS; seed++) {
+      const report = await simulate({ seed, isBusy: true });
+      expect(report.violations, `npm run sim -- --world fair-rounds --seed ${seed} --trace`).toEqual([]);
+      inRounds += report.inRounds;
+    }
+    // Otherwise there were only turns, and the rule of rounds has shown nothing.
+    expect(inRounds).toBeGreaterThan(300);
   });
 
   it.each([7, 42, 1_234])("seed %i gives the same run twice", async (seed) => {

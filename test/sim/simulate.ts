@@ -13,7 +13,7 @@ import { type HomeMutation, SimHomes } from "./homes/sim-homes.ts";
 import type { JobLedger } from "./ledger.ts";
 import type { Machine } from "./machine.ts";
 import { Network } from "./network.ts";
-import { NO_FAULTS, type Plan, planOf, withFairness } from "./plan.ts";
+import { NO_FAULTS, type Plan, planOf, withFairness, withRounds } from "./plan.ts";
 import { Process, type Surroundings } from "./process.ts";
 import { EPOCH, Scheduler } from "./scheduler.ts";
 import { short, Trace } from "./trace.ts";
@@ -37,6 +37,8 @@ export interface SimOptions {
   readonly isFair?: boolean;
   /** A process sends a second commit beside the first for any number of writes (ADR 39). In real engines it takes 100. */
   readonly hasTwoCommits?: boolean;
+  /** Fair queues are busy early, and take rounds. Implies `isFair`. */
+  readonly isBusy?: boolean;
   /** The number of homes of the store. With more than one, each process has a router, and homes have faults of their own. */
   readonly homes?: number;
   /** Keeps the timeline. */
@@ -55,6 +57,8 @@ export interface SimReport {
   readonly passedOver: number;
   /** How often a process sent a commit while another one of it was under way. */
   readonly commitsBeside: number;
+  /** How many jobs were taken in rounds. */
+  readonly inRounds: number;
   readonly figures: { readonly ended: number; readonly counted: number };
   /** Virtual milliseconds from the start to the last close. */
   readonly duration: number;
@@ -95,8 +99,9 @@ function withAllTypes(plan: Plan): Plan {
   return { ...plan, processes: plan.processes.map((process) => ({ ...process, types: plan.types })) };
 }
 
-function planFor({ seed, isDistant, isFair }: SimOptions): Plan {
-  const plan = isFair ? withFairness(planOf(seed)) : planOf(seed);
+function planFor({ seed, isDistant, isFair, isBusy }: SimOptions): Plan {
+  const fair = isFair || isBusy ? withFairness(planOf(seed)) : planOf(seed);
+  const plan = isBusy ? withRounds(fair) : fair;
   return isDistant ? withAllTypes(plan) : plan;
 }
 
@@ -372,6 +377,7 @@ class World {
       figures: this.#figures,
       passedOver: this.checker.fair.passedOver,
       commitsBeside: this.#network.commitsBeside,
+      inRounds: this.checker.fair.inRounds,
       duration: this.#scheduler.now - EPOCH,
     };
   }

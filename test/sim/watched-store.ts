@@ -1,6 +1,6 @@
 import type { NewJob } from "../../src/core/job/enqueue/envelope.ts";
 import type { JobId, JobRow } from "../../src/core/job/job.ts";
-import type { BeatAnswer, JobWrite, Outcome, Store, Unit } from "../../src/ports/store.ts";
+import type { BeatAnswer, ClaimRequest, JobWrite, Outcome, Store, Unit } from "../../src/ports/store.ts";
 import type { HomeBeat, HomeStore } from "../../src/stores/homes/home-store.ts";
 import type { Machine } from "./machine.ts";
 
@@ -21,7 +21,7 @@ export interface StoreObserver {
   changed(change: Change): void;
   /** All that a call has changed was told. */
   looked(): void;
-  claimed(by: Machine, worker: string, rows: readonly JobRow[]): void;
+  claimed(by: Machine, request: ClaimRequest, rows: readonly JobRow[]): void;
   beaten(by: Machine, request: HomeBeat, answers: readonly BeatAnswer[]): void;
   committed(by: Machine, units: readonly Unit[], outcomes: readonly Outcome[]): void;
 }
@@ -84,7 +84,7 @@ export class StoreWatch<Watched extends Store = Store> {
         },
         claim: async (request) => {
           const rows = await jobs.claim(request);
-          this.#observer.claimed(by, request.worker, rows);
+          this.#observer.claimed(by, request, rows);
           await this.#compare(by, "claim");
           return rows;
         },

@@ -127,7 +127,7 @@ export class Workload {
     const type = dice.pick(this.#plan.types);
     const priority = dice.chance(0.5) ? {} : { priority: dice.pick([0, 5]) };
     await this.#guarded(machine, async () => {
-      for (const most of [40, 4, 4]) {
+      for (const most of [this.#plan.burst, 4, 4]) {
         const options = { fairKey: dice.pick(this.#plan.fairKeys), ...priority };
         const payloads = Array.from({ length: 1 + dice.int(most) }, () => this.#payload(type, options));
         for (const { id } of await engine.enqueueMany(type.definition, payloads, options))
