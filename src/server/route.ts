@@ -98,7 +98,10 @@ type InputOf<Schema> = Schema extends z.ZodType ? z.output<Schema> : undefined;
 
 type Schema = z.ZodType | undefined;
 
-type RouteSpec<Body extends Schema, Query extends Schema> = Omit<Route, "body" | "query" | "run"> & {
+type RouteSpec<Body extends Schema, Query extends Schema> = Omit<
+  Route,
+  "method" | "path" | "right" | "body" | "query" | "run"
+> & {
   readonly body?: Body;
   readonly query?: Query;
   readonly run: (
@@ -109,9 +112,12 @@ type RouteSpec<Body extends Schema, Query extends Schema> = Omit<Route, "body" |
 
 /** Declares a route. Its handler gets the types of its schemas. */
 export function route<Body extends Schema = undefined, Query extends Schema = undefined>(
+  method: Method,
+  path: string,
+  right: Right,
   spec: RouteSpec<Body, Query>,
 ): Route {
-  const made = spec as unknown as Route;
+  const made = { method, path, right, ...spec } as unknown as Route;
   if (!isAudited(made)) return made;
   const run = (call: RouteCall, context: RouteContext) =>
     made.run({ ...call, identity: { ...call.identity, reason: reasonOf(call) } } as never, context);
@@ -121,8 +127,11 @@ export function route<Body extends Schema = undefined, Query extends Schema = un
 /** Declares the routes of a file, which have the tag and the scope in common. */
 export function routesOf(shared: Pick<Route, "tag" | "scope">) {
   return <Body extends Schema = undefined, Query extends Schema = undefined>(
+    method: Method,
+    path: string,
+    right: Right,
     spec: Omit<RouteSpec<Body, Query>, "tag" | "scope">,
-  ): Route => route({ ...spec, ...shared } as RouteSpec<Body, Query>);
+  ): Route => route(method, path, right, { ...spec, ...shared } as RouteSpec<Body, Query>);
 }
 
 const REASON_LIMIT = 500;

@@ -19,10 +19,7 @@ const TAG = "admin";
 const PATH = "/ojs/v1/admin/dead-letter";
 const SAMPLED = 500;
 
-const list = route({
-  method: "GET",
-  path: PATH,
-  right: "read",
+const list = route("GET", PATH, "read", {
   scope: "tenant",
   tag: TAG,
   summary: "List dead letters, those that ended last first",
@@ -49,10 +46,7 @@ const endedAt = (row: JobRow | undefined): string | null =>
   row === undefined ? null : instantText(row.finishedAt as Instant);
 
 const statsBy = (path: string, tag: string) =>
-  route({
-    method: "GET",
-    path: `${path}/stats`,
-    right: "read",
+  route("GET", `${path}/stats`, "read", {
     scope: "tenant",
     tag,
     summary: "Count dead letters by queue, type and error",
@@ -80,10 +74,7 @@ const statsBy = (path: string, tag: string) =>
   });
 
 const retryBy = (path: string, tag: string) =>
-  route({
-    method: "POST",
-    path: `${path}/retry`,
-    right: "operate",
+  route("POST", `${path}/retry`, "operate", {
     scope: "tenant",
     tag,
     summary: "Run dead letters again",
@@ -101,10 +92,7 @@ const retryBy = (path: string, tag: string) =>
   });
 
 const purgeBy = (path: string, tag: string) =>
-  route({
-    method: "DELETE",
-    path,
-    right: "operate",
+  route("DELETE", path, "operate", {
     scope: "tenant",
     tag,
     summary: "Delete dead letters for good",

@@ -132,10 +132,7 @@ async function examineServer({ engine, service }: RouteContext) {
   return { facts, ...examine(facts) };
 }
 
-const doctor = route({
-  method: "GET",
-  path: "/ojs/v1/admin/doctor",
-  right: "operate",
+const doctor = route("GET", "/ojs/v1/admin/doctor", "operate", {
   scope: "server",
   tag: "admin",
   summary: "What is wrong with the store, the workers and this process, and what to do",
@@ -171,10 +168,7 @@ const observedHealthReply = healthReplySchema
   .meta({ id: "ObservedHealth" });
 
 /** Counts and codes only, so that a monitor's key needs no right to operate. */
-const observedHealth = route({
-  method: "GET",
-  path: "/ojs/v1/admin/observability/health",
-  right: "read",
+const observedHealth = route("GET", "/ojs/v1/admin/observability/health", "read", {
   scope: "server",
   tag: "admin",
   summary: "Whether the store, the workers and this process are well, for monitors",

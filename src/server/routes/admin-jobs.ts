@@ -33,10 +33,7 @@ import { enqueueJob } from "./jobs.ts";
 const route = routesOf({ tag: "admin", scope: "tenant" });
 const PATH = "/ojs/v1/admin/jobs";
 
-export const listJobs = route({
-  method: "GET",
-  path: PATH,
-  right: "read",
+export const listJobs = route("GET", PATH, "read", {
   summary: "Look for jobs, the newest first",
   isShared: true,
   reply: adminJobsReply,
@@ -92,10 +89,7 @@ function searchedByCursor(field: "page" | "offset"): HttpError {
   return refusedField(field, "a search begins at its first page; continue with cursor");
 }
 
-const nearMisses = route({
-  method: "GET",
-  path: `${PATH}/near-misses`,
-  right: "read",
+const nearMisses = route("GET", `${PATH}/near-misses`, "read", {
   summary: "Completed jobs that used more than 80 % of a limit or were late, the newest first",
   reply: nearMissesReply,
   query: nearMissesQuery,
@@ -108,20 +102,14 @@ const nearMisses = route({
   },
 });
 
-const get = route({
-  method: "GET",
-  path: `${PATH}/:id`,
-  right: "read",
+const get = route("GET", `${PATH}/:id`, "read", {
   summary: "Look at a job and all that happened to it",
   reply: adminJobReply,
   replies: { 200: "The job", 404: "There is no such job" },
   run: async ({ params }, context) => ADMIN.show(await loadJob(params.id ?? "", context)),
 });
 
-const prioritise = route({
-  method: "PATCH",
-  path: `${PATH}/:id`,
-  right: "operate",
+const prioritise = route("PATCH", `${PATH}/:id`, "operate", {
   summary: "Give a waiting job another priority",
   reply: adminJobReply,
   body: prioritySchema,
@@ -132,10 +120,7 @@ const prioritise = route({
   },
 });
 
-const run = route({
-  method: "POST",
-  path: `${PATH}/:id/run`,
-  right: "operate",
+const run = route("POST", `${PATH}/:id/run`, "operate", {
   summary: "Run a scheduled or retryable job now: what is left of its delay or backoff is dropped",
   reply: adminJobReply,
   body: emptySchema,
@@ -148,10 +133,7 @@ const run = route({
     ADMIN.show(await context.service.rows.runNow(await ownJob(params, context), byKey(identity))),
 });
 
-const reveal = route({
-  method: "POST",
-  path: `${PATH}/:id/reveal`,
-  right: "operate",
+const reveal = route("POST", `${PATH}/:id/reveal`, "operate", {
   summary: "See a job with what is redacted; the audit records who did and why",
   reply: jobReplySchema,
   body: emptySchema,
@@ -162,10 +144,7 @@ const reveal = route({
   },
 });
 
-const copy = route({
-  method: "POST",
-  path: `${PATH}/:id/copy`,
-  right: "enqueue",
+const copy = route("POST", `${PATH}/:id/copy`, "enqueue", {
   summary: 'Enqueue a job like this one: "[redacted]" stands for what the job has at the same place',
   reply: jobReplySchema,
   body: enqueueSchema,
@@ -202,10 +181,7 @@ function countsFromEnd(): HttpError {
 const DONE = { retry: "retried", cancel: "cancelled", delete: "deleted" } as const;
 
 const bulkBy = (path: string, action: keyof typeof DONE, what: string, isConfirmed = false) =>
-  route({
-    method: "POST",
-    path: `${path}/bulk/${action}`,
-    right: "operate",
+  route("POST", `${path}/bulk/${action}`, "operate", {
     summary: what,
     reply: bulkReplySchema,
     body: bulkSchema,

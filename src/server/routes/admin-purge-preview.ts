@@ -28,10 +28,7 @@ const previewReply = z
   })
   .meta({ id: "PurgePreview" });
 
-const preview = route({
-  method: "GET",
-  path: "/ojs/v1/admin/queues/:queue/purge-preview",
-  right: "read",
+const preview = route("GET", "/ojs/v1/admin/queues/:queue/purge-preview", "read", {
   scope: "tenant",
   tag: "queues",
   summary: "Count the ended jobs that a purge of a queue would delete",

@@ -60,10 +60,7 @@ async function purged(
   });
 }
 
-const purge = route({
-  method: "DELETE",
-  path: `${PATH}/jobs`,
-  right: "operate",
+const purge = route("DELETE", `${PATH}/jobs`, "operate", {
   summary: "Delete jobs of a queue for good",
   reply: purgeReply,
   body: purgeSchema,
@@ -74,10 +71,7 @@ const purge = route({
   },
 });
 
-const purgeWaiting = route({
-  method: "POST",
-  path: "/ojs/v1/queues/:queue/purge",
-  right: "operate",
+const purgeWaiting = route("POST", "/ojs/v1/queues/:queue/purge", "operate", {
   summary: "Delete the jobs that wait in a queue for good",
   reply: purgeReply,
   body: purgeWaitingSchema,
@@ -85,10 +79,7 @@ const purgeWaiting = route({
   run: (call, context) => purged({ ...call, body: call.body ?? {} }, context),
 });
 
-const getConfig = route({
-  method: "GET",
-  path: `${PATH}/config`,
-  right: "read",
+const getConfig = route("GET", `${PATH}/config`, "read", {
   summary: "The settings of a queue",
   reply: queueConfigReply,
   replies: { 200: "The settings" },
@@ -98,10 +89,7 @@ const getConfig = route({
   },
 });
 
-const putConfig = route({
-  method: "PUT",
-  path: `${PATH}/config`,
-  right: "operate",
+const putConfig = route("PUT", `${PATH}/config`, "operate", {
   summary: "Change settings of a queue, for every process",
   reply: queueConfigReply,
   body: queueConfigSchema,

@@ -10,10 +10,7 @@ const route = routesOf({ tag: "admin", scope: "tenant" });
 const PATH = "/ojs/v1/admin/sagas";
 const NAME_LIMIT = 512;
 
-const list = route({
-  method: "GET",
-  path: PATH,
-  right: "read",
+const list = route("GET", PATH, "read", {
   summary: "List sagas by type and id, the last first, alive and completed",
   reply: sagasReply,
   query: sagasQuery,
@@ -32,10 +29,7 @@ const list = route({
   },
 });
 
-const get = route({
-  method: "GET",
-  path: `${PATH}/:type/:id`,
-  right: "read",
+const get = route("GET", `${PATH}/:type/:id`, "read", {
   summary: "Look at a saga: its state, and the timeouts and messages that wait for it",
   reply: sagaReply,
   replies: { 200: "The saga", 404: "There is no such saga" },
@@ -47,10 +41,7 @@ const get = route({
   },
 });
 
-const compensate = route({
-  method: "POST",
-  path: `${PATH}/:type/:id/compensate`,
-  right: "operate",
+const compensate = route("POST", `${PATH}/:type/:id/compensate`, "operate", {
   summary: "Take a saga back: run its undos, or go on after one that failed for good",
   reply: compensateReply,
   body: emptySchema,

@@ -8,24 +8,12 @@ import { json, type Route, routesOf } from "../route.ts";
 import { adviseReply, auditReply, historyReply, statsReply } from "../wire/admin-replies.ts";
 import { adviseQuery, auditQuery, historyQuery, statsQuery } from "../wire/admin-schemas.ts";
 import { adviceFields, readRule } from "../wire/advice.ts";
-import {
-  countsOf,
-  LATELY,
-  latenessFields,
-  NO_TIMEOUTS,
-  oldestWaitFields,
-  RECENTLY,
-  throughputOf,
-  timeoutsPerMinute,
-} from "../wire/counts.ts";
+import * as counts from "../wire/counts.ts";
 
 const route = routesOf({ tag: "admin", scope: "tenant" });
 const PATH = "/ojs/v1/admin";
 
-const stats = route({
-  method: "GET",
-  path: `${PATH}/stats`,
-  right: "read",
+const stats = route("GET", `${PATH}/stats`, "read", {
   summary: "Counts of waiting, running and ended jobs, and the throughput",
   isShared: true,
   reply: statsReply,
@@ -37,19 +25,19 @@ const stats = route({
     const now = engine.now();
     const of = queue === undefined ? {} : { queue };
     const [day, recent, workers, oldest] = await Promise.all([
-      engine.stats({ since: LATELY, by: "queue", ...of }),
-      engine.stats({ since: RECENTLY, ...of }),
+      engine.stats({ since: counts.LATELY, by: "queue", ...of }),
+      engine.stats({ since: counts.RECENTLY, ...of }),
       service.workers.list(),
       engine.queues.oldestWaits(),
     ]);
     return json(200, {
       queues: day.groups.length,
       workers: workers.filter((worker) => !RemoteWorkers.isStale(worker, now)).length,
-      jobs: countsOf(day.total),
-      throughput: throughputOf(recent.total),
-      timeouts_per_minute: timeoutsPerMinute(recent.total),
-      deadline_lateness: latenessFields(engine.counters().lateness),
-      ...oldestWaitFields(oldest, now, queue),
+      jobs: counts.countsOf(day.total),
+      throughput: counts.throughputOf(recent.total),
+      timeouts_per_minute: counts.timeoutsPerMinute(recent.total),
+      deadline_lateness: counts.latenessFields(engine.counters().lateness),
+      ...counts.oldestWaitFields(oldest, now, queue),
       uptime_seconds: uptime(),
       since: instantText(day.since),
       until: instantText(day.until),
@@ -92,7 +80,7 @@ function pointOf(at: Instant, span: number, point: StatsPoint | undefined) {
     cancelled,
     late,
     near_misses: point?.nearMisses ?? 0,
-    timeouts: point?.timeouts ?? NO_TIMEOUTS,
+    timeouts: point?.timeouts ?? counts.NO_TIMEOUTS,
     ...(run && { latency_p50_ms: run.p50, latency_p95_ms: run.p95, latency_p99_ms: run.p99 }),
     ...(run && { avg_latency_ms: run.mean }),
     ...(point?.waiting !== undefined && { waiting: point.waiting, oldest_wait_ms: point.oldestWait }),
@@ -100,10 +88,7 @@ function pointOf(at: Instant, span: number, point: StatsPoint | undefined) {
   };
 }
 
-const history = route({
-  method: "GET",
-  path: `${PATH}/stats/history`,
-  right: "read",
+const history = route("GET", `${PATH}/stats/history`, "read", {
   summary: "Counts of jobs over time, for plots",
   isShared: true,
   reply: historyReply,
@@ -130,10 +115,7 @@ const history = route({
   },
 });
 
-const advise = route({
-  method: "GET",
-  path: `${PATH}/advise`,
-  right: "read",
+const advise = route("GET", `${PATH}/advise`, "read", {
   summary: "Advice on attempt timeouts, from past runs",
   reply: adviseReply,
   query: adviseQuery,
@@ -152,10 +134,7 @@ const advise = route({
   },
 });
 
-const audit = route({
-  method: "GET",
-  path: `${PATH}/audit`,
-  right: "read",
+const audit = route("GET", `${PATH}/audit`, "read", {
   summary: "The audit: actions of operators, the newest first",
   reply: auditReply,
   query: auditQuery,

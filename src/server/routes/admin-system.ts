@@ -30,10 +30,7 @@ function maintenanceFields(view: MaintenanceView | null): Reply {
 const timeOf = (text: string) => ({ milliseconds: durationOf(text) as number });
 
 const getMaintenance = (path: string) =>
-  route({
-    method: "GET",
-    path,
-    right: "read",
+  route("GET", path, "read", {
     scope: "tenant",
     tag: TAG,
     summary: "Whether jobs are handed out",
@@ -44,10 +41,7 @@ const getMaintenance = (path: string) =>
   });
 
 const setMaintenance = (method: "POST" | "PUT", path: string) =>
-  route({
-    method,
-    path,
-    right: "operate",
+  route(method, path, "operate", {
     scope: "tenant",
     tag: TAG,
     summary: "Hand out no more jobs of any queue, or go on",
@@ -77,10 +71,7 @@ const setMaintenance = (method: "POST" | "PUT", path: string) =>
   });
 
 const getConfig = (path: string) =>
-  route({
-    method: "GET",
-    path,
-    right: "read",
+  route("GET", path, "read", {
     scope: "anyone",
     tag: TAG,
     summary: "The settings of this server, without secrets",
@@ -105,10 +96,7 @@ function workerMiddleware({ ownWorkers }: Pick<Engine, "ownWorkers">): readonly 
   return [...all].map(({ name }) => name || "anonymous");
 }
 
-const middleware = route({
-  method: "GET",
-  path: "/ojs/v1/middleware",
-  right: "read",
+const middleware = route("GET", "/ojs/v1/middleware", "read", {
   scope: "tenant",
   tag: TAG,
   summary: "The middleware of this process; remote workers do not report theirs",
@@ -124,10 +112,7 @@ const middleware = route({
   },
 });
 
-const metrics = route({
-  method: "GET",
-  path: "/ojs/v1/metrics",
-  right: "read",
+const metrics = route("GET", "/ojs/v1/metrics", "read", {
   scope: "tenant",
   tag: "system",
   summary: "The main counters as JSON; all of them for Prometheus with format=prometheus, or at /metrics",

@@ -7,16 +7,7 @@ import { byKey, json, type Route, type RouteContext, routesOf } from "../route.t
 import { adminJobsReply } from "../wire/admin-replies.ts";
 import { adminJobsQuery, adminPageQuery } from "../wire/admin-schemas.ts";
 import { listedPage } from "../wire/pages.ts";
-import {
-  readTenantLimits,
-  tenantFields,
-  tenantLimitFields,
-  tenantLimitsSchema,
-  tenantReply,
-  tenantSchema,
-  tenantStatsReply,
-  tenantsReply,
-} from "../wire/tenants.ts";
+import * as wire from "../wire/tenants.ts";
 import { listJobs } from "./admin-jobs.ts";
 
 /* Across tenants: for callers that are bound to none and may operate. */
@@ -31,12 +22,9 @@ async function knownTenant({ engine }: RouteContext, name: string | undefined) {
   return view;
 }
 
-const list = route({
-  method: "GET",
-  path: PATH,
-  right: "operate",
+const list = route("GET", PATH, "operate", {
   summary: "List the tenants, with what they use and may use, and which of the page are noisy neighbours",
-  reply: tenantsReply,
+  reply: wire.tenantsReply,
   query: adminPageQuery,
   replies: { 200: "A page of tenants, by name" },
   async run({ query }, { engine }) {
@@ -47,7 +35,7 @@ const list = route({
     const uses = await Promise.all(page.items.map(({ name }) => engine.tenants.use(name)));
     const signals = noisySignals(uses);
     const items = page.items.map((view, index) => ({
-      ...tenantFields(view),
+      ...wire.tenantFields(view),
       jobs: uses[index],
       noisy: signals[index],
     }));
@@ -55,53 +43,44 @@ const list = route({
   },
 });
 
-const get = route({
-  method: "GET",
-  path: `${PATH}/:id`,
-  right: "operate",
+const get = route("GET", `${PATH}/:id`, "operate", {
   summary: "Look at a tenant",
-  reply: tenantReply,
+  reply: wire.tenantReply,
   replies: { 200: "The tenant", 404: "Nothing was ever written within it" },
   async run({ params }, context) {
     const view = await knownTenant(context, params.id);
-    return json(200, { ...tenantFields(view), jobs: await context.engine.tenants.use(view.name) });
+    return json(200, { ...wire.tenantFields(view), jobs: await context.engine.tenants.use(view.name) });
   },
 });
 
-const put = route({
-  method: "PUT",
-  path: `${PATH}/:id`,
-  right: "operate",
+const put = route("PUT", `${PATH}/:id`, "operate", {
   summary: "Create a tenant, or replace its limits",
-  reply: tenantReply,
-  body: tenantSchema,
+  reply: wire.tenantReply,
+  body: wire.tenantSchema,
   replies: { 200: "The tenant" },
   async run({ params, body, identity }, { engine }) {
-    const limits = readTenantLimits(body.limits ?? {});
+    const limits = wire.readTenantLimits(body.limits ?? {});
     const view = await engine.tenants.put(params.id as string, { limits }, byKey(identity));
-    return json(200, tenantFields(view));
+    return json(200, wire.tenantFields(view));
   },
 });
 
-const putLimits = route({
-  method: "PUT",
-  path: `${PATH}/:id/limits`,
-  right: "operate",
+const putLimits = route("PUT", `${PATH}/:id/limits`, "operate", {
   summary: "Replace the limits of a tenant, for every process within five seconds",
-  reply: tenantReply,
-  body: tenantLimitsSchema,
+  reply: wire.tenantReply,
+  body: wire.tenantLimitsSchema,
   replies: { 200: "The tenant" },
   async run({ params, body, identity }, { engine }) {
     const { reason: _reason, ...limits } = body;
-    const options = { limits: readTenantLimits(limits) };
-    return json(200, tenantFields(await engine.tenants.put(params.id as string, options, byKey(identity))));
+    const options = { limits: wire.readTenantLimits(limits) };
+    return json(
+      200,
+      wire.tenantFields(await engine.tenants.put(params.id as string, options, byKey(identity))),
+    );
   },
 });
 
-const remove = route({
-  method: "DELETE",
-  path: `${PATH}/:id`,
-  right: "operate",
+const remove = route("DELETE", `${PATH}/:id`, "operate", {
   summary: "Remove a tenant that has no jobs from the list, with its limits",
   replies: { 200: "Removed", 404: "There is no such tenant", 409: "It has jobs" },
   async run({ params, identity }, context) {
@@ -131,24 +110,18 @@ async function statsOf(engine: Engine) {
   };
 }
 
-const stats = route({
-  method: "GET",
-  path: `${PATH}/:id/stats`,
-  right: "operate",
+const stats = route("GET", `${PATH}/:id/stats`, "operate", {
   summary: "What a tenant has stored, does now and did in the last day",
-  reply: tenantStatsReply,
+  reply: wire.tenantStatsReply,
   replies: { 200: "Its counts", 404: "There is no such tenant" },
   async run({ params }, context) {
     const { name, limits } = await knownTenant(context, params.id);
     const counts = await statsOf(await context.engine.tenant(name));
-    return json(200, { tenant_id: name, ...counts, limits: tenantLimitFields(limits) });
+    return json(200, { tenant_id: name, ...counts, limits: wire.tenantLimitFields(limits) });
   },
 });
 
-const jobs = route({
-  method: "GET",
-  path: `${PATH}/:id/jobs`,
-  right: "operate",
+const jobs = route("GET", `${PATH}/:id/jobs`, "operate", {
   summary: "Look for jobs of a tenant, the newest first",
   reply: adminJobsReply,
   query: adminJobsQuery,

@@ -47,10 +47,7 @@ async function deadPage(engine: Engine, page: Parameters<typeof listedPage>[0], 
   return { items: items.map(timeoutFields), pagination: { per_page, has_more, next_cursor } };
 }
 
-const list = route({
-  method: "GET",
-  path: PATH,
-  right: "read",
+const list = route("GET", PATH, "read", {
   summary:
     "List timeouts that are stored, in the order in which they are due; with dead=true those that were given up",
   reply: timeoutsReply,
@@ -96,10 +93,7 @@ function timeoutId(params: Readonly<Record<string, string>>): string {
   return id;
 }
 
-const get = route({
-  method: "GET",
-  path: `${PATH}/:id`,
-  right: "read",
+const get = route("GET", `${PATH}/:id`, "read", {
   summary: "Look at a timeout with its payload and headers",
   reply: timeoutReply,
   replies: { 200: "The timeout", ...MISSING },
@@ -111,10 +105,7 @@ const get = route({
   },
 });
 
-const revoke = route({
-  method: "POST",
-  path: `${PATH}/:id/revoke`,
-  right: "operate",
+const revoke = route("POST", `${PATH}/:id/revoke`, "operate", {
   summary: "Revoke a timeout: it will not be delivered",
   reply: revokedReply,
   body: emptySchema,
@@ -126,10 +117,7 @@ const revoke = route({
   },
 });
 
-const reschedule = route({
-  method: "POST",
-  path: `${PATH}/:id/reschedule`,
-  right: "operate",
+const reschedule = route("POST", `${PATH}/:id/reschedule`, "operate", {
   summary: "Move a pending timeout to another instant",
   reply: timeoutReply,
   body: rescheduleSchema,
@@ -143,10 +131,7 @@ const reschedule = route({
   },
 });
 
-const requeue = route({
-  method: "POST",
-  path: `${PATH}/:id/requeue`,
-  right: "operate",
+const requeue = route("POST", `${PATH}/:id/requeue`, "operate", {
   summary: "Try a dead timeout again, at once and with all its tries",
   reply: timeoutReply,
   body: emptySchema,

@@ -33,10 +33,7 @@ function refuseHidden(lines: readonly object[], { name, role }: Identity): void 
   throw new HttpError(403, "forbidden", message, { details: { role, needs: "operate" } });
 }
 
-const exportJobs = route({
-  method: "GET",
-  path: "/ojs/v1/admin/export",
-  right: "read",
+const exportJobs = route("GET", "/ojs/v1/admin/export", "read", {
   summary: "Export jobs as lines that another store can import",
   reply: exportReply,
   query: exportQuery,
@@ -77,10 +74,7 @@ const importReply = z
   })
   .meta({ id: "ImportResult", description: "What became of each line, in the order of the lines." });
 
-const importJobs = route({
-  method: "POST",
-  path: "/ojs/v1/admin/import",
-  right: "operate",
+const importJobs = route("POST", "/ojs/v1/admin/import", "operate", {
   summary: "Store lines of an export; known ids stay as they are, so it can be repeated",
   reply: importReply,
   body: importSchema,

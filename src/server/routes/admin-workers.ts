@@ -56,10 +56,7 @@ function listed(service: Service): Promise<WorkerView[]> {
 }
 
 const listBy = (path: string) =>
-  route({
-    method: "GET",
-    path,
-    right: "read",
+  route("GET", path, "read", {
     summary: "List workers, in processes that have the store open and over the wire",
     isShared: true,
     reply: workersReply,
@@ -80,10 +77,7 @@ const listBy = (path: string) =>
 const MOST_DIRECTED = 1_000;
 
 /** Directs every live remote worker. Workers that start later are not affected. */
-const directAll = route({
-  method: "POST",
-  path: `${PATH}/directive`,
-  right: "operate",
+const directAll = route("POST", `${PATH}/directive`, "operate", {
   summary: "Tell all remote workers to stop fetching, to shut down, or to resume",
   reply: directiveReply,
   body: directiveSchema,
@@ -103,10 +97,7 @@ const directAll = route({
   },
 });
 
-const get = route({
-  method: "GET",
-  path: `${PATH}/:id`,
-  right: "read",
+const get = route("GET", `${PATH}/:id`, "read", {
   summary: "Look at a worker",
   reply: workerReply,
   replies: { 200: "The worker", 404: "No worker of this name sent a heartbeat lately" },
@@ -120,10 +111,7 @@ const get = route({
 });
 
 const directBy = (action: string, directive: WorkerDirective | null, summary: string) =>
-  route({
-    method: "POST",
-    path: `${PATH}/:id/${action}`,
-    right: "operate",
+  route("POST", `${PATH}/:id/${action}`, "operate", {
     summary,
     reply: workerReply,
     body: emptySchema,
@@ -139,10 +127,7 @@ const directBy = (action: string, directive: WorkerDirective | null, summary: st
     },
   });
 
-const remove = route({
-  method: "DELETE",
-  path: `${PATH}/:id`,
-  right: "operate",
+const remove = route("DELETE", `${PATH}/:id`, "operate", {
   summary: "Forget a worker that stopped or is silent",
   replies: {
     200: "It is forgotten; its jobs are taken back when their heartbeat runs out",

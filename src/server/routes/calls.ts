@@ -113,10 +113,7 @@ function bounded(text: string): Reply {
 
 function callRoute(name: CallName): Route {
   const { summary, args, run } = SERVED[name];
-  return route({
-    method: "POST",
-    path: `${BASE}${callPath(name)}`,
-    right: CALLS[name].right,
+  return route("POST", `${BASE}${callPath(name)}`, CALLS[name].right, {
     scope: "tenant",
     tag: TAG,
     summary,

@@ -33,10 +33,7 @@ async function load(name: string | undefined, { engine }: RouteContext): Promise
   return view;
 }
 
-const put = route({
-  method: "POST",
-  path: "/ojs/v1/cron",
-  right: "operate",
+const put = route("POST", "/ojs/v1/cron", "operate", {
   summary: "Add a cron, or change the one of this name",
   reply: cronReplySchema,
   body: cronSchema,
@@ -54,10 +51,7 @@ const put = route({
 });
 
 const listBy = (path: string) =>
-  route({
-    method: "GET",
-    path,
-    right: "read",
+  route("GET", path, "read", {
     summary: "List crons in the order of their names",
     reply: cronsReplySchema,
     query: cronsQuery,
@@ -76,10 +70,7 @@ const listBy = (path: string) =>
   });
 
 const getBy = (path: string) =>
-  route({
-    method: "GET",
-    path,
-    right: "read",
+  route("GET", path, "read", {
     summary: "Look at a cron",
     reply: cronReplySchema,
     replies: { 200: "The cron", 404: "There is no cron of this name" },
@@ -87,10 +78,7 @@ const getBy = (path: string) =>
   });
 
 const changeBy = (path: string) =>
-  route({
-    method: "PATCH",
-    path,
-    right: "operate",
+  route("PATCH", path, "operate", {
     summary: "Change when a cron fires, or pause it with enabled: false",
     reply: cronReplySchema,
     body: cronChangeSchema,
@@ -107,10 +95,7 @@ const changeBy = (path: string) =>
   });
 
 const removeBy = (path: string) =>
-  route({
-    method: "DELETE",
-    path,
-    right: "operate",
+  route("DELETE", path, "operate", {
     summary: "Delete a cron; its jobs stay",
     reply: cronReplySchema,
     replies: { 200: "It is gone", 404: "There is no cron of this name" },
@@ -123,10 +108,7 @@ const removeBy = (path: string) =>
   });
 
 const pause = (action: "pause" | "resume") =>
-  route({
-    method: "POST",
-    path: `/ojs/v1/cron/:name/${action}`,
-    right: "operate",
+  route("POST", `/ojs/v1/cron/:name/${action}`, "operate", {
     summary: action === "pause" ? "Stop a cron" : "Resume a paused cron from now on",
     reply: cronReplySchema,
     body: emptySchema,
@@ -137,10 +119,7 @@ const pause = (action: "pause" | "resume") =>
     },
   });
 
-const trigger = route({
-  method: "POST",
-  path: "/ojs/v1/cron/:name/trigger",
-  right: "operate",
+const trigger = route("POST", "/ojs/v1/cron/:name/trigger", "operate", {
   summary: "Enqueue the job of a cron at once",
   reply: jobReplySchema,
   body: emptySchema,
@@ -154,10 +133,7 @@ const trigger = route({
   },
 });
 
-const history = route({
-  method: "GET",
-  path: "/ojs/v1/cron/:name/history",
-  right: "read",
+const history = route("GET", "/ojs/v1/cron/:name/history", "read", {
   summary: "The last runs of a cron with the skipped ones, newest first",
   query: cronHistoryQuery,
   replies: { 200: "The runs", 404: "There is no cron of this name" },

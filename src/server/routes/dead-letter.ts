@@ -14,10 +14,7 @@ const TAG = "dead letters";
 const PATH = "/ojs/v1/dead-letter";
 const PER_PAGE = 100;
 
-const list = route({
-  method: "GET",
-  path: PATH,
-  right: "read",
+const list = route("GET", PATH, "read", {
   scope: "tenant",
   tag: TAG,
   summary: "List dead letters in the order in which they ended",

@@ -73,10 +73,7 @@ const streamBy = (
   asked: z.ZodType,
   filter: (call: StreamCall) => EventFilter,
 ) =>
-  route({
-    method: "GET",
-    path,
-    right: "read",
+  route("GET", path, "read", {
     scope: "tenant",
     tag: "events",
     summary,

@@ -87,10 +87,7 @@ function fitted(page: LatestPage, show: Show): Events {
 
 type Show = (event: JournalEvent) => string[];
 
-const list = route({
-  method: "GET",
-  path: "/ojs/v1/events",
-  right: "read",
+const list = route("GET", "/ojs/v1/events", "read", {
   scope: "tenant",
   tag: "events",
   summary: "Read events after a cursor, or the newest ones",
@@ -158,10 +155,7 @@ function eventsReply({ texts }: Events, fields: object): Reply {
   return reply(200, `{"events":${events},"items":${events},${JSON.stringify(fields).slice(1)}`);
 }
 
-const history = route({
-  method: "GET",
-  path: "/ojs/v1/events/:id/history",
-  right: "read",
+const history = route("GET", "/ojs/v1/events/:id/history", "read", {
   scope: "tenant",
   tag: "events",
   summary: "The events of one job",
@@ -188,10 +182,7 @@ const history = route({
   },
 });
 
-const trace = route({
-  method: "GET",
-  path: "/ojs/v1/admin/jobs/:id/trace",
-  right: "read",
+const trace = route("GET", "/ojs/v1/admin/jobs/:id/trace", "read", {
   scope: "tenant",
   tag: "admin",
   summary: "The spans of one job: its enqueue and its attempts, from its events and its errors",

@@ -35,10 +35,7 @@ function fieldsOf(event: JournalEvent) {
   };
 }
 
-const list = route({
-  method: "GET",
-  path: "/ojs/v1/admin/timeouts-fired",
-  right: "read",
+const list = route("GET", "/ojs/v1/admin/timeouts-fired", "read", {
   scope: "tenant",
   tag: "admin",
   summary: "Timeouts of jobs that fired: the newest, or after a cursor in the order of their commits",

@@ -65,10 +65,7 @@ export const ADMIN: RouteSet = {
 };
 
 export const cancelBy = (method: "DELETE" | "POST", path: string, right: Right, set: RouteSet): Route =>
-  route({
-    method,
-    path,
-    right,
+  route(method, path, right, {
     scope: "tenant",
     tag: set.tag,
     summary: "End a waiting or running job at once",
@@ -80,10 +77,7 @@ export const cancelBy = (method: "DELETE" | "POST", path: string, right: Right, 
   });
 
 export const retryBy = (path: string, set: RouteSet): Route =>
-  route({
-    method: "POST",
-    path,
-    right: "operate",
+  route("POST", path, "operate", {
     scope: "tenant",
     tag: set.tag,
     summary: "Run a discarded job again: attempts start anew",
@@ -114,10 +108,7 @@ interface Removal {
 
 /** Routes that show, retry and delete one dead letter. */
 export const letterRoutesBy = (path: string, set: RouteSet, removal: Removal): readonly Route[] => [
-  route({
-    method: "GET",
-    path: `${path}/:id`,
-    right: "read",
+  route("GET", `${path}/:id`, "read", {
     scope: "tenant",
     tag: set.tag,
     summary: "Look at a dead letter",
@@ -125,10 +116,7 @@ export const letterRoutesBy = (path: string, set: RouteSet, removal: Removal): r
     replies: { 200: "The job", ...MISSING },
     run: async ({ params }, context) => set.show(await loadLetter(params.id, context)),
   }),
-  route({
-    method: "POST",
-    path: `${path}/:id/retry`,
-    right: "operate",
+  route("POST", `${path}/:id/retry`, "operate", {
     scope: "tenant",
     tag: set.tag,
     summary: "Run a dead letter again, changed if asked: attempts start anew",
@@ -141,10 +129,7 @@ export const letterRoutesBy = (path: string, set: RouteSet, removal: Removal): r
       return (set.retried ?? set.show)(row);
     },
   }),
-  route({
-    method: "DELETE",
-    path: `${path}/:id`,
-    right: "operate",
+  route("DELETE", `${path}/:id`, "operate", {
     scope: "tenant",
     tag: set.tag,
     summary: "Delete a dead letter for good",

@@ -5,20 +5,7 @@ import type { Identity } from "../auth.ts";
 import { notFound } from "../failures.ts";
 import { byKey, json, type Reply, type Route, type RouteContext, routesOf } from "../route.ts";
 import { adminPageQuery } from "../wire/admin-schemas.ts";
-import {
-  checkSchemaBody,
-  keywordWarnings,
-  putSchemaBody,
-  registerSchemaBody,
-  rulesOf,
-  schemaCheckReply,
-  schemaFields,
-  schemaReply,
-  schemaRulesBody,
-  schemasReply,
-  schemaVersionsReply,
-  summaryFields,
-} from "../wire/job-schemas.ts";
+import * as wire from "../wire/job-schemas.ts";
 import { listedPage } from "../wire/pages.ts";
 
 const route = routesOf({ tag: "schemas", scope: "tenant" });
@@ -36,7 +23,7 @@ function found(view: SchemaView | null, name: string): SchemaView {
 }
 
 const reply = (status: number, view: SchemaView, more: object = {}) => {
-  const fields = schemaFields(view);
+  const fields = wire.schemaFields(view);
   return json(status, { ...fields, schema_info: { type: fields.type, version: fields.version }, ...more });
 };
 
@@ -51,12 +38,9 @@ async function byName(name: string, { engine }: RouteContext): Promise<SchemaVie
 }
 
 const listBy = (path: string) =>
-  route({
-    method: "GET",
-    path,
-    right: "read",
+  route("GET", path, "read", {
     summary: "List the types with schemas, by name",
-    reply: schemasReply,
+    reply: wire.schemasReply,
     query: adminPageQuery,
     replies: { 200: "A page of types with their versions" },
     async run({ query }, { engine }) {
@@ -65,36 +49,30 @@ const listBy = (path: string) =>
         list: (after, limit) => engine.schemas.list({ ...(after !== null && { after }), limit }),
         cursorOf: ({ type }) => type,
       });
-      const schemas = items.map(summaryFields);
+      const schemas = items.map(wire.summaryFields);
       return json(200, { schemas, items: schemas, pagination });
     },
   });
 
 const registerBy = (path: string) =>
-  route({
-    method: "POST",
-    path,
-    right: "operate",
+  route("POST", path, "operate", {
     summary: "Register a version of a schema",
-    reply: schemaReply,
-    body: registerSchemaBody,
+    reply: wire.schemaReply,
+    body: wire.registerSchemaBody,
     replies: { 201: "It holds from now on", 409: "The version is known, or breaks the compatibility" },
     async run({ body, identity }, context) {
       const { type, version, schema, uri } = body;
-      const options = { ...rulesOf(body), ...(uri != null && { uri }) };
+      const options = { ...wire.rulesOf(body), ...(uri != null && { uri }) };
       const view = await schemas(context, identity).put(type, version, schema, options);
-      return reply(201, view, keywordWarnings(view.schema));
+      return reply(201, view, wire.keywordWarnings(view.schema));
     },
   });
 
 const publishBy = (path: string) =>
-  route({
-    method: "PUT",
-    path,
-    right: "operate",
+  route("PUT", path, "operate", {
     summary: "Publish a schema: a new version, unless the newest one is the same",
-    reply: schemaReply,
-    body: putSchemaBody,
+    reply: wire.schemaReply,
+    body: wire.putSchemaBody,
     replies: {
       200: "The newest version was the same",
       201: "A new version",
@@ -102,64 +80,52 @@ const publishBy = (path: string) =>
     },
     async run({ params, body, identity }, context) {
       const type = typeIn(params);
-      const { isNew } = await schemas(context, identity).publishSchema(type, body.schema, rulesOf(body));
+      const { isNew } = await schemas(context, identity).publishSchema(type, body.schema, wire.rulesOf(body));
       const view = found(await context.engine.schemas.get(type), type);
-      return reply(isNew ? 201 : 200, view, keywordWarnings(view.schema));
+      return reply(isNew ? 201 : 200, view, wire.keywordWarnings(view.schema));
     },
   });
 
 const configureBy = (path: string) =>
-  route({
-    method: "PATCH",
-    path,
-    right: "operate",
+  route("PATCH", path, "operate", {
     summary: "Change which jobs of a type are checked, and how its next version must fit",
-    reply: schemaReply,
-    body: schemaRulesBody,
+    reply: wire.schemaReply,
+    body: wire.schemaRulesBody,
     replies: { 200: "The newest version with its rules", 404: "The type has no schema" },
     async run({ params, body, identity }, context) {
       const type = typeIn(params);
-      await schemas(context, identity).configure(type, rulesOf(body));
+      await schemas(context, identity).configure(type, wire.rulesOf(body));
       return reply(200, found(await context.engine.schemas.get(type), type));
     },
   });
 
 const putBy = (path: string) =>
-  route({
-    method: "PUT",
-    path,
-    right: "operate",
+  route("PUT", path, "operate", {
     summary: "Register this version of a schema",
-    reply: schemaReply,
-    body: putSchemaBody,
+    reply: wire.schemaReply,
+    body: wire.putSchemaBody,
     replies: { 201: "It holds from now on", 409: "The version is known, or breaks the compatibility" },
     async run({ params, body, identity }, context) {
       const { schema, uri } = body;
-      const options = { ...rulesOf(body), ...(uri != null && { uri }) };
+      const options = { ...wire.rulesOf(body), ...(uri != null && { uri }) };
       const [type, version] = [typeIn(params), params.version ?? ""];
       const view = await schemas(context, identity).put(type, version, schema, options);
-      return reply(201, view, keywordWarnings(view.schema));
+      return reply(201, view, wire.keywordWarnings(view.schema));
     },
   });
 
 const getNewest = (path: string) =>
-  route({
-    method: "GET",
-    path,
-    right: "read",
+  route("GET", path, "read", {
     summary: "The newest schema of a type, or the one with a uri",
-    reply: schemaReply,
+    reply: wire.schemaReply,
     replies: { 200: "The schema", 404: "There is none" },
     run: async ({ params }, context) => reply(200, await byName(typeIn(params), context)),
   });
 
 const versionsBy = (path: string) =>
-  route({
-    method: "GET",
-    path,
-    right: "read",
+  route("GET", path, "read", {
     summary: "The versions of a type's schema, from the oldest to the newest",
-    reply: schemaVersionsReply,
+    reply: wire.schemaVersionsReply,
     replies: { 200: "The versions", 404: "The type has no schema" },
     async run({ params }, { engine }) {
       const type = typeIn(params);
@@ -167,17 +133,14 @@ const versionsBy = (path: string) =>
         (each) => each.type === type,
       );
       if (!summary) throw notFound("schema", type);
-      return json(200, summaryFields(summary));
+      return json(200, wire.summaryFields(summary));
     },
   });
 
 const getVersionBy = (path: string) =>
-  route({
-    method: "GET",
-    path,
-    right: "read",
+  route("GET", path, "read", {
     summary: "One version of a type's schema",
-    reply: schemaReply,
+    reply: wire.schemaReply,
     replies: { 200: "The schema", 404: "There is none" },
     async run({ params }, { engine }) {
       const [type, version] = [typeIn(params), params.version ?? ""];
@@ -186,13 +149,10 @@ const getVersionBy = (path: string) =>
   });
 
 const checkBy = (path: string) =>
-  route({
-    method: "POST",
-    path,
-    right: "read",
+  route("POST", path, "read", {
     summary: "Compare a schema with the newest version, or check args; nothing is stored",
-    reply: schemaCheckReply,
-    body: checkSchemaBody,
+    reply: wire.schemaCheckReply,
+    body: wire.checkSchemaBody,
     replies: { 200: "What does not fit", 404: "The type has no schema" },
     async run({ params, body }, { engine }) {
       const type = typeIn(params);
@@ -210,12 +170,9 @@ const checkBy = (path: string) =>
   });
 
 const removeBy = (path: string) =>
-  route({
-    method: "DELETE",
-    path,
-    right: "operate",
+  route("DELETE", path, "operate", {
     summary: "Delete a version of a schema",
-    reply: schemaReply,
+    reply: wire.schemaReply,
     replies: { 200: "It is deleted", 404: "There is none" },
     async run({ params, identity }, context) {
       const [type, version] = [typeIn(params), params.version ?? ""];
@@ -227,12 +184,9 @@ const removeBy = (path: string) =>
     },
   });
 
-const removeByName = route({
-  method: "DELETE",
-  path: `${PLAIN}/:name`,
-  right: "operate",
+const removeByName = route("DELETE", `${PLAIN}/:name`, "operate", {
   summary: "Delete the schema with a uri",
-  reply: schemaReply,
+  reply: wire.schemaReply,
   replies: { 200: "It is deleted", 404: "There is none" },
   async run({ params, identity }, context) {
     const name = params.name ?? "";
@@ -250,7 +204,7 @@ const removeByName = route({
 
 async function removed(view: SchemaView, identity: Identity, context: RouteContext): Promise<Reply> {
   await schemas(context, identity).remove(view.type, view.version);
-  return json(200, { ...schemaFields(view), deleted: true });
+  return json(200, { ...wire.schemaFields(view), deleted: true });
 }
 
 const allBy = (path: string, type: string): readonly Route[] => [

@@ -76,10 +76,7 @@ function duplicate(id: string): HttpError {
   });
 }
 
-const enqueue = route({
-  method: "POST",
-  path: `${BASE}${PATHS.jobs}`,
-  right: "enqueue",
+const enqueue = route("POST", `${BASE}${PATHS.jobs}`, "enqueue", {
   scope: "tenant",
   tag: TAG,
   summary: "Enqueue a job",
@@ -109,10 +106,7 @@ export async function enqueueJob(body: EnqueueBody, context: RouteContext): Prom
   });
 }
 
-const enqueueBatch = route({
-  method: "POST",
-  path: `${BASE}${PATHS.batch}`,
-  right: "enqueue",
+const enqueueBatch = route("POST", `${BASE}${PATHS.batch}`, "enqueue", {
   scope: "tenant",
   tag: TAG,
   summary: "Enqueue many jobs: all or none",
@@ -147,10 +141,7 @@ async function refuseKnown(ids: readonly string[], { engine }: RouteContext): Pr
   if (known) throw duplicate(known.id);
 }
 
-const get = route({
-  method: "GET",
-  path: "/ojs/v1/jobs/:id",
-  right: "read",
+const get = route("GET", "/ojs/v1/jobs/:id", "read", {
   scope: "tenant",
   tag: TAG,
   summary: "Look at a job",
@@ -167,10 +158,7 @@ const get = route({
   },
 });
 
-const list = route({
-  method: "GET",
-  path: `${BASE}${PATHS.jobs}`,
-  right: "read",
+const list = route("GET", `${BASE}${PATHS.jobs}`, "read", {
   scope: "tenant",
   tag: TAG,
   summary: "List jobs in the order of their ids",
@@ -223,10 +211,7 @@ export function listReply(
   return reply(200, `{"jobs":[${texts.join(",")}],${end}`);
 }
 
-const activate = route({
-  method: "POST",
-  path: "/ojs/v1/jobs/:id/activate",
-  right: "operate",
+const activate = route("POST", "/ojs/v1/jobs/:id/activate", "operate", {
   scope: "tenant",
   tag: TAG,
   summary: "Make a pending job available",
@@ -241,10 +226,7 @@ const activate = route({
     jobReply(200, await context.service.rows.activate(await ownJob(params, context), byKey(identity))),
 });
 
-const result = route({
-  method: "GET",
-  path: "/ojs/v1/jobs/:id/result",
-  right: "read",
+const result = route("GET", "/ojs/v1/jobs/:id/result", "read", {
   scope: "tenant",
   tag: TAG,
   summary: "The result or the error of an ended job",
@@ -283,10 +265,7 @@ function endText(row: JobRow): string {
   return state === "completed" ? `${head.slice(0, -1)},"result":${row.result ?? "null"}}` : head;
 }
 
-const retries = route({
-  method: "GET",
-  path: "/ojs/v1/jobs/:id/retries",
-  right: "read",
+const retries = route("GET", "/ojs/v1/jobs/:id/retries", "read", {
   scope: "tenant",
   tag: TAG,
   summary: "The failed attempts of a job, and its retry policy",
@@ -318,10 +297,7 @@ const retries = route({
 const limit = (value: number | "none" | null | undefined) =>
   value === "none" ? ("none" as const) : ({ milliseconds: value as number } as const);
 
-const extend = route({
-  method: "PATCH",
-  path: "/ojs/v1/jobs/:id",
-  right: "operate",
+const extend = route("PATCH", "/ojs/v1/jobs/:id", "operate", {
   scope: "tenant",
   tag: TAG,
   summary: "Change the limits of a waiting or running job, or the priority of a waiting one",
@@ -344,10 +320,7 @@ const extend = route({
   },
 });
 
-const explain = route({
-  method: "GET",
-  path: "/ojs/v1/jobs/:id/explain",
-  right: "read",
+const explain = route("GET", "/ojs/v1/jobs/:id/explain", "read", {
   scope: "tenant",
   tag: TAG,
   summary: "Explain for every limit of a job who set it, and its effect",

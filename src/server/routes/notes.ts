@@ -55,10 +55,7 @@ export function progressFields(row: JobRow): Record<string, unknown> {
   };
 }
 
-const putProgress = route({
-  method: "PUT",
-  path: "/ojs/v1/jobs/:id/progress",
-  right: "work",
+const putProgress = route("PUT", "/ojs/v1/jobs/:id/progress", "work", {
   summary: "Report the progress of an attempt; counts as a beat",
   reply: progressReplySchema,
   body: progressSchema,
@@ -74,10 +71,7 @@ const putProgress = route({
   },
 });
 
-const workerProgress = route({
-  method: "POST",
-  path: "/ojs/v1/workers/progress",
-  right: "work",
+const workerProgress = route("POST", "/ojs/v1/workers/progress", "work", {
   summary: "Report the progress of an attempt in percent",
   reply: progressReplySchema,
   body: workerProgressSchema,
@@ -86,10 +80,7 @@ const workerProgress = route({
     setProgress(jobId({ id: body.job_id }), body.percentage / 100, body, { identity, context }),
 });
 
-const getProgress = route({
-  method: "GET",
-  path: "/ojs/v1/jobs/:id/progress",
-  right: "read",
+const getProgress = route("GET", "/ojs/v1/jobs/:id/progress", "read", {
   summary: "The progress of a job",
   reply: progressReplySchema,
   replies: { 200: "Its progress; null if none was reported", 404: "There is no such job" },
@@ -120,10 +111,7 @@ const CHECKPOINT = "/ojs/v1/jobs/:id/checkpoint";
 const SDK_CHECKPOINTS = "/ojs/v1/ojs/v1/checkpoints/:id";
 
 const saveBy = (method: "PUT" | "POST", path: string) =>
-  route({
-    method,
-    path,
-    right: "work",
+  route(method, path, "work", {
     summary: "Save a state that the next attempt begins with; counts as a beat",
     reply: checkpointReplySchema,
     body: checkpointSchema,
@@ -140,10 +128,7 @@ const saveBy = (method: "PUT" | "POST", path: string) =>
     },
   });
 
-const getCheckpoint = route({
-  method: "GET",
-  path: CHECKPOINT,
-  right: "read",
+const getCheckpoint = route("GET", CHECKPOINT, "read", {
   summary: "The state that was saved last",
   reply: checkpointReplySchema,
   replies: { 200: "The state", 404: "There is no such job, or nothing was saved" },
@@ -152,10 +137,7 @@ const getCheckpoint = route({
 });
 
 const deleteBy = (path: string) =>
-  route({
-    method: "DELETE",
-    path,
-    right: "work",
+  route("DELETE", path, "work", {
     summary: "Delete the saved state",
     replies: { 200: "It is gone", 404: "There is no such job" },
     async run({ params, identity }, context) {
@@ -166,10 +148,7 @@ const deleteBy = (path: string) =>
     },
   });
 
-const resume = route({
-  method: "GET",
-  path: `${SDK_CHECKPOINTS}/resume`,
-  right: "read",
+const resume = route("GET", `${SDK_CHECKPOINTS}/resume`, "read", {
   summary: "The saved state as the public JavaScript SDK asks for it",
   replies: { 200: "The state, or that there is none", 404: "There is no such job" },
   async run({ params, identity }, context) {
@@ -180,10 +159,7 @@ const resume = route({
   },
 });
 
-const addLogs = route({
-  method: "POST",
-  path: "/ojs/v1/jobs/:id/logs",
-  right: "work",
+const addLogs = route("POST", "/ojs/v1/jobs/:id/logs", "work", {
   summary: "Add lines to the log of a job; counts as a beat",
   body: logsSchema,
   replies: { 200: "They are durable", ...REPORT },
@@ -201,10 +177,7 @@ const addLogs = route({
   },
 });
 
-const getLogs = route({
-  method: "GET",
-  path: "/ojs/v1/jobs/:id/logs",
-  right: "read",
+const getLogs = route("GET", "/ojs/v1/jobs/:id/logs", "read", {
   summary: "The log of a job",
   reply: logsReplySchema,
   replies: { 200: "Its lines", 404: "There is no such job" },

@@ -13,10 +13,7 @@ async function found(service: Service, name: string) {
   return poolFields(view);
 }
 
-const list = route({
-  method: "GET",
-  path: PATH,
-  right: "read",
+const list = route("GET", PATH, "read", {
   summary: "List the pools of workers, in the order of their names",
   reply: poolsReply,
   replies: { 200: "All pools; workers and running jobs are those of this server" },
@@ -26,20 +23,14 @@ const list = route({
   },
 });
 
-const get = route({
-  method: "GET",
-  path: `${PATH}/:name`,
-  right: "read",
+const get = route("GET", `${PATH}/:name`, "read", {
   summary: "Look at a pool of workers",
   reply: poolReply,
   replies: { 200: "The pool", ...MISSING },
   run: async ({ params }, { service }) => json(200, { pool: await found(service, params.name as string) }),
 });
 
-const put = route({
-  method: "PUT",
-  path: `${PATH}/:name`,
-  right: "operate",
+const put = route("PUT", `${PATH}/:name`, "operate", {
   summary: "Store a pool: which queues its workers take from, and how a fetch chooses among them",
   reply: poolReply,
   body: poolSchema,
@@ -52,10 +43,7 @@ const put = route({
   },
 });
 
-const remove = route({
-  method: "DELETE",
-  path: `${PATH}/:name`,
-  right: "operate",
+const remove = route("DELETE", `${PATH}/:name`, "operate", {
   summary: "Delete a pool; its queues and jobs stay",
   reply: poolReply,
   replies: { 200: "It is gone", ...MISSING },

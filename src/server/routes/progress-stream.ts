@@ -45,10 +45,7 @@ function beginning(row: JobRow): Beginning {
   return { text: eventFrame(fields) + eventFrame(fields, { name: kind, id: "0" }), isLast: true };
 }
 
-const progressStream = route({
-  method: "GET",
-  path: "/ojs/v1/jobs/:id/progress/stream",
-  right: "read",
+const progressStream = route("GET", "/ojs/v1/jobs/:id/progress/stream", "read", {
   scope: "tenant",
   tag: "events",
   summary: "Follow the progress of one job to its end",

@@ -20,10 +20,7 @@ const route = routesOf({ tag: "queues", scope: "tenant" });
 const PATHS = ["/ojs/v1/queues", "/ojs/v1/admin/queues"] as const;
 
 const listBy = (path: string) =>
-  route({
-    method: "GET",
-    path,
-    right: "read",
+  route("GET", path, "read", {
     summary: "List queues",
     isShared: true,
     reply: queuesReply,
@@ -36,10 +33,7 @@ const listBy = (path: string) =>
   });
 
 const getBy = (path: string) =>
-  route({
-    method: "GET",
-    path: `${path}/:queue`,
-    right: "read",
+  route("GET", `${path}/:queue`, "read", {
     summary: "Look at a queue",
     reply: queueReply,
     replies: { 200: "The queue; every valid name is one" },
@@ -49,10 +43,7 @@ const getBy = (path: string) =>
     },
   });
 
-const stats = route({
-  method: "GET",
-  path: "/ojs/v1/queues/:queue/stats",
-  right: "read",
+const stats = route("GET", "/ojs/v1/queues/:queue/stats", "read", {
   summary: "How many jobs a queue has",
   reply: queueStatsReply,
   replies: { 200: "Jobs that wait or run now, and those that ended in the last 24 hours" },
@@ -67,10 +58,7 @@ const stats = route({
 const MOST_COUNTED = 10_000;
 const AT_ONCE = 1_000;
 
-const priorities = route({
-  method: "GET",
-  path: "/ojs/v1/queues/:queue/priority-stats",
-  right: "read",
+const priorities = route("GET", "/ojs/v1/queues/:queue/priority-stats", "read", {
   summary: "How many available jobs of a queue have which priority",
   reply: priorityStatsReply,
   replies: { 200: "Counts by priority, the highest first" },
@@ -96,10 +84,7 @@ const priorities = route({
   },
 });
 
-const create = route({
-  method: "POST",
-  path: "/ojs/v1/queues",
-  right: "operate",
+const create = route("POST", "/ojs/v1/queues", "operate", {
   summary: "Give a queue settings before it has jobs; a queue needs no creation",
   reply: queueReply,
   body: newQueueSchema,
@@ -112,10 +97,7 @@ const create = route({
   },
 });
 
-const remove = route({
-  method: "DELETE",
-  path: "/ojs/v1/queues/:queue",
-  right: "operate",
+const remove = route("DELETE", "/ojs/v1/queues/:queue", "operate", {
   summary: "Forget the settings and the pause of a queue that has no live jobs",
   replies: {
     200: "It is forgotten; jobs that have ended stay",
@@ -145,10 +127,7 @@ const PAUSES = {
 } as const;
 
 const pauseBy = (path: string, action: "pause" | "resume") =>
-  route({
-    method: "POST",
-    path: `${path}/:queue/${action}`,
-    right: "operate",
+  route("POST", `${path}/:queue/${action}`, "operate", {
     reply: pausedReply,
     body: emptySchema,
     ...PAUSES[action],

@@ -9,10 +9,7 @@ import { listedPage } from "../wire/pages.ts";
 const route = routesOf({ tag: "rate limits", scope: "tenant" });
 const PATH = "/ojs/v1/rate-limits";
 
-const list = route({
-  method: "GET",
-  path: PATH,
-  right: "read",
+const list = route("GET", PATH, "read", {
   summary: "List limits that have live jobs or an override, in the order of their keys",
   reply: limitsReply,
   query: adminPageQuery,
@@ -29,10 +26,7 @@ const list = route({
   },
 });
 
-const get = route({
-  method: "GET",
-  path: `${PATH}/:key`,
-  right: "read",
+const get = route("GET", `${PATH}/:key`, "read", {
   summary: "Look at a limit: its values, its use, and the number of waiting jobs",
   reply: limitReply,
   replies: { 200: "The limit", 404: "No live job has it, and there is no override" },
@@ -46,10 +40,7 @@ const get = route({
 });
 
 const putBy = (path: string) =>
-  route({
-    method: "PUT",
-    path,
-    right: "operate",
+  route("PUT", path, "operate", {
     summary: "Override the limit of a key, for every process and at once",
     reply: limitReply,
     body: limitChangeSchema,
@@ -63,10 +54,7 @@ const putBy = (path: string) =>
   });
 
 const removeBy = (path: string) =>
-  route({
-    method: "DELETE",
-    path,
-    right: "operate",
+  route("DELETE", path, "operate", {
     summary: "Remove the override of a limit",
     reply: limitReply,
     replies: { 200: "The limit as the jobs say it" },

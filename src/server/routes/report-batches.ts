@@ -66,17 +66,14 @@ async function settle<Item extends Said>(
 }
 
 const MANY = {
-  method: "POST",
-  right: "work",
   scope: "tenant",
   tag: "workers",
   reply: settledManyReplySchema,
   replies: { 200: "The result of each report; a refused one does not affect the others" },
 } as const;
 
-const ackMany = route({
+const ackMany = route("POST", "/ojs/v1/workers/ack/batch", "work", {
   ...MANY,
-  path: "/ojs/v1/workers/ack/batch",
   summary: "Report that jobs succeeded, each decided alone",
   body: succeedManySchema,
   run(call, context) {
@@ -85,9 +82,8 @@ const ackMany = route({
   },
 });
 
-const nackMany = route({
+const nackMany = route("POST", "/ojs/v1/workers/nack/batch", "work", {
   ...MANY,
-  path: "/ojs/v1/workers/nack/batch",
   summary: "Report that jobs failed or are given back, each decided alone",
   body: failManySchema,
   run(call, context) {

@@ -29,20 +29,14 @@ async function sharesFields(engine: Engine, queue: string, most: number) {
   };
 }
 
-const shares = route({
-  method: "GET",
-  path: "/ojs/v1/admin/queues/:queue/shares",
-  right: "read",
+const shares = route("GET", "/ojs/v1/admin/queues/:queue/shares", "read", {
   summary: "What waits of each fair key of a queue, the keys with the most jobs first",
   reply: sharesReply,
   replies: { 200: "At most 1,000 keys; up to 10,000 jobs are counted of each" },
   run: async ({ params }, { engine }) => json(200, await sharesFields(engine, queueOf(params), 1_000)),
 });
 
-const stats = route({
-  method: "GET",
-  path: "/ojs/v1/admin/scheduling/stats",
-  right: "read",
+const stats = route("GET", "/ojs/v1/admin/scheduling/stats", "read", {
   summary: "How starts are distributed over queues, and over the fair keys of fair queues",
   reply: schedulingReply,
   replies: { 200: "The last five minutes" },

@@ -39,10 +39,7 @@ function sessionFields(
   };
 }
 
-const get = route({
-  method: "GET",
-  path: PATH,
-  right: "read",
+const get = route("GET", PATH, "read", {
   summary: "Who the caller is, what it may do, and the server's version, store and clock",
   reply: sessionReply,
   replies: { 200: "The caller" },
@@ -57,10 +54,7 @@ const loginSchema = z
   .strictObject({ key: z.string().min(1).max(200) })
   .meta({ id: "LoginRequest", description: "A key as `curfew keys new` printed it." });
 
-const login = route({
-  method: "POST",
-  path: PATH,
-  right: "open",
+const login = route("POST", PATH, "open", {
   summary: "Log in with a key: a cookie replaces it for 12 hours",
   reply: sessionReply,
   body: loginSchema,
@@ -86,10 +80,7 @@ const changeSchema = z.strictObject({ tenant: z.string().min(1).max(64).nullable
   description: "The tenant that the pages of this session show; null for none.",
 });
 
-const change = route({
-  method: "PATCH",
-  path: PATH,
-  right: "read",
+const change = route("PATCH", PATH, "read", {
   summary: "Choose the tenant that the pages of this session show",
   reply: sessionReply,
   body: changeSchema,
@@ -110,10 +101,7 @@ const change = route({
   },
 });
 
-const logout = route({
-  method: "DELETE",
-  path: PATH,
-  right: "read",
+const logout = route("DELETE", PATH, "read", {
   summary: "Log out: the cookie becomes invalid",
   replies: { 200: "Logged out; a caller with a key has no session to end" },
   run(call, { sessions }) {

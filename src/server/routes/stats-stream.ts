@@ -71,10 +71,7 @@ const statsQuery = z.looseObject({
   }),
 });
 
-const stream = route({
-  method: "GET",
-  path: "/ojs/v1/admin/stats/stream",
-  right: "read",
+const stream = route("GET", "/ojs/v1/admin/stats/stream", "read", {
   scope: "tenant",
   tag: "admin",
   summary: "Follow the counts of jobs, and their events",

@@ -26,10 +26,7 @@ export async function checkStore(context: RouteContext) {
 }
 
 const healthBy = (path: string) =>
-  route({
-    method: "GET",
-    path,
-    right: "open",
+  route("GET", path, "open", {
     scope: "anyone",
     tag: TAG,
     summary: "Whether the server and its store are up",
@@ -47,10 +44,7 @@ const healthBy = (path: string) =>
     },
   });
 
-const ready = route({
-  method: "GET",
-  path: "/ready",
-  right: "open",
+const ready = route("GET", "/ready", "open", {
   scope: "anyone",
   tag: TAG,
   summary: "Whether the server takes requests, and its own workers take jobs",
@@ -67,10 +61,7 @@ const ready = route({
   },
 });
 
-const manifest = route({
-  method: "GET",
-  path: "/ojs/manifest",
-  right: "open",
+const manifest = route("GET", "/ojs/manifest", "open", {
   scope: "anyone",
   tag: TAG,
   summary: "What this server is and can do",
@@ -129,10 +120,7 @@ const manifest = route({
     }),
 });
 
-const metrics = route({
-  method: "GET",
-  path: "/metrics",
-  right: "read",
+const metrics = route("GET", "/metrics", "read", {
   scope: "server",
   tag: TAG,
   summary: "Counters for Prometheus",
@@ -140,10 +128,7 @@ const metrics = route({
   run: async (_call, context) => reply(200, await context.metrics(), { "Content-Type": "text/plain" }),
 });
 
-const openapi = route({
-  method: "GET",
-  path: "/openapi.json",
-  right: "open",
+const openapi = route("GET", "/openapi.json", "open", {
   scope: "anyone",
   tag: TAG,
   summary: "This document",

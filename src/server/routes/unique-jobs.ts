@@ -20,10 +20,7 @@ function fieldsOf({ key, id, job, until }: UniqueKeyView) {
   };
 }
 
-const list = route({
-  method: "GET",
-  path: "/ojs/v1/unique-jobs",
-  right: "read",
+const list = route("GET", "/ojs/v1/unique-jobs", "read", {
   scope: "tenant",
   tag: "jobs",
   summary: "List unique keys in use, and the jobs that have them",

@@ -5,24 +5,7 @@ import { adminPageQuery } from "../wire/admin-schemas.ts";
 import { listedPage, pageRequestOf } from "../wire/pages.ts";
 import { deletedReplySchema } from "../wire/replies.ts";
 import { emptySchema } from "../wire/schemas.ts";
-import {
-  deliveriesQuery,
-  deliveriesReply,
-  deliveryFields,
-  deliveryReply,
-  readOverlap,
-  readWebhook,
-  rotateSchema,
-  rotationReply,
-  testFields,
-  webhookChangeSchema,
-  webhookFields,
-  webhookReply,
-  webhookSchema,
-  webhooksReply,
-  webhookTestReply,
-  webhookWarnings,
-} from "../wire/webhooks.ts";
+import * as wire from "../wire/webhooks.ts";
 
 const route = routesOf({ tag: "webhooks", scope: "tenant" });
 const PATH = "/ojs/v1/webhooks/subscriptions";
@@ -33,8 +16,8 @@ const UNKNOWN = "There is no such subscription";
 const right = "operate";
 
 function webhookBody(view: WebhookView) {
-  const subscription = webhookFields(view);
-  return { ...subscription, subscription, ...webhookWarnings(view) };
+  const subscription = wire.webhookFields(view);
+  return { ...subscription, subscription, ...wire.webhookWarnings(view) };
 }
 
 async function load(id: string | undefined, { engine }: RouteContext): Promise<WebhookView> {
@@ -43,29 +26,23 @@ async function load(id: string | undefined, { engine }: RouteContext): Promise<W
   return view;
 }
 
-const create = route({
-  method: "POST",
-  path: PATH,
-  right,
+const create = route("POST", PATH, right, {
   summary: "Subscribe an endpoint to events from now on",
-  reply: webhookReply,
-  body: webhookSchema,
+  reply: wire.webhookReply,
+  body: wire.webhookSchema,
   replies: { 201: "The subscription; with its secret if the server made it, which no other reply has" },
   async run({ body, identity }, { engine }): Promise<Reply> {
     const { secret: given, url, events, ...rest } = body;
-    const options = { ...readWebhook(rest), url, events, ...(given != null && { secret: given }) };
+    const options = { ...wire.readWebhook(rest), url, events, ...(given != null && { secret: given }) };
     const { webhook, secret } = await engine.webhooks.as(byKey(identity)).create(options);
     const said = { ...webhookBody(webhook), ...(secret !== null && { secret }) };
     return json(201, said, { Location: `${PATH}/${webhook.id}` });
   },
 });
 
-const list = route({
-  method: "GET",
-  path: PATH,
-  right,
+const list = route("GET", PATH, right, {
   summary: "List subscriptions, the oldest first",
-  reply: webhooksReply,
+  reply: wire.webhooksReply,
   query: adminPageQuery,
   replies: { 200: "A page of subscriptions, without secrets" },
   async run({ query }, { engine }) {
@@ -74,42 +51,33 @@ const list = route({
       list: (after, limit) => engine.webhooks.list({ ...(after !== null && { after }), limit }),
       cursorOf: ({ id }) => id,
     });
-    const items = views.map(webhookFields);
+    const items = views.map(wire.webhookFields);
     return json(200, { subscriptions: items, items, total: pagination.total, pagination });
   },
 });
 
-const get = route({
-  method: "GET",
-  path: `${PATH}/:id`,
-  right,
+const get = route("GET", `${PATH}/:id`, right, {
   summary: "Look at a subscription, its counts and its circuit",
-  reply: webhookReply,
+  reply: wire.webhookReply,
   replies: { 200: "The subscription, without its secret", 404: UNKNOWN },
   run: async ({ params }, context) => json(200, webhookBody(await load(params.id, context))),
 });
 
 /** The specification and the suite say PATCH, the official admin page PUT. Both change what is named. */
 const changeBy = (method: "PATCH" | "PUT") =>
-  route({
-    method,
-    path: `${PATH}/:id`,
-    right,
+  route(method, `${PATH}/:id`, right, {
     summary: "Change the fields of a subscription that are named",
-    reply: webhookReply,
-    body: webhookChangeSchema,
+    reply: wire.webhookReply,
+    body: wire.webhookChangeSchema,
     replies: { 200: "It is changed", 404: UNKNOWN },
     async run({ params, body, identity }, context) {
       const { id } = await load(params.id, context);
-      const changed = await context.engine.webhooks.as(byKey(identity)).update(id, readWebhook(body));
+      const changed = await context.engine.webhooks.as(byKey(identity)).update(id, wire.readWebhook(body));
       return json(200, webhookBody(changed));
     },
   });
 
-const remove = route({
-  method: "DELETE",
-  path: `${PATH}/:id`,
-  right,
+const remove = route("DELETE", `${PATH}/:id`, right, {
   summary: "Delete a subscription and cancel its deliveries",
   reply: deletedReplySchema,
   replies: { 200: "It is gone", 404: UNKNOWN },
@@ -120,44 +88,35 @@ const remove = route({
   },
 });
 
-const test = route({
-  method: "POST",
-  path: `${PATH}/:id/test`,
-  right,
+const test = route("POST", `${PATH}/:id/test`, right, {
   summary: "Call the endpoint once with an event webhook.test",
-  reply: webhookTestReply,
+  reply: wire.webhookTestReply,
   body: emptySchema,
   replies: { 200: "What came of it within 10 seconds", 404: UNKNOWN },
   async run({ params, identity }, context) {
     const { id } = await load(params.id, context);
-    return json(200, testFields(await context.engine.webhooks.as(byKey(identity)).test(id)));
+    return json(200, wire.testFields(await context.engine.webhooks.as(byKey(identity)).test(id)));
   },
 });
 
-const rotate = route({
-  method: "POST",
-  path: `${PATH}/:id/rotate-secret`,
-  right,
+const rotate = route("POST", `${PATH}/:id/rotate-secret`, right, {
   summary: "Give a subscription a new secret; calls are signed with both for a while",
-  reply: rotationReply,
-  body: rotateSchema,
+  reply: wire.rotationReply,
+  body: wire.rotateSchema,
   replies: { 200: "Done; with the secret if the server made it", 404: UNKNOWN },
   async run({ params, body, identity }, context) {
     const { id } = await load(params.id, context);
     const { secret: given, overlap } = body ?? {};
-    const options = { ...readOverlap(overlap), ...(given != null && { secret: given }) };
+    const options = { ...wire.readOverlap(overlap), ...(given != null && { secret: given }) };
     const { secret } = await context.engine.webhooks.as(byKey(identity)).rotate(id, options);
     return json(200, { id, rotated: true, ...(secret !== null && { secret, new_secret: secret }) });
   },
 });
 
-const deliveries = route({
-  method: "GET",
-  path: LOG,
-  right,
+const deliveries = route("GET", LOG, right, {
   summary: "List deliveries, the newest first",
-  reply: deliveriesReply,
-  query: deliveriesQuery,
+  reply: wire.deliveriesReply,
+  query: wire.deliveriesQuery,
   replies: { 200: "A page; a short page may not be the last" },
   async run({ query }, { engine }) {
     const { perPage, cursor } = pageRequestOf(query, 50);
@@ -168,34 +127,28 @@ const deliveries = route({
       ...(subscription_id !== undefined && { subscription: subscription_id }),
       ...(status !== undefined && { state: status }),
     });
-    const items = found.deliveries.map(deliveryFields);
+    const items = found.deliveries.map(wire.deliveryFields);
     const pagination = { per_page: perPage, has_more: found.cursor !== null, next_cursor: found.cursor };
     return json(200, { deliveries: items, items, pagination });
   },
 });
 
-const delivery = route({
-  method: "GET",
-  path: `${LOG}/:id`,
-  right,
+const delivery = route("GET", `${LOG}/:id`, right, {
   summary: "Look at a delivery and all its calls",
-  reply: deliveryReply,
+  reply: wire.deliveryReply,
   replies: { 200: "The delivery", 404: "There is no such delivery, or its retention is over" },
   async run({ params }, { engine }) {
     const view = await engine.webhooks.delivery(params.id ?? "");
     if (!view) throw notFound("delivery", params.id ?? "");
-    const fields = deliveryFields(view);
+    const fields = wire.deliveryFields(view);
     return json(200, { ...fields, delivery: fields });
   },
 });
 
 const redeliverBy = (verb: "retry" | "redeliver") =>
-  route({
-    method: "POST",
-    path: `${LOG}/:id/${verb}`,
-    right,
+  route("POST", `${LOG}/:id/${verb}`, right, {
     summary: "Send a delivery again, whether it is dead, waits or was delivered",
-    reply: deliveryReply,
+    reply: wire.deliveryReply,
     body: emptySchema,
     replies: {
       200: "The delivery that is made",
@@ -203,7 +156,9 @@ const redeliverBy = (verb: "retry" | "redeliver") =>
       409: "It is being called",
     },
     async run({ params, identity }, { engine }) {
-      const fields = deliveryFields(await engine.webhooks.as(byKey(identity)).redeliver(params.id ?? ""));
+      const fields = wire.deliveryFields(
+        await engine.webhooks.as(byKey(identity)).redeliver(params.id ?? ""),
+      );
       return json(200, { ...fields, delivery: fields });
     },
   });

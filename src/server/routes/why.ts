@@ -3,10 +3,7 @@ import { unattendedFields, unattendedReply, whyFields, whyReply } from "../wire/
 import { jobId } from "./job-actions.ts";
 
 const whyBy = (path: string, tag: string): Route =>
-  route({
-    method: "GET",
-    path,
-    right: "read",
+  route("GET", path, "read", {
     scope: "tenant",
     tag,
     summary: "Why a job does not run, does not end, or ended as it did",
@@ -15,10 +12,7 @@ const whyBy = (path: string, tag: string): Route =>
     run: async ({ params }, { engine }) => json(200, whyFields(await engine.why(jobId(params)))),
   });
 
-const unattended = route({
-  method: "GET",
-  path: "/ojs/v1/admin/unattended-queues",
-  right: "read",
+const unattended = route("GET", "/ojs/v1/admin/unattended-queues", "read", {
   scope: "tenant",
   tag: "admin",
   summary: "Queues with available jobs that no live worker takes",

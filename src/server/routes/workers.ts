@@ -14,16 +14,7 @@ import { json, type Reply, type Route, type RouteContext, reply, routesOf } from
 import { readDefinitions, visibilityOf } from "../wire/enqueue.ts";
 import { beatReplySchema, fetchReplySchema, settledReplySchema } from "../wire/replies.ts";
 import { callerOf, readFailure, readSuccess, senderOf } from "../wire/report.ts";
-import {
-  type BeatBody,
-  beatSchema,
-  failByPathSchema,
-  failSchema,
-  fetchSchema,
-  succeedByPathSchema,
-  succeedSchema,
-  workerId,
-} from "../wire/schemas.ts";
+import * as schemas from "../wire/schemas.ts";
 import { jobId } from "./job-actions.ts";
 
 const route = routesOf({ tag: "workers", scope: "tenant" });
@@ -40,13 +31,10 @@ function readVersions(said: Readonly<Record<string, readonly (number | string)[]
 }
 
 const fetchBy = (path: string) =>
-  route({
-    method: "POST",
-    path,
-    right: "work",
+  route("POST", path, "work", {
     summary: "Take jobs: their attempts start with this reply",
     reply: fetchReplySchema,
-    body: fetchSchema,
+    body: schemas.fetchSchema,
     replies: { 200: "The jobs, each with its fence and deadlines; an empty list if there is none" },
     async run({ body, isGone, identity }, { service, engine }) {
       if (body.pool != null && !service.pools.has(body.pool)) throw notFound("pool", body.pool);
@@ -116,52 +104,44 @@ async function nack(id: string, body: FailBody, identity: Identity, context: Rou
   return reported(id, sender, await context.service.report(id, sender, eventOf), "nack");
 }
 
-const ackJob = route({
-  method: "POST",
-  path: `${BASE}${PATHS.ack}`,
-  right: "work",
+const ACK = {
   summary: "Report that a job succeeded",
   reply: settledReplySchema,
-  body: succeedSchema,
   replies: { 200: "The job is completed", ...REPORT },
+};
+
+const ackJob = route("POST", `${BASE}${PATHS.ack}`, "work", {
+  ...ACK,
+  body: schemas.succeedSchema,
   run: ({ body, identity }, context) => ack(jobId({ id: body.job_id }), body, identity, context),
 });
 
-const ackByPath = route({
-  method: "POST",
-  path: "/ojs/v1/jobs/:id/ack",
-  right: "work",
-  summary: "Report that a job succeeded",
-  reply: settledReplySchema,
-  body: succeedByPathSchema,
-  replies: { 200: "The job is completed", ...REPORT },
+const ackByPath = route("POST", "/ojs/v1/jobs/:id/ack", "work", {
+  ...ACK,
+  body: schemas.succeedByPathSchema,
   run: ({ body, params, identity }, context) => ack(jobId(params), body ?? {}, identity, context),
 });
 
-const nackJob = route({
-  method: "POST",
-  path: `${BASE}${PATHS.nack}`,
-  right: "work",
+const NACK = {
   summary: "Report that a job failed, or give it back",
   reply: settledReplySchema,
-  body: failSchema,
   replies: { 200: "The job waits for its retry, was given back, or has ended", ...REPORT },
+};
+
+const nackJob = route("POST", `${BASE}${PATHS.nack}`, "work", {
+  ...NACK,
+  body: schemas.failSchema,
   run: ({ body, identity }, context) => nack(jobId({ id: body.job_id }), body, identity, context),
 });
 
-const nackByPath = route({
-  method: "POST",
-  path: "/ojs/v1/jobs/:id/nack",
-  right: "work",
-  summary: "Report that a job failed, or give it back",
-  reply: settledReplySchema,
-  body: failByPathSchema,
-  replies: { 200: "The job waits for its retry, was given back, or has ended", ...REPORT },
+const nackByPath = route("POST", "/ojs/v1/jobs/:id/nack", "work", {
+  ...NACK,
+  body: schemas.failByPathSchema,
   run: ({ body, params, identity }, context) => nack(jobId(params), body, identity, context),
 });
 
 /** The jobs that a beat names. `active_jobs` may be a plain number. */
-function namedJobs(body: BeatBody, identity: Identity, context: RouteContext): JobBeat[] {
+function namedJobs(body: schemas.BeatBody, identity: Identity, context: RouteContext): JobBeat[] {
   const listed = Array.isArray(body.active_jobs) ? body.active_jobs : [];
   const worker = body.worker_id;
   const named = new Map<string, JobBeat>();
@@ -176,7 +156,7 @@ function namedJobs(body: BeatBody, identity: Identity, context: RouteContext): J
   return [...named.values()];
 }
 
-function workerOf(body: BeatBody, now: number, running: number): RemoteWorker {
+function workerOf(body: schemas.BeatBody, now: number, running: number): RemoteWorker {
   const { hostname, pid, queues, concurrency, labels } = body;
   // Without a list, the worker counts as one that takes all types.
   const job_types = JSON.stringify(body.job_types ?? []).length <= MOST_TYPES ? body.job_types : undefined;
@@ -194,7 +174,7 @@ function workerOf(body: BeatBody, now: number, running: number): RemoteWorker {
   };
 }
 
-async function beat(body: BeatBody, identity: Identity, context: RouteContext): Promise<Reply> {
+async function beat(body: schemas.BeatBody, identity: Identity, context: RouteContext): Promise<Reply> {
   const { service, engine, isConformance } = context;
   const jobs = namedJobs(body, identity, context);
   const running = typeof body.active_jobs === "number" ? body.active_jobs : jobs.length;
@@ -227,28 +207,22 @@ function directiveText(
 }
 
 const beatBy = (path: string) =>
-  route({
-    method: "POST",
-    path,
-    right: "work",
+  route("POST", path, "work", {
     summary: "Send a heartbeat for the worker and for each job it names",
     reply: beatReplySchema,
-    body: beatSchema,
+    body: schemas.beatSchema,
     replies: { 200: "The directive for the worker and for each named job" },
     run: ({ body, identity }, context) => beat(body, identity, context),
   });
 
 const STOPPING = new Set(["drain", "draining", "terminate", "shutting_down"]);
 
-const health = route({
-  method: "GET",
-  path: "/ojs/v1/workers/:id/health",
-  right: "read",
+const health = route("GET", "/ojs/v1/workers/:id/health", "read", {
   summary: "The health of a remote worker",
   replies: { 200: "It works", 404: "No worker of this name sent a heartbeat lately", 503: "It is stopping" },
   async run({ params }, { service }) {
     const id = params.id ?? "";
-    const worker = workerId.safeParse(id).success ? await service.workers.load(id) : null;
+    const worker = schemas.workerId.safeParse(id).success ? await service.workers.load(id) : null;
     if (!worker) throw notFound("worker", id);
     return json(STOPPING.has(worker.state) ? 503 : 200, {
       worker_id: id,

@@ -45,10 +45,7 @@ async function load(id: string | undefined, { engine }: RouteContext): Promise<W
   return view;
 }
 
-const start = route({
-  method: "POST",
-  path: "/ojs/v1/workflows",
-  right: "enqueue",
+const start = route("POST", "/ojs/v1/workflows", "enqueue", {
   summary: "Start a workflow: all of its jobs are stored, or none",
   reply: workflowReplySchema,
   body: workflowSchema,
@@ -98,10 +95,7 @@ async function counted(items: readonly WorkflowSummary[], engine: RouteContext["
   return workflows;
 }
 
-const list = route({
-  method: "GET",
-  path: "/ojs/v1/workflows",
-  right: "read",
+const list = route("GET", "/ojs/v1/workflows", "read", {
   summary: "List workflows by the time of their start, the newest first",
   reply: workflowsReplySchema,
   query: workflowsQuery,
@@ -120,10 +114,7 @@ const list = route({
   },
 });
 
-const get = route({
-  method: "GET",
-  path: "/ojs/v1/workflows/:id",
-  right: "read",
+const get = route("GET", "/ojs/v1/workflows/:id", "read", {
   summary: "Look at a workflow",
   reply: workflowReplySchema,
   replies: { 200: "The workflow, with its first 200 steps", 404: "There is no such workflow" },
@@ -133,10 +124,7 @@ const get = route({
   },
 });
 
-const jobs = route({
-  method: "GET",
-  path: "/ojs/v1/workflows/:id/jobs",
-  right: "read",
+const jobs = route("GET", "/ojs/v1/workflows/:id/jobs", "read", {
   summary: "The jobs of a workflow in the order in which they were written",
   reply: jobsReplySchema,
   query: pageQuery,
@@ -164,10 +152,7 @@ const jobs = route({
   },
 });
 
-const progress = route({
-  method: "GET",
-  path: "/ojs/v1/workflows/:id/progress",
-  right: "read",
+const progress = route("GET", "/ojs/v1/workflows/:id/progress", "read", {
   summary: "How far a workflow is",
   reply: workflowProgressReply,
   replies: {
@@ -214,20 +199,14 @@ async function cancel(id: string | undefined, identity: Identity, context: Route
   });
 }
 
-const remove = route({
-  method: "DELETE",
-  path: "/ojs/v1/workflows/:id",
-  right: "cancel",
+const remove = route("DELETE", "/ojs/v1/workflows/:id", "cancel", {
   summary: "Cancel the rest of a workflow",
   reply: workflowReplySchema,
   replies: { 200: "It is cancelled", 404: "There is no such workflow", 409: "It has ended" },
   run: ({ params, identity }, context) => cancel(params.id, identity, context),
 });
 
-const cancelByPost = route({
-  method: "POST",
-  path: "/ojs/v1/workflows/:id/cancel",
-  right: "cancel",
+const cancelByPost = route("POST", "/ojs/v1/workflows/:id/cancel", "cancel", {
   summary: "Cancel the rest of a workflow, by the admin page's path",
   reply: workflowReplySchema,
   body: emptySchema,
