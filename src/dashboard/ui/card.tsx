@@ -9,6 +9,15 @@ export function Summed({ children }: { readonly children?: ComponentChildren }) 
   return <div class="summed">{children}</div>;
 }
 
+/** The way back from this page to its list. */
+export function Crumb({ href, children }: { readonly href: string; readonly children: string }) {
+  return (
+    <nav class="crumb" aria-label="Where you are">
+      <a href={href}>{children}</a>
+    </nav>
+  );
+}
+
 /** The head of every page: its name, what it is about, what can be done. Sets the title of the tab. */
 export function PageHead({
   title,

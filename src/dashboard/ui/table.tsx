@@ -19,13 +19,31 @@ export interface Column<Row> {
   readonly class?: string;
 }
 
+/** The name of a row stands first. */
+export const NAME_COLUMN = { phone: "title", class: "c-name" } as const;
+
+interface NameLinkProps {
+  readonly href: string;
+  /** What is shown when the name is too long for its column. */
+  readonly title?: string;
+  readonly children: string;
+}
+
+export function NameLink({ href, title, children }: NameLinkProps) {
+  return (
+    <a class="name clip" href={href} title={title ?? children}>
+      {children}
+    </a>
+  );
+}
+
 /** Which rows are ticked. */
 export interface Selection {
   readonly ids: ReadonlySet<string>;
   readonly set: (ids: ReadonlySet<string>) => void;
 }
 
-interface TableProps<Row> {
+export interface TableProps<Row> {
   readonly label: string;
   readonly rows: readonly Row[];
   readonly columns: readonly Column<Row>[];

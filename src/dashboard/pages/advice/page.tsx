@@ -7,7 +7,7 @@ import { Callout, Empty } from "../../ui/callout.tsx";
 import { PageHead } from "../../ui/card.tsx";
 import { countText, durationText, limitText, plural, shortId } from "../../ui/format.ts";
 import { Shown } from "../../ui/shown.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import { type Column, NameLink, Table } from "../../ui/table.tsx";
 import { Adaptive } from "./adaptive.tsx";
 import { Scale } from "./scale.tsx";
 import { WhatIf } from "./what-if.tsx";
@@ -110,9 +110,7 @@ const COLUMNS: readonly Column<Advice>[] = [
     class: "c-wide",
     render: ({ type, text }) => (
       <span class="two">
-        <a class="name clip" href={hrefWith({ type, timeout: null })} title={type}>
-          {type}
-        </a>
+        <NameLink href={hrefWith({ type, timeout: null })}>{type}</NameLink>
         <small>{text}</small>
       </span>
     ),

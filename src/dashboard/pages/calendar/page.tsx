@@ -7,12 +7,13 @@ import { go, href, hrefWith, query } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";
 import { Button } from "../../ui/button.tsx";
 import { Callout } from "../../ui/callout.tsx";
-import { Card, Facts, PageHead } from "../../ui/card.tsx";
+import { Card, Crumb, Facts, PageHead } from "../../ui/card.tsx";
 import { TextField } from "../../ui/fields.tsx";
 import { plural } from "../../ui/format.ts";
-import { Icon } from "../../ui/icon.tsx";
+import { MonthHead } from "../../ui/month-head.tsx";
 import { Shown } from "../../ui/shown.tsx";
 import { Time } from "../../ui/time.tsx";
+import { useForm } from "../../ui/use-form.ts";
 import { CalendarForm, DeleteCalendarForm } from "../calendars/calendar-forms.tsx";
 import {
   DAY_NAMES,
@@ -38,25 +39,20 @@ export function Page({ params }: { readonly params: Readonly<Record<string, stri
 }
 
 function Details({ calendar, onChange }: { readonly calendar: Calendar; readonly onChange: () => void }) {
-  const [form, setForm] = useState<"change" | "delete" | null>(null);
+  const { form, open, end } = useForm<"change" | "delete">(onChange);
   const why = whyNot("operate");
-  const close = () => setForm(null);
   return (
     <>
       <PageHead
         title={calendar.name}
         tab={`Calendar ${calendar.name}`}
-        above={
-          <nav class="crumb" aria-label="Where you are">
-            <a href={href("calendars")}>Calendars</a>
-          </nav>
-        }
+        above={<Crumb href={href("calendars")}>Calendars</Crumb>}
         below={`Open ${weekWords(calendar)}, by the clocks of ${calendar.zone}.`}
       >
-        <Button kind="primary" whyNot={why} onClick={() => setForm("change")}>
+        <Button kind="primary" whyNot={why} onClick={() => open("change")}>
           Change…
         </Button>
-        <Button kind="danger" whyNot={why} onClick={() => setForm("delete")}>
+        <Button kind="danger" whyNot={why} onClick={() => open("delete")}>
           Delete…
         </Button>
       </PageHead>
@@ -68,18 +64,9 @@ function Details({ calendar, onChange }: { readonly calendar: Calendar; readonly
           <OtherDays calendar={calendar} />
         </div>
       </div>
-      {form === "change" && (
-        <CalendarForm
-          calendar={calendar}
-          onClose={close}
-          onDone={() => {
-            close();
-            onChange();
-          }}
-        />
-      )}
+      {form === "change" && <CalendarForm calendar={calendar} {...end} />}
       {form === "delete" && (
-        <DeleteCalendarForm calendar={calendar} onClose={close} onDone={() => go(href("calendars"))} />
+        <DeleteCalendarForm calendar={calendar} onClose={end.onClose} onDone={() => go(href("calendars"))} />
       )}
     </>
   );
@@ -109,27 +96,11 @@ function Month({ calendar }: { readonly calendar: Calendar }) {
   const cells = monthOf(calendar, month) ?? [];
   return (
     <section class="card month open-days" aria-label={`Working days of ${monthName(month)}`}>
-      <header>
-        <h2>{monthName(month)}</h2>
-        <span class="push rowf">
-          <a
-            class="btn small icon ghost"
-            href={hrefWith({ month: monthBy(month, -1) })}
-            aria-label="Previous month"
-          >
-            <span class="flip-x">
-              <Icon name="right" small />
-            </span>
-          </a>
-          <a
-            class="btn small icon ghost"
-            href={hrefWith({ month: monthBy(month, 1) })}
-            aria-label="Next month"
-          >
-            <Icon name="right" small />
-          </a>
-        </span>
-      </header>
+      <MonthHead
+        name={monthName(month)}
+        previous={hrefWith({ month: monthBy(month, -1) })}
+        next={hrefWith({ month: monthBy(month, 1) })}
+      />
       <ul class="days">
         {WEEK.map((day) => (
           <li key={day} class="wd" aria-hidden="true">

@@ -7,7 +7,7 @@ import { go, href } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";
 import { Badge, STATE_LOOKS, Tag } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
-import { Card, Facts, PageHead } from "../../ui/card.tsx";
+import { Card, Crumb, Facts, PageHead } from "../../ui/card.tsx";
 import { durationText, exactText, plural, shortId, whenText } from "../../ui/format.ts";
 import { Mark } from "../../ui/icon.tsx";
 import { JsonTree } from "../../ui/json-tree.tsx";
@@ -45,11 +45,7 @@ function Details({ cron, onChange }: { readonly cron: Cron; readonly onChange: (
       <PageHead
         title={cron.name}
         tab={`Cron ${cron.name}`}
-        above={
-          <nav class="crumb" aria-label="Where you are">
-            <a href={href("crons")}>Crons</a>
-          </nav>
-        }
+        above={<Crumb href={href("crons")}>Crons</Crumb>}
         beside={<Badge look={cronLook(cron)} pill />}
         below={
           <>

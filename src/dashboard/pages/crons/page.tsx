@@ -1,4 +1,3 @@
-import { useState } from "preact/hooks";
 import type { Cron } from "../../api/cron-wire.ts";
 import { readCrons } from "../../api/operations.ts";
 import { useResource } from "../../api/resource.ts";
@@ -9,11 +8,12 @@ import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Empty } from "../../ui/callout.tsx";
 import { PageHead } from "../../ui/card.tsx";
-import { Pager } from "../../ui/pager.tsx";
+import { PagedTable } from "../../ui/paged-table.tsx";
 import { Commands, Shown } from "../../ui/shown.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import { type Column, NAME_COLUMN, NameLink } from "../../ui/table.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
 import { Time } from "../../ui/time.tsx";
+import { useForm } from "../../ui/use-form.ts";
 import { CRON_FORMS, type CronFormName } from "./cron-forms.tsx";
 import { cronWords, workingDayWords } from "./cron-words.ts";
 import { inZone } from "./instants.ts";
@@ -60,51 +60,34 @@ interface ListProps {
   readonly onChange: () => void;
 }
 
-function List({ page: { items, pagination }, isFiltered, onChange }: ListProps) {
-  const [form, setForm] = useState<{ readonly cron: Cron; readonly name: CronFormName } | null>(null);
+function List({ page, isFiltered, onChange }: ListProps) {
+  const { form, open, end } = useForm<{ readonly cron: Cron; readonly name: CronFormName }>(onChange);
   const Form = form && CRON_FORMS[form.name];
-  if (items.length === 0)
-    return (
-      <div class="tablewrap">
-        <Empty icon="crons" title={isFiltered ? "No cron is so" : "No crons yet"}>
-          {!isFiltered && (
-            <>
-              <p>Put one from your code. Every process may do it at its start: the last word counts.</p>
-              <Commands
-                lines={[
-                  'await engine.crons.put("close-books", { cron: "0 3 * * 1-5", zone: "Europe/Berlin", job });',
-                ]}
-              />
-            </>
-          )}
-        </Empty>
-      </div>
-    );
   return (
     <>
-      <Table
+      <PagedTable
         label="Crons"
-        rows={items}
-        columns={columnsOf((cron, name) => setForm({ cron, name }))}
+        page={page}
+        isCounted
+        columns={columnsOf((cron, name) => open({ cron, name }))}
         idOf={({ name }) => name}
         hrefOf={({ name }) => href(`crons/${encodeURIComponent(name)}`)}
+        empty={
+          <Empty icon="crons" title={isFiltered ? "No cron is so" : "No crons yet"}>
+            {!isFiltered && (
+              <>
+                <p>Put one from your code. Every process may do it at its start: the last word counts.</p>
+                <Commands
+                  lines={[
+                    'await engine.crons.put("close-books", { cron: "0 3 * * 1-5", zone: "Europe/Berlin", job });',
+                  ]}
+                />
+              </>
+            )}
+          </Empty>
+        }
       />
-      <Pager
-        shown={items.length}
-        total={pagination.total}
-        isExact={pagination.total_is_exact}
-        next={pagination.next_cursor}
-      />
-      {Form && (
-        <Form
-          cron={form.cron}
-          onClose={() => setForm(null)}
-          onDone={() => {
-            setForm(null);
-            onChange();
-          }}
-        />
-      )}
+      {Form && <Form cron={form.cron} {...end} />}
     </>
   );
 }
@@ -114,13 +97,10 @@ function columnsOf(onForm: (cron: Cron, name: CronFormName) => void): Column<Cro
     {
       id: "name",
       title: "Cron",
-      phone: "title",
-      class: "c-name",
+      ...NAME_COLUMN,
       render: ({ name, type, options }) => (
         <span class="two">
-          <a class="name clip" href={href(`crons/${encodeURIComponent(name)}`)} title={name}>
-            {name}
-          </a>
+          <NameLink href={href(`crons/${encodeURIComponent(name)}`)}>{name}</NameLink>
           <small class="clip">
             {type} into {options.queue}
           </small>

@@ -15,7 +15,7 @@ import { countText, plural, shortId } from "../../ui/format.ts";
 import { Meter } from "../../ui/meter.tsx";
 import { Pager } from "../../ui/pager.tsx";
 import { Commands, Shown } from "../../ui/shown.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import { type Column, NAME_COLUMN, NameLink, Table } from "../../ui/table.tsx";
 import { Time } from "../../ui/time.tsx";
 import { BulkForm } from "../jobs/bulk-form.tsx";
 
@@ -257,13 +257,10 @@ function columnsOf(onAct: (action: BulkAction, target: BulkTarget) => void): Col
     {
       id: "job",
       title: "Job",
-      phone: "title",
-      class: "c-name",
+      ...NAME_COLUMN,
       render: ({ id, type }) => (
         <span class="two">
-          <a class="name clip" href={href(`jobs/${id}`)} title={type}>
-            {type}
-          </a>
+          <NameLink href={href(`jobs/${id}`)}>{type}</NameLink>
           <span class="id">{shortId(id)}</span>
         </span>
       ),

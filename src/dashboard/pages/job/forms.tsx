@@ -9,14 +9,13 @@ import { ActionDialog } from "../../ui/dialog.tsx";
 import { ReasonField, TextArea, TextField } from "../../ui/fields.tsx";
 import { limitText } from "../../ui/format.ts";
 import { Time } from "../../ui/time.tsx";
+import type { FormEnd } from "../../ui/use-form.ts";
 import { copyOf } from "./copy-body.ts";
 import { undoOf } from "./copy-job.ts";
 import { useAction } from "./use-action.ts";
 
-export interface FormProps {
+export interface FormProps extends FormEnd {
   readonly job: Job;
-  readonly onClose: () => void;
-  readonly onDone: () => void;
 }
 
 export function CancelForm({ job, onClose, onDone }: FormProps) {

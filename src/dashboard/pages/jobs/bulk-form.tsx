@@ -7,6 +7,7 @@ import { toast } from "../../state/toasts.ts";
 import { ActionDialog } from "../../ui/dialog.tsx";
 import { ReasonField } from "../../ui/fields.tsx";
 import { countText, plural } from "../../ui/format.ts";
+import type { FormEnd } from "../../ui/use-form.ts";
 import { undoOfAll } from "./undo-cancel.ts";
 
 const WORDS: Readonly<
@@ -29,13 +30,11 @@ const WORDS: Readonly<
   },
 };
 
-interface BulkFormProps {
+interface BulkFormProps extends FormEnd {
   readonly action: BulkAction;
   readonly target: BulkTarget;
   /** The chosen jobs that waited when the form was opened: a cancel of these can be taken back. */
   readonly waiting?: readonly Job[];
-  readonly onClose: () => void;
-  readonly onDone: () => void;
 }
 
 /** First how many it means, then the action, a thousand at a time, with its progress. */

@@ -7,6 +7,7 @@ import { DeadlineBar } from "../../ui/deadline-bar.tsx";
 import { durationText, shortId } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import type { Column } from "../../ui/table.tsx";
+import { NameLink } from "../../ui/table.tsx";
 import { Time } from "../../ui/time.tsx";
 import { closestLimit } from "./closest-limit.ts";
 
@@ -82,9 +83,9 @@ export function namingColumns<Row>(jobOf: (row: Row) => Named): readonly Column<
         const { id, type } = jobOf(row);
         return (
           <span class="two">
-            <a class="name clip" href={href(`jobs/${id}`)} title={type ?? ""}>
+            <NameLink href={href(`jobs/${id}`)} title={type ?? ""}>
               {type ?? "unknown type"}
-            </a>
+            </NameLink>
             <span class="id">{shortId(id)}</span>
           </span>
         );

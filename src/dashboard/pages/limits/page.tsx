@@ -8,87 +8,65 @@ import { ActionForm } from "../../ui/action-form.tsx";
 import { Tag } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Empty } from "../../ui/callout.tsx";
-import { PageHead } from "../../ui/card.tsx";
 import { TextField } from "../../ui/fields.tsx";
 import { countText, limitText, plural, readLimit } from "../../ui/format.ts";
+import { ListPage } from "../../ui/list-page.tsx";
 import { Meter } from "../../ui/meter.tsx";
-import { Pager } from "../../ui/pager.tsx";
-import { Commands, Shown } from "../../ui/shown.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import { PagedTable } from "../../ui/paged-table.tsx";
+import { Commands } from "../../ui/shown.tsx";
+import { type Column, NAME_COLUMN } from "../../ui/table.tsx";
 import { Time } from "../../ui/time.tsx";
+import { type FormEnd, useForm } from "../../ui/use-form.ts";
 
 type FormName = "override" | "lift";
 
 /** How many jobs of a key run at once, and how many start in a stretch of time. */
 export function Page() {
   const cursor = query.value.get("cursor");
-  const [isNew, setNew] = useState(false);
   const limits = useResource(`limits ${cursor}`, (signal) => readLimits(cursor, signal), { live: 3_000 });
   return (
-    <>
-      <PageHead
-        title="Limits"
-        below="Jobs with the same key share a limit, in whatever queue they are. Jobs over it wait, and do not hold up others."
-      >
-        <Button icon="plus" whyNot={whyNot("operate")} onClick={() => setNew(true)}>
-          Override a key…
-        </Button>
-      </PageHead>
-      <Shown of={limits} what="The list">
-        {(page) => <List page={page} onChange={limits.reload} />}
-      </Shown>
-      {isNew && (
-        <OverrideForm
-          onClose={() => setNew(false)}
-          onDone={() => {
-            setNew(false);
-            limits.reload();
-          }}
-        />
-      )}
-    </>
+    <ListPage
+      title="Limits"
+      below="Jobs with the same key share a limit, in whatever queue they are. Jobs over it wait, and do not hold up others."
+      of={limits}
+      action="Override a key…"
+      form={(end) => <OverrideForm {...end} />}
+    >
+      {(page) => <List page={page} onChange={limits.reload} />}
+    </ListPage>
   );
 }
 
 function List({ page, onChange }: { readonly page: PageOf<Limit>; readonly onChange: () => void }) {
-  const [form, setForm] = useState<{ readonly limit: Limit; readonly name: FormName } | null>(null);
-  const { items, pagination } = page;
-  const close = () => setForm(null);
-  const done = () => {
-    setForm(null);
-    onChange();
-  };
-  if (items.length === 0)
-    return (
-      <div class="tablewrap">
-        <Empty icon="limits" title="No key is limited now">
-          <p>A limit is here while jobs of its key live, or somebody overrides it. A job brings it along:</p>
-          <Commands
-            lines={[
-              'defineJob({ type: "crm.sync", limit: { key: "crm", concurrency: 2, rate: { limit: 50, per: "1m" } } });',
-            ]}
-          />
-        </Empty>
-      </div>
-    );
+  const { form, open, end } = useForm<{ readonly limit: Limit; readonly name: FormName }>(onChange);
   return (
     <>
-      <Table
+      <PagedTable
         label="Limits"
-        rows={items}
-        columns={columnsOf((limit, name) => setForm({ limit, name }))}
+        page={page}
+        columns={columnsOf((limit, name) => open({ limit, name }))}
         idOf={({ key }) => key}
+        empty={
+          <Empty icon="limits" title="No key is limited now">
+            <p>
+              A limit is here while jobs of its key live, or somebody overrides it. A job brings it along:
+            </p>
+            <Commands
+              lines={[
+                'defineJob({ type: "crm.sync", limit: { key: "crm", concurrency: 2, rate: { limit: 50, per: "1m" } } });',
+              ]}
+            />
+          </Empty>
+        }
       />
-      <Pager shown={items.length} next={pagination.next_cursor} />
-      {form?.name === "override" && <OverrideForm limit={form.limit} onClose={close} onDone={done} />}
+      {form?.name === "override" && <OverrideForm limit={form.limit} {...end} />}
       {form?.name === "lift" && (
         <ActionForm
           title={`Remove the override of ${form.limit.key}`}
           action="Remove the override"
           act={(reason) => liftOverride(form.limit.key, reason)}
           said={`Key ${form.limit.key} is as its jobs say again.`}
-          onClose={close}
-          onDone={done}
+          {...end}
         >
           <p>What the jobs of the key say holds again, for every process and at once.</p>
         </ActionForm>
@@ -110,8 +88,7 @@ function columnsOf(onForm: (limit: Limit, name: FormName) => void): Column<Limit
     {
       id: "key",
       title: "Key",
-      phone: "title",
-      class: "c-name",
+      ...NAME_COLUMN,
       render: ({ key, override }) => (
         <span class="rowf min0">
           <span class="name clip mono" title={key}>
@@ -206,13 +183,7 @@ function waitingColumns(onForm: (limit: Limit, name: FormName) => void): Column<
 
 const isCount = (text: string) => text === "" || text === "none" || /^[1-9]\d{0,6}$/.test(text);
 
-interface OverrideProps {
-  readonly limit?: Limit;
-  readonly onClose: () => void;
-  readonly onDone: () => void;
-}
-
-function OverrideForm({ limit, onClose, onDone }: OverrideProps) {
+function OverrideForm({ limit, ...end }: FormEnd & { readonly limit?: Limit }) {
   const [key, setKey] = useState(limit?.key ?? "");
   const [concurrency, setConcurrency] = useState(String(limit?.concurrency ?? ""));
   const [starts, setStarts] = useState(limit?.rate ? String(limit.rate.limit) : "");
@@ -241,8 +212,7 @@ function OverrideForm({ limit, onClose, onDone }: OverrideProps) {
       blocked={blocked}
       act={(reason) => overrideLimit(key.trim(), change, reason)}
       said={`Key ${key.trim()} has a new limit.`}
-      onClose={onClose}
-      onDone={onDone}
+      {...end}
     >
       <p>
         It holds over what the jobs say, for every process and at once, until somebody removes it.

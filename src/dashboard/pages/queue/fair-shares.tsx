@@ -11,8 +11,9 @@ import { Card } from "../../ui/card.tsx";
 import { Choice, TextArea, TextField } from "../../ui/fields.tsx";
 import { countText, percentText, plural } from "../../ui/format.ts";
 import { Meter } from "../../ui/meter.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import { type Column, NAME_COLUMN, Table } from "../../ui/table.tsx";
 import { Time } from "../../ui/time.tsx";
+import type { FormEnd } from "../../ui/use-form.ts";
 import { readWeights, weightsText } from "./weights.ts";
 
 interface FairProps {
@@ -104,8 +105,7 @@ const COLUMNS: readonly Column<FairKey>[] = [
   {
     id: "key",
     title: "Key",
-    phone: "title",
-    class: "c-name",
+    ...NAME_COLUMN,
     render: ({ key }) =>
       key === "" ? (
         <span class="t3">without a key</span>
@@ -144,14 +144,12 @@ const COLUMNS: readonly Column<FairKey>[] = [
 /** The server counts no further. */
 const MOST_COUNTED = 10_000;
 
-interface FormProps {
+interface FormProps extends FormEnd {
   readonly queue: Queue;
   readonly fair: FairRules | undefined;
-  readonly onClose: () => void;
-  readonly onDone: () => void;
 }
 
-function FairForm({ queue, fair, onClose, onDone }: FormProps) {
+function FairForm({ queue, fair, ...end }: FormProps) {
   const [strategy, setStrategy] = useState<string>(fair?.strategy ?? "weighted");
   const [by, setBy] = useState(fair?.by ?? "");
   const [text, setText] = useState(() => weightsText(fair?.weights));
@@ -173,8 +171,7 @@ function FairForm({ queue, fair, onClose, onDone }: FormProps) {
       said={
         isOn ? `Queue ${queue.name} takes jobs in turn.` : `Queue ${queue.name} is first come, first served.`
       }
-      onClose={onClose}
-      onDone={onDone}
+      {...end}
     >
       <p>It holds at once for all jobs that wait. Priorities still go first.</p>
       <Choice

@@ -1,4 +1,3 @@
-import { useState } from "preact/hooks";
 import { readAudit, readPriorities, readQueue, readQueueHistory, readWorkers } from "../../api/operations.ts";
 import { useResource } from "../../api/resource.ts";
 import {
@@ -16,13 +15,15 @@ import { whyNot } from "../../state/session.ts";
 import { Badge, STATE_LOOKS } from "../../ui/badge.tsx";
 import { Button, LinkButton } from "../../ui/button.tsx";
 import { Callout } from "../../ui/callout.tsx";
-import { Card, Facts, PageHead } from "../../ui/card.tsx";
+import { Card, Crumb, Facts, PageHead } from "../../ui/card.tsx";
 import { countText, durationText, percentText, plural, rateText, shortId } from "../../ui/format.ts";
 import { fromFirstJob } from "../../ui/history.ts";
 import { Meter } from "../../ui/meter.tsx";
 import { Plot } from "../../ui/plot.tsx";
 import { Shown } from "../../ui/shown.tsx";
+import { NameLink } from "../../ui/table.tsx";
 import { Time } from "../../ui/time.tsx";
+import { useForm } from "../../ui/use-form.ts";
 import { QUEUE_FORMS, type QueueFormName } from "../queues/queue-forms.tsx";
 import { linesOf } from "../queues/queue-lines.ts";
 import { laterOf, laterWords, rulesOf, workersOf } from "../queues/queue-words.ts";
@@ -43,7 +44,7 @@ export function Page({ params }: { readonly params: Readonly<Record<string, stri
 
 function Details({ queue, onChange }: { readonly queue: Queue; readonly onChange: () => void }) {
   const { name } = queue;
-  const [form, setForm] = useState<QueueFormName | null>(null);
+  const { form, open, end } = useForm<QueueFormName>(onChange);
   const history = useResource(
     `queue history ${name}`,
     (signal) => readQueueHistory(name, serverNow() - HOUR, "1m", signal),
@@ -59,7 +60,7 @@ function Details({ queue, onChange }: { readonly queue: Queue; readonly onChange
   const Form = form && QUEUE_FORMS[form];
   return (
     <>
-      <Head queue={queue} onForm={setForm} />
+      <Head queue={queue} onForm={open} />
       {queue.paused && (
         <Callout tone="soft">
           <p>
@@ -75,16 +76,7 @@ function Details({ queue, onChange }: { readonly queue: Queue; readonly onChange
       </div>
       <FairShares queue={queue} onChange={onChange} />
       <Lately entries={audit.data?.items} queue={name} />
-      {Form && (
-        <Form
-          queue={queue}
-          onClose={() => setForm(null)}
-          onDone={() => {
-            setForm(null);
-            onChange();
-          }}
-        />
-      )}
+      {Form && <Form queue={queue} {...end} />}
     </>
   );
 }
@@ -95,11 +87,7 @@ function Head({ queue, onForm }: { readonly queue: Queue; readonly onForm: (form
     <PageHead
       title={queue.name}
       tab={`Queue ${queue.name}`}
-      above={
-        <nav class="crumb" aria-label="Where you are">
-          <a href={href("queues")}>Queues</a>
-        </nav>
-      }
+      above={<Crumb href={href("queues")}>Queues</Crumb>}
       below={`${plural(queue.counts.available, "job waits", "jobs wait")}, ${laterOf(queue) === 0 ? "" : `${laterWords(queue)}, `}${countText(queue.counts.active)} run, ${rateText(queue.throughput.processed_per_minute / 60)} end a second.`}
     >
       {queue.paused ? (
@@ -220,9 +208,9 @@ function Workers({
         <ul class="lines">
           {own.slice(0, 20).map((worker) => (
             <li key={worker.id}>
-              <a class="name clip" href={href("workers", { worker: worker.id })} title={worker.id}>
+              <NameLink href={href("workers", { worker: worker.id })} title={worker.id}>
                 {shortId(worker.id)}
-              </a>
+              </NameLink>
               <WorkerBadge worker={worker} />
               <span class="t3 push nowrap">
                 {plural(worker.active_jobs, "job")}, beat <Time at={worker.last_heartbeat_at} />

@@ -21,8 +21,9 @@ import { Menu } from "../../ui/menu.tsx";
 import { Meter } from "../../ui/meter.tsx";
 import { Commands, Shown } from "../../ui/shown.tsx";
 import { Sparkline } from "../../ui/sparkline.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import { type Column, NAME_COLUMN, NameLink, Table } from "../../ui/table.tsx";
 import { Time } from "../../ui/time.tsx";
+import { useForm } from "../../ui/use-form.ts";
 import { QUEUE_FORMS, type QueueFormName } from "./queue-forms.tsx";
 import { linesOf, quietStart } from "./queue-lines.ts";
 import { laterOf, laterWords, type Need, needOf, rulesOf, sortedQueues, takersOf } from "./queue-words.ts";
@@ -139,7 +140,7 @@ interface ListProps {
 }
 
 function List({ queues, beside, onChange }: ListProps) {
-  const [form, setForm] = useState<{ readonly name: string; readonly form: QueueFormName } | null>(null);
+  const { form, open, end } = useForm<{ readonly name: string; readonly form: QueueFormName }>(onChange);
   if (queues.length === 0)
     return (
       <div class="tablewrap">
@@ -158,23 +159,14 @@ function List({ queues, beside, onChange }: ListProps) {
         label="Queues"
         class="queues"
         rows={rows}
-        columns={columnsOf(beside, (name, what) => setForm({ name, form: what }))}
+        columns={columnsOf(beside, (name, what) => open({ name, form: what }))}
         idOf={({ name }) => name}
         hrefOf={({ name }) => href(`queues/${encodeURIComponent(name)}`)}
         below={(queue) =>
           needOf(queue, takersOf(queue.name, beside.workers).length) && <Note queue={queue} beside={beside} />
         }
       />
-      {Form && opened && (
-        <Form
-          queue={opened}
-          onClose={() => setForm(null)}
-          onDone={() => {
-            setForm(null);
-            onChange();
-          }}
-        />
-      )}
+      {Form && opened && <Form queue={opened} {...end} />}
     </>
   );
 }
@@ -198,13 +190,8 @@ function columnsOf(beside: Beside, onForm: (name: string, form: QueueFormName) =
     {
       id: "name",
       title: "Queue",
-      phone: "title",
-      class: "c-name",
-      render: ({ name }) => (
-        <a class="name clip" href={href(`queues/${encodeURIComponent(name)}`)} title={name}>
-          {name}
-        </a>
-      ),
+      ...NAME_COLUMN,
+      render: ({ name }) => <NameLink href={href(`queues/${encodeURIComponent(name)}`)}>{name}</NameLink>,
     },
     {
       id: "state",

@@ -4,15 +4,14 @@ import type { Queue, QueueConfiguration } from "../../api/wire.ts";
 import { ActionForm } from "../../ui/action-form.tsx";
 import { Choice, TextField } from "../../ui/fields.tsx";
 import { limitText, plural, readLimit } from "../../ui/format.ts";
+import type { FormEnd } from "../../ui/use-form.ts";
 import { BulkForm } from "../jobs/bulk-form.tsx";
 
-export interface QueueFormProps {
+export interface QueueFormProps extends FormEnd {
   readonly queue: Queue;
-  readonly onClose: () => void;
-  readonly onDone: () => void;
 }
 
-function PauseForm({ queue, onClose, onDone }: QueueFormProps) {
+function PauseForm({ queue, ...end }: QueueFormProps) {
   const { name, counts } = queue;
   return (
     <ActionForm
@@ -20,8 +19,7 @@ function PauseForm({ queue, onClose, onDone }: QueueFormProps) {
       action="Pause the queue"
       act={(reason) => pauseQueue(name, reason)}
       said={`Queue ${name} is paused.`}
-      onClose={onClose}
-      onDone={onDone}
+      {...end}
     >
       <p>
         No worker gets another job of it. {plural(counts.active, "job runs", "jobs run")} on to the end, and
@@ -32,7 +30,7 @@ function PauseForm({ queue, onClose, onDone }: QueueFormProps) {
   );
 }
 
-function ResumeForm({ queue, onClose, onDone }: QueueFormProps) {
+function ResumeForm({ queue, ...end }: QueueFormProps) {
   const { name, counts } = queue;
   return (
     <ActionForm
@@ -40,8 +38,7 @@ function ResumeForm({ queue, onClose, onDone }: QueueFormProps) {
       action="Resume the queue"
       act={(reason) => resumeQueue(name, reason)}
       said={`Queue ${name} hands out jobs again.`}
-      onClose={onClose}
-      onDone={onDone}
+      {...end}
     >
       <p>Workers get its jobs again, at once: {plural(counts.available, "job waits", "jobs wait")}.</p>
     </ActionForm>
@@ -49,9 +46,9 @@ function ResumeForm({ queue, onClose, onDone }: QueueFormProps) {
 }
 
 /** Counts first how many that is. */
-function RetryForm({ queue, onClose, onDone }: QueueFormProps) {
+function RetryForm({ queue, ...end }: QueueFormProps) {
   const filter = { state: "discarded", queue: queue.name };
-  return <BulkForm action="retry" target={{ filter }} onClose={onClose} onDone={onDone} />;
+  return <BulkForm action="retry" target={{ filter }} {...end} />;
 }
 
 const STATES = [
@@ -63,7 +60,7 @@ const STATES = [
   ["cancelled", "that were cancelled"],
 ] as const;
 
-function PurgeForm({ queue, onClose, onDone }: QueueFormProps) {
+function PurgeForm({ queue, ...end }: QueueFormProps) {
   const [state, setState] = useState<string>("available");
   const { name, counts } = queue;
   const count = counts[state as keyof typeof counts] ?? 0;
@@ -77,8 +74,7 @@ function PurgeForm({ queue, onClose, onDone }: QueueFormProps) {
       said={({ purged_count, is_complete }) =>
         `${plural(purged_count, "job is", "jobs are")} deleted.${is_complete ? "" : " There are more: delete again to go on."}`
       }
-      onClose={onClose}
-      onDone={onDone}
+      {...end}
     >
       <Choice
         label="Jobs"
@@ -141,7 +137,7 @@ function fieldsOf({ concurrency, backpressure, timeouts = {} }: QueueConfigurati
 const isCount = (text: string) => text === "" || /^[1-9]\d{0,6}$/.test(text);
 const isLimit = (text: string) => text === "" || text === "none" || readLimit(text) !== undefined;
 
-function RulesForm({ queue, onClose, onDone }: QueueFormProps) {
+function RulesForm({ queue, ...end }: QueueFormProps) {
   const [before] = useState(() => fieldsOf(queue.configuration as QueueConfiguration));
   const [after, setAfter] = useState(before);
   const set = (name: keyof Fields) => (value: string) => setAfter({ ...after, [name]: value.trim() });
@@ -161,8 +157,7 @@ function RulesForm({ queue, onClose, onDone }: QueueFormProps) {
       }
       act={(reason) => configureQueue(queue.name, changes, reason)}
       said={`Queue ${queue.name} has new rules.`}
-      onClose={onClose}
-      onDone={onDone}
+      {...end}
     >
       <p>
         They hold for every process within seconds. A job that says otherwise itself keeps its own limits.

@@ -14,6 +14,7 @@ import { Icon } from "../../ui/icon.tsx";
 import { JsonTree } from "../../ui/json-tree.tsx";
 import { Shown } from "../../ui/shown.tsx";
 import { Time } from "../../ui/time.tsx";
+import { useForm } from "../../ui/use-form.ts";
 import { sagaLook } from "../sagas/page.tsx";
 import { TimeoutForm, type TimeoutFormName } from "../timeouts/timeout-forms.tsx";
 import { Steps } from "./steps.tsx";
@@ -127,8 +128,8 @@ function CompensationNote({ saga, onChange }: { readonly saga: Saga; readonly on
 }
 
 function Pending({ saga, onChange }: { readonly saga: Saga; readonly onChange: () => void }) {
-  const [form, setForm] = useState<{ readonly timeout: SagaTimeout; readonly name: TimeoutFormName } | null>(
-    null,
+  const { form, open, end } = useForm<{ readonly timeout: SagaTimeout; readonly name: TimeoutFormName }>(
+    onChange,
   );
   const why = whyNot("operate");
   return (
@@ -159,10 +160,10 @@ function Pending({ saga, onChange }: { readonly saga: Saga; readonly onChange: (
                 )}
               </span>
               <span class="push rowf">
-                <Button small whyNot={why} onClick={() => setForm({ timeout, name: "reschedule" })}>
+                <Button small whyNot={why} onClick={() => open({ timeout, name: "reschedule" })}>
                   Reschedule…
                 </Button>
-                <Button small kind="danger" whyNot={why} onClick={() => setForm({ timeout, name: "revoke" })}>
+                <Button small kind="danger" whyNot={why} onClick={() => open({ timeout, name: "revoke" })}>
                   Revoke…
                 </Button>
               </span>
@@ -176,11 +177,7 @@ function Pending({ saga, onChange }: { readonly saga: Saga; readonly onChange: (
           ids={[form.timeout.id]}
           what={form.timeout.name}
           dueAt={form.timeout.due_at}
-          onClose={() => setForm(null)}
-          onDone={() => {
-            setForm(null);
-            onChange();
-          }}
+          {...end}
         />
       )}
     </Card>

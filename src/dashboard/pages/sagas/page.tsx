@@ -9,7 +9,7 @@ import { FilterBar } from "../../ui/filter-bar.tsx";
 import { plural } from "../../ui/format.ts";
 import { Pager } from "../../ui/pager.tsx";
 import { Commands, Shown } from "../../ui/shown.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import { type Column, NAME_COLUMN, Table } from "../../ui/table.tsx";
 import { Time } from "../../ui/time.tsx";
 
 export const sagaLook = ({ completed_at, pending, compensation }: Saga) =>
@@ -100,8 +100,7 @@ const COLUMNS: readonly Column<Saga>[] = [
   {
     id: "id",
     title: "Saga",
-    phone: "title",
-    class: "c-name",
+    ...NAME_COLUMN,
     render: ({ type, id }) => (
       <span class="two">
         <a class="name clip mono" href={sagaHref(type, id)} title={id}>

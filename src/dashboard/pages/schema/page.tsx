@@ -6,12 +6,13 @@ import { go, href, hrefWith, query } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";
 import { Tag } from "../../ui/badge.tsx";
 import { Button, LinkButton } from "../../ui/button.tsx";
-import { Card, Facts, PageHead } from "../../ui/card.tsx";
+import { Card, Crumb, Facts, PageHead } from "../../ui/card.tsx";
 import { TextArea } from "../../ui/fields.tsx";
 import { plural } from "../../ui/format.ts";
 import { JsonTree } from "../../ui/json-tree.tsx";
 import { Shown } from "../../ui/shown.tsx";
 import { Time } from "../../ui/time.tsx";
+import { useForm } from "../../ui/use-form.ts";
 import { Checked, DeleteForm, PublishForm, RulesForm } from "../schemas/schema-forms.tsx";
 import { checkedWords, compatibleWords, fieldsOf } from "../schemas/schema-words.ts";
 
@@ -36,20 +37,15 @@ function Details({ summary, onChange }: { readonly summary: SchemaSummary; reado
   const schema = useResource(`schema ${type} ${version}`, (signal) =>
     readSchema(type, String(version), signal),
   );
-  const [form, setForm] = useState<FormName | null>(null);
-  const close = () => setForm(null);
-  const done = () => {
-    setForm(null);
-    onChange();
-  };
+  const { form, open, end } = useForm<FormName>(onChange);
   return (
     <>
-      <Head summary={summary} onForm={setForm} />
+      <Head summary={summary} onForm={open} />
       <Shown of={schema} what="The schema">
         {(data) => (
           <>
             <div class="pair">
-              <About summary={summary} schema={data} onDelete={() => setForm("delete")} />
+              <About summary={summary} schema={data} onDelete={() => open("delete")} />
               <TryOut schema={data} />
             </div>
             <FieldTable schema={data} />
@@ -61,9 +57,9 @@ function Details({ summary, onChange }: { readonly summary: SchemaSummary; reado
             {form === "publish" && (
               <PublishForm
                 schema={data}
-                onClose={close}
+                onClose={end.onClose}
                 onDone={({ version: made }) => {
-                  done();
+                  end.onDone();
                   go(hrefWith({ version: String(made) }));
                 }}
               />
@@ -72,14 +68,14 @@ function Details({ summary, onChange }: { readonly summary: SchemaSummary; reado
               <DeleteForm
                 schema={data}
                 isLast={versions.length === 1}
-                onClose={close}
-                onDone={() => (versions.length === 1 ? go(href("schemas")) : done())}
+                onClose={end.onClose}
+                onDone={() => (versions.length === 1 ? go(href("schemas")) : end.onDone())}
               />
             )}
           </>
         )}
       </Shown>
-      {form === "rules" && <RulesForm schema={summary} onClose={close} onDone={done} />}
+      {form === "rules" && <RulesForm schema={summary} {...end} />}
     </>
   );
 }
@@ -96,11 +92,7 @@ function Head({
     <PageHead
       title={summary.type}
       tab={`Schema of ${summary.type}`}
-      above={
-        <nav class="crumb" aria-label="Where you are">
-          <a href={href("schemas")}>Schemas</a>
-        </nav>
-      }
+      above={<Crumb href={href("schemas")}>Schemas</Crumb>}
       below={`${plural(summary.versions.length, "version")}. It checks ${checkedWords(summary)}.`}
     >
       <Button kind="primary" icon="plus" whyNot={why} onClick={() => onForm("publish")}>

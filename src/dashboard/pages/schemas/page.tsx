@@ -1,73 +1,51 @@
-import { useState } from "preact/hooks";
 import { useResource } from "../../api/resource.ts";
 import { readSchemas } from "../../api/settings.ts";
 import type { Page as PageOf } from "../../api/wire.ts";
 import type { SchemaSummary } from "../../api/wire-settings.ts";
 import { go, href, query } from "../../state/router.ts";
-import { whyNot } from "../../state/session.ts";
-import { Button } from "../../ui/button.tsx";
 import { Empty } from "../../ui/callout.tsx";
-import { PageHead } from "../../ui/card.tsx";
-import { Pager } from "../../ui/pager.tsx";
-import { Commands, Shown } from "../../ui/shown.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import { ListPage } from "../../ui/list-page.tsx";
+import { PagedTable } from "../../ui/paged-table.tsx";
+import { Commands } from "../../ui/shown.tsx";
+import { type Column, NAME_COLUMN, NameLink } from "../../ui/table.tsx";
 import { PublishForm } from "./schema-forms.tsx";
 import { checkedWords, compatibleWords } from "./schema-words.ts";
 
 /** What the payloads of each type must look like, from every producer. */
 export function Page() {
   const cursor = query.value.get("cursor");
-  const [isNew, setNew] = useState(false);
   const schemas = useResource(`schemas ${cursor}`, (signal) => readSchemas(cursor, signal), { live: 15_000 });
   return (
-    <>
-      <PageHead
-        title="Schemas"
-        below="What jobs of a type must carry. One that does not fit is refused before it is stored."
-      >
-        <Button icon="plus" whyNot={whyNot("operate")} onClick={() => setNew(true)}>
-          Publish a schema…
-        </Button>
-      </PageHead>
-      <Shown of={schemas} what="The list" offers="schemas">
-        {(page) => <List page={page} />}
-      </Shown>
-      {isNew && (
-        <PublishForm
-          onClose={() => setNew(false)}
-          onDone={({ type }) => {
-            setNew(false);
-            go(schemaHref(type));
-          }}
-        />
-      )}
-    </>
+    <ListPage
+      title="Schemas"
+      below="What jobs of a type must carry. One that does not fit is refused before it is stored."
+      of={schemas}
+      offers="schemas"
+      action="Publish a schema…"
+      form={({ onClose }) => <PublishForm onClose={onClose} onDone={({ type }) => go(schemaHref(type))} />}
+    >
+      {(page) => <List page={page} />}
+    </ListPage>
   );
 }
 
 const schemaHref = (type: string) => href(`schemas/${encodeURIComponent(type)}`);
 
-function List({ page: { items, pagination } }: { readonly page: PageOf<SchemaSummary> }) {
-  if (items.length === 0)
-    return (
-      <div class="tablewrap">
+function List({ page }: { readonly page: PageOf<SchemaSummary> }) {
+  return (
+    <PagedTable
+      label="Schemas"
+      page={page}
+      columns={COLUMNS}
+      idOf={({ type }) => type}
+      hrefOf={({ type }) => schemaHref(type)}
+      empty={
         <Empty icon="schemas" title="No type has a schema">
           <p>Register the schemas of your definitions, and every producer is held to them:</p>
           <Commands lines={["curfew schemas publish ./jobs.ts"]} />
         </Empty>
-      </div>
-    );
-  return (
-    <>
-      <Table
-        label="Schemas"
-        rows={items}
-        columns={COLUMNS}
-        idOf={({ type }) => type}
-        hrefOf={({ type }) => schemaHref(type)}
-      />
-      <Pager shown={items.length} next={pagination.next_cursor} />
-    </>
+      }
+    />
   );
 }
 
@@ -75,13 +53,8 @@ const COLUMNS: readonly Column<SchemaSummary>[] = [
   {
     id: "type",
     title: "Type",
-    phone: "title",
-    class: "c-name",
-    render: ({ type }) => (
-      <a class="name clip" href={schemaHref(type)} title={type}>
-        {type}
-      </a>
-    ),
+    ...NAME_COLUMN,
+    render: ({ type }) => <NameLink href={schemaHref(type)}>{type}</NameLink>,
   },
   {
     id: "newest",

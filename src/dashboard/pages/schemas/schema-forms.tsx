@@ -5,6 +5,7 @@ import { ActionForm } from "../../ui/action-form.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Callout } from "../../ui/callout.tsx";
 import { Choice, TextArea, TextField } from "../../ui/fields.tsx";
+import type { FormEnd } from "../../ui/use-form.ts";
 import { COMPATIBILITIES, VALIDATIONS } from "./schema-words.ts";
 
 const EXAMPLE = `{
@@ -38,7 +39,7 @@ interface PublishProps {
 }
 
 /** Publishes a version. What it would break is asked first, without storing anything. */
-export function PublishForm({ schema, onClose, onDone }: PublishProps) {
+export function PublishForm({ schema, ...end }: PublishProps) {
   const [type, setType] = useState(schema?.type ?? "");
   const [text, setText] = useState(() => (schema ? JSON.stringify(schema.schema, null, 2) : EXAMPLE));
   const [check, setCheck] = useState<SchemaCheck | string>();
@@ -55,8 +56,7 @@ export function PublishForm({ schema, onClose, onDone }: PublishProps) {
       blocked={type.trim() === "" ? "Name the type." : error}
       act={(reason) => publishSchema(type.trim(), value ?? {}, reason)}
       said={({ version }) => `Version ${String(version)} of ${type} holds from now on.`}
-      onClose={onClose}
-      onDone={onDone}
+      {...end}
     >
       {!schema && (
         <TextField label="Type" value={type} onInput={setType} isMono isFirst placeholder="card.charge" />
@@ -100,10 +100,8 @@ export function Checked({ check, fits }: { readonly check: SchemaCheck | string;
   );
 }
 
-interface RulesProps {
+interface RulesProps extends FormEnd {
   readonly schema: SchemaSummary;
-  readonly onClose: () => void;
-  readonly onDone: () => void;
 }
 
 export function RulesForm({ schema, onClose, onDone }: RulesProps) {
@@ -136,14 +134,12 @@ export function RulesForm({ schema, onClose, onDone }: RulesProps) {
   );
 }
 
-interface DeleteProps {
+interface DeleteProps extends FormEnd {
   readonly schema: JobSchema;
   readonly isLast: boolean;
-  readonly onClose: () => void;
-  readonly onDone: () => void;
 }
 
-export function DeleteForm({ schema, isLast, onClose, onDone }: DeleteProps) {
+export function DeleteForm({ schema, isLast, ...end }: DeleteProps) {
   const version = String(schema.version);
   return (
     <ActionForm
@@ -152,8 +148,7 @@ export function DeleteForm({ schema, isLast, onClose, onDone }: DeleteProps) {
       isDanger
       act={(reason) => deleteSchema(schema.type, schema.version, reason)}
       said={`Version ${version} is deleted.`}
-      onClose={onClose}
-      onDone={onDone}
+      {...end}
     >
       <p>
         {isLast

@@ -24,6 +24,7 @@ import { countText, durationText, plural, readLimit } from "../../ui/format.ts";
 import { Mark } from "../../ui/icon.tsx";
 import { Shown } from "../../ui/shown.tsx";
 import { Time } from "../../ui/time.tsx";
+import type { FormEnd } from "../../ui/use-form.ts";
 import { type Finding, findingsOf } from "./findings.ts";
 
 /** What the page reads. */
@@ -300,13 +301,11 @@ function MaintenanceNote({ maintenance }: { readonly maintenance: Maintenance })
   );
 }
 
-interface MaintenanceFormProps {
+interface MaintenanceFormProps extends FormEnd {
   readonly isOn: boolean;
-  readonly onClose: () => void;
-  readonly onDone: () => void;
 }
 
-function MaintenanceForm({ isOn, onClose, onDone }: MaintenanceFormProps) {
+function MaintenanceForm({ isOn, ...end }: MaintenanceFormProps) {
   const [duration, setDuration] = useState("");
   const isValid = duration.trim() === "" || readLimit(duration) !== undefined;
   if (isOn)
@@ -316,8 +315,7 @@ function MaintenanceForm({ isOn, onClose, onDone }: MaintenanceFormProps) {
         action="Hand out jobs again"
         act={(reason) => setPauseOfAll(false, null, reason)}
         said="Jobs are handed out again."
-        onClose={onClose}
-        onDone={onDone}
+        {...end}
       >
         <p>Workers of all queues get jobs again, here at once and in other processes within 5 s.</p>
       </ActionForm>
@@ -330,8 +328,7 @@ function MaintenanceForm({ isOn, onClose, onDone }: MaintenanceFormProps) {
       blocked={isValid ? undefined : "Write a time such as 30m, or nothing."}
       act={(reason) => setPauseOfAll(true, duration.trim() || null, reason)}
       said="No job of any queue is handed out."
-      onClose={onClose}
-      onDone={onDone}
+      {...end}
     >
       <p>
         No worker of any queue gets a job, and crons do not fire. Jobs that run go on to their end, and new

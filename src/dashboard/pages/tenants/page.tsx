@@ -1,4 +1,3 @@
-import { useState } from "preact/hooks";
 import { useResource } from "../../api/resource.ts";
 import { readTenants } from "../../api/settings.ts";
 import type { Page as PageOf } from "../../api/wire.ts";
@@ -8,13 +7,14 @@ import { chooseTenant, visit, whyNot } from "../../state/session.ts";
 import { toast } from "../../state/toasts.ts";
 import { Button } from "../../ui/button.tsx";
 import { Empty } from "../../ui/callout.tsx";
-import { PageHead } from "../../ui/card.tsx";
 import { countText } from "../../ui/format.ts";
+import { ListPage } from "../../ui/list-page.tsx";
 import { Meter } from "../../ui/meter.tsx";
-import { Pager } from "../../ui/pager.tsx";
-import { Commands, Shown } from "../../ui/shown.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import { PagedTable } from "../../ui/paged-table.tsx";
+import { Commands } from "../../ui/shown.tsx";
+import { type Column, NAME_COLUMN } from "../../ui/table.tsx";
 import { Time } from "../../ui/time.tsx";
+import { useForm } from "../../ui/use-form.ts";
 import { periodText } from "../limits/page.tsx";
 import { LimitsForm, RemoveForm } from "./tenant-forms.tsx";
 
@@ -23,63 +23,40 @@ type FormName = "limits" | "remove";
 /** Who shares this server without seeing the others, what they use, and what they may use. */
 export function Page() {
   const cursor = query.value.get("cursor");
-  const [isNew, setNew] = useState(false);
   const tenants = useResource(`tenants ${cursor}`, (signal) => readTenants(cursor, signal), { live: 6_000 });
   return (
-    <>
-      <PageHead
-        title="Tenants"
-        below="Each sees nothing of the others. Limits hold over all queues of a tenant."
-      >
-        <Button icon="plus" whyNot={whyNot("operate")} onClick={() => setNew(true)}>
-          New tenant…
-        </Button>
-      </PageHead>
-      <Shown of={tenants} what="The list" offers="tenants">
-        {(page) => <List page={page} onChange={tenants.reload} />}
-      </Shown>
-      {isNew && (
-        <LimitsForm
-          onClose={() => setNew(false)}
-          onDone={() => {
-            setNew(false);
-            tenants.reload();
-          }}
-        />
-      )}
-    </>
+    <ListPage
+      title="Tenants"
+      below="Each sees nothing of the others. Limits hold over all queues of a tenant."
+      of={tenants}
+      offers="tenants"
+      action="New tenant…"
+      form={(end) => <LimitsForm {...end} />}
+    >
+      {(page) => <List page={page} onChange={tenants.reload} />}
+    </ListPage>
   );
 }
 
 function List({ page, onChange }: { readonly page: PageOf<Tenant>; readonly onChange: () => void }) {
-  const [form, setForm] = useState<{ readonly tenant: Tenant; readonly name: FormName } | null>(null);
-  const { items, pagination } = page;
-  const close = () => setForm(null);
-  const done = () => {
-    setForm(null);
-    onChange();
-  };
-  if (items.length === 0)
-    return (
-      <div class="tablewrap">
-        <Empty icon="tenants" title="No tenants">
-          <p>Everything here belongs to nobody in particular. A key can be bound to a tenant:</p>
-          <Commands lines={["curfew keys new --role admin --name acme --tenant acme --file keys.json"]} />
-        </Empty>
-      </div>
-    );
+  const { form, open, end } = useForm<{ readonly tenant: Tenant; readonly name: FormName }>(onChange);
   return (
     <>
-      <Table
+      <PagedTable
         label="Tenants"
-        rows={items}
-        columns={columnsOf((tenant, name) => setForm({ tenant, name }))}
+        page={page}
+        columns={columnsOf((tenant, name) => open({ tenant, name }))}
         idOf={({ tenant_id }) => tenant_id}
+        empty={
+          <Empty icon="tenants" title="No tenants">
+            <p>Everything here belongs to nobody in particular. A key can be bound to a tenant:</p>
+            <Commands lines={["curfew keys new --role admin --name acme --tenant acme --file keys.json"]} />
+          </Empty>
+        }
       />
-      <Pager shown={items.length} next={pagination.next_cursor} />
-      {whyNotLook() !== undefined && <p class="t3 small">{whyNotLook()}</p>}
-      {form?.name === "limits" && <LimitsForm tenant={form.tenant} onClose={close} onDone={done} />}
-      {form?.name === "remove" && <RemoveForm tenant={form.tenant} onClose={close} onDone={done} />}
+      {page.items.length > 0 && whyNotLook() !== undefined && <p class="t3 small">{whyNotLook()}</p>}
+      {form?.name === "limits" && <LimitsForm tenant={form.tenant} {...end} />}
+      {form?.name === "remove" && <RemoveForm tenant={form.tenant} {...end} />}
     </>
   );
 }
@@ -126,8 +103,7 @@ function columnsOf(onForm: (tenant: Tenant, name: FormName) => void): Column<Ten
     {
       id: "name",
       title: "Tenant",
-      phone: "title",
-      class: "c-name",
+      ...NAME_COLUMN,
       render: ({ tenant_id, created_at }) => (
         <span class="two">
           <span class="name clip">{tenant_id}</span>

@@ -4,13 +4,12 @@ import type { Tenant } from "../../api/wire-settings.ts";
 import { ActionForm } from "../../ui/action-form.tsx";
 import { TextField } from "../../ui/fields.tsx";
 import { readLimit } from "../../ui/format.ts";
+import type { FormEnd } from "../../ui/use-form.ts";
 import { periodText } from "../limits/page.tsx";
 
-interface FormProps {
+interface FormProps extends FormEnd {
   /** Left out: a new one. */
   readonly tenant?: Tenant;
-  readonly onClose: () => void;
-  readonly onDone: () => void;
 }
 
 const isCount = (text: string) => text === "" || /^[1-9]\d{0,8}$/.test(text);
@@ -50,7 +49,7 @@ function limitsOf({ active, waiting, starts, per, bytes }: Asked) {
   };
 }
 
-export function LimitsForm({ tenant, onClose, onDone }: FormProps) {
+export function LimitsForm({ tenant, ...end }: FormProps) {
   const [name, setName] = useState(tenant?.tenant_id ?? "");
   const [asked, setAsked] = useState(() => askedOf(tenant?.limits));
   const set = (field: keyof Asked) => (value: string) => setAsked({ ...asked, [field]: value.trim() });
@@ -78,8 +77,7 @@ export function LimitsForm({ tenant, onClose, onDone }: FormProps) {
       }
       act={(reason) => putTenantLimits(name, limitsOf(asked), reason)}
       said={`Tenant ${name} has these limits.`}
-      onClose={onClose}
-      onDone={onDone}
+      {...end}
     >
       <p>They hold over all queues of the tenant, for every process within five seconds.</p>
       {!tenant && <TextField label="Name" value={name} onInput={setName} isMono isFirst placeholder="acme" />}

@@ -2,7 +2,7 @@ import type { Timeout } from "../../api/wire.ts";
 import { serverNow } from "../../state/clock.ts";
 import { hrefWith } from "../../state/router.ts";
 import { plural } from "../../ui/format.ts";
-import { Icon } from "../../ui/icon.tsx";
+import { MonthHead } from "../../ui/month-head.tsx";
 import { countByDay, type Day, dayName } from "./calendar.ts";
 
 const WEEKDAYS = ["Mo", "Tu", "We", "Th", "Fr", "Sa", "Su"] as const;
@@ -28,27 +28,11 @@ export function Month({ weeks, timeouts, chosen, isComplete }: MonthProps) {
   const today = dayName(serverNow());
   return (
     <section class="card month" aria-label={`Calendar of ${monthText.format(first)}`}>
-      <header>
-        <h2>{monthText.format(first)}</h2>
-        <span class="push rowf">
-          <a
-            class="btn small icon ghost"
-            href={hrefWith({ month: step(-1), day: null })}
-            aria-label="Previous month"
-          >
-            <span class="flip-x">
-              <Icon name="right" small />
-            </span>
-          </a>
-          <a
-            class="btn small icon ghost"
-            href={hrefWith({ month: step(1), day: null })}
-            aria-label="Next month"
-          >
-            <Icon name="right" small />
-          </a>
-        </span>
-      </header>
+      <MonthHead
+        name={monthText.format(first)}
+        previous={hrefWith({ month: step(-1), day: null })}
+        next={hrefWith({ month: step(1), day: null })}
+      />
       <div class="days">
         {WEEKDAYS.map((name) => (
           <span key={name} class="wd" aria-hidden="true">

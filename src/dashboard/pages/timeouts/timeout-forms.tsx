@@ -6,6 +6,7 @@ import { serverNow } from "../../state/clock.ts";
 import { ActionForm } from "../../ui/action-form.tsx";
 import { TextField } from "../../ui/fields.tsx";
 import { durationText, exactText, plural, readLimit } from "../../ui/format.ts";
+import type { FormEnd } from "../../ui/use-form.ts";
 
 export type TimeoutFormName = "revoke" | "reschedule" | "requeue";
 
@@ -15,14 +16,12 @@ export interface Asked {
   readonly timeouts: readonly Timeout[];
 }
 
-interface TimeoutFormProps {
+interface TimeoutFormProps extends FormEnd {
   readonly name: TimeoutFormName;
   readonly ids: readonly string[];
   /** How the timeout is called, or where they go. */
   readonly what: string;
   readonly dueAt?: string | undefined;
-  readonly onClose: () => void;
-  readonly onDone: () => void;
 }
 
 /** A time as it was written: a stretch from now, or an instant. */

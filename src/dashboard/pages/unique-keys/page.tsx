@@ -6,9 +6,9 @@ import { Badge, STATE_LOOKS } from "../../ui/badge.tsx";
 import { Empty } from "../../ui/callout.tsx";
 import { PageHead } from "../../ui/card.tsx";
 import { shortId } from "../../ui/format.ts";
-import { Pager } from "../../ui/pager.tsx";
+import { PagedTable } from "../../ui/paged-table.tsx";
 import { Commands, Shown } from "../../ui/shown.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import type { Column } from "../../ui/table.tsx";
 import { Time } from "../../ui/time.tsx";
 
 /** Keys that keep other jobs out, and the jobs that hold them. */
@@ -30,31 +30,21 @@ export function Page() {
   );
 }
 
-function List({ page: { items, pagination } }: { readonly page: PageOf<UniqueKey> }) {
-  if (items.length === 0)
-    return (
-      <div class="tablewrap">
+function List({ page }: { readonly page: PageOf<UniqueKey> }) {
+  return (
+    <PagedTable
+      label="Unique keys"
+      page={page}
+      isCounted
+      columns={COLUMNS}
+      idOf={({ key, job_id }) => `${key} ${job_id}`}
+      empty={
         <Empty icon="unique" title="No job holds a unique key">
           <p>One job at a time per customer, say:</p>
           <Commands lines={['defineJob({ type: "report.render", unique: { payload: ["customer.id"] } });']} />
         </Empty>
-      </div>
-    );
-  return (
-    <>
-      <Table
-        label="Unique keys"
-        rows={items}
-        columns={COLUMNS}
-        idOf={({ key, job_id }) => `${key} ${job_id}`}
-      />
-      <Pager
-        shown={items.length}
-        total={pagination.total}
-        isExact={pagination.total_is_exact}
-        next={pagination.next_cursor}
-      />
-    </>
+      }
+    />
   );
 }
 

@@ -8,7 +8,7 @@ import { toast } from "../../state/toasts.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Button, CopyButton } from "../../ui/button.tsx";
 import { Callout } from "../../ui/callout.tsx";
-import { Card, Facts, PageHead } from "../../ui/card.tsx";
+import { Card, Crumb, Facts, PageHead } from "../../ui/card.tsx";
 import { countText, durationText, isoText, plural } from "../../ui/format.ts";
 import { JsonTree } from "../../ui/json-tree.tsx";
 import { Shown } from "../../ui/shown.tsx";
@@ -81,11 +81,7 @@ function Head({ webhook, onForm, onTest, isTesting }: HeadProps) {
     <PageHead
       title={shortUrl(webhook.url)}
       tab="Webhook"
-      above={
-        <nav class="crumb" aria-label="Where you are">
-          <a href={href("webhooks")}>Webhooks</a>
-        </nav>
-      }
+      above={<Crumb href={href("webhooks")}>Webhooks</Crumb>}
       beside={<Badge look={webhookLook(webhook)} pill />}
       below={
         <>

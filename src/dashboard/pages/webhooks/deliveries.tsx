@@ -11,7 +11,7 @@ import { FilterBar } from "../../ui/filter-bar.tsx";
 import { plural, shortId } from "../../ui/format.ts";
 import { Pager } from "../../ui/pager.tsx";
 import { Shown } from "../../ui/shown.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import { type Column, NAME_COLUMN, Table } from "../../ui/table.tsx";
 import { Time } from "../../ui/time.tsx";
 import { RedeliverForm } from "./webhook-forms.tsx";
 import { DELIVERY_LOOKS, deliveryWords } from "./webhook-look.ts";
@@ -105,8 +105,7 @@ function columnsOf(onRepeat: (id: string) => void): Column<Delivery>[] {
     {
       id: "events",
       title: "Events",
-      phone: "title",
-      class: "c-name",
+      ...NAME_COLUMN,
       render: ({ id, events, event_types, redelivery_of }) => {
         const job = events.length === 1 ? (events[0]?.job_id ?? null) : null;
         const name = event_types.join(", ");

@@ -10,9 +10,9 @@ import { Button } from "../../ui/button.tsx";
 import { Callout, Empty } from "../../ui/callout.tsx";
 import { PageHead } from "../../ui/card.tsx";
 import { countText } from "../../ui/format.ts";
-import { Pager } from "../../ui/pager.tsx";
+import { PagedTable } from "../../ui/paged-table.tsx";
 import { Commands, Shown } from "../../ui/shown.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import { type Column, NameLink } from "../../ui/table.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
 import { Time } from "../../ui/time.tsx";
 import { Deliveries } from "./deliveries.tsx";
@@ -68,33 +68,27 @@ function Endpoints() {
   );
 }
 
-function List({ page: { items, pagination } }: { readonly page: PageOf<Webhook> }) {
-  if (items.length === 0)
-    return (
-      <div class="tablewrap">
+function List({ page }: { readonly page: PageOf<Webhook> }) {
+  return (
+    <PagedTable
+      label="Webhooks"
+      page={page}
+      columns={COLUMNS}
+      idOf={({ id }) => id}
+      hrefOf={({ id }) => href(`webhooks/${id}`)}
+      below={(webhook) => {
+        const trouble = webhookTrouble(webhook);
+        return trouble === undefined ? null : <Callout tone="soft">{trouble}</Callout>;
+      }}
+      empty={
         <Empty icon="webhooks" title="No endpoint receives events">
           <p>Subscribe an endpoint here, or with a command:</p>
           <Commands
             lines={["curfew webhooks add https://example.com/hooks/jobs --event job.failed job.discarded"]}
           />
         </Empty>
-      </div>
-    );
-  return (
-    <>
-      <Table
-        label="Webhooks"
-        rows={items}
-        columns={COLUMNS}
-        idOf={({ id }) => id}
-        hrefOf={({ id }) => href(`webhooks/${id}`)}
-        below={(webhook) => {
-          const trouble = webhookTrouble(webhook);
-          return trouble === undefined ? null : <Callout tone="soft">{trouble}</Callout>;
-        }}
-      />
-      <Pager shown={items.length} next={pagination.next_cursor} />
-    </>
+      }
+    />
   );
 }
 
@@ -109,9 +103,9 @@ const COLUMNS: readonly Column<Webhook>[] = [
     class: "c-wide",
     render: (webhook) => (
       <span class="two">
-        <a class="name clip" href={href(`webhooks/${webhook.id}`)} title={shortUrl(webhook.url)}>
+        <NameLink href={href(`webhooks/${webhook.id}`)} title={shortUrl(webhook.url)}>
           {shortUrl(webhook.url)}
-        </a>
+        </NameLink>
         {webhook.filter && <small class="clip">only {filterWords(webhook)}</small>}
       </span>
     ),

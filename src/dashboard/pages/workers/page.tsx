@@ -1,4 +1,3 @@
-import { useState } from "preact/hooks";
 import { findJobs } from "../../api/jobs.ts";
 import { type Directive, directWorker, forgetWorker, readEvents, readWorkers } from "../../api/operations.ts";
 import { areRead, useResource } from "../../api/resource.ts";
@@ -13,8 +12,9 @@ import { Card, PageHead, Summed } from "../../ui/card.tsx";
 import { FilterBar } from "../../ui/filter-bar.tsx";
 import { durationText, plural, shortId } from "../../ui/format.ts";
 import { Commands, Shown } from "../../ui/shown.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import { type Column, NameLink, Table } from "../../ui/table.tsx";
 import { Time } from "../../ui/time.tsx";
+import { type FormEnd, useForm } from "../../ui/use-form.ts";
 import { factsOf, type Holding, holdingOf } from "./worker-facts.ts";
 import { WorkerBadge } from "./worker-look.tsx";
 
@@ -94,7 +94,7 @@ interface ListProps {
 }
 
 function List({ workers, all, holding, events, onChange }: ListProps) {
-  const [form, setForm] = useState<{ readonly worker: Worker; readonly name: FormName } | null>(null);
+  const { form, open, end } = useForm<{ readonly worker: Worker; readonly name: FormName }>(onChange);
   if (workers.length === 0)
     return (
       <div class="tablewrap">
@@ -115,19 +115,10 @@ function List({ workers, all, holding, events, onChange }: ListProps) {
       <Table
         label="Workers"
         rows={workers}
-        columns={columnsOf(holding, events, (worker, name) => setForm({ worker, name }))}
+        columns={columnsOf(holding, events, (worker, name) => open({ worker, name }))}
         idOf={({ id }) => id}
       />
-      {form && (
-        <WorkerForm
-          {...form}
-          onClose={() => setForm(null)}
-          onDone={() => {
-            setForm(null);
-            onChange();
-          }}
-        />
-      )}
+      {form && <WorkerForm {...form} {...end} />}
     </>
   );
 }
@@ -145,9 +136,9 @@ function columnsOf(
       class: "c-worker",
       render: ({ id, remote }) => (
         <span class="two">
-          <a class="name clip" href={href("workers", { worker: id })} title={id}>
+          <NameLink href={href("workers", { worker: id })} title={id}>
             {shortId(id)}
-          </a>
+          </NameLink>
           <small>{remote ? "over HTTP" : "beside the store"}</small>
         </span>
       ),
@@ -316,11 +307,9 @@ const WORDS: Readonly<
   },
 };
 
-interface WorkerFormProps {
+interface WorkerFormProps extends FormEnd {
   readonly worker: Worker;
   readonly name: FormName;
-  readonly onClose: () => void;
-  readonly onDone: () => void;
 }
 
 function WorkerForm({ worker: { id, active_jobs }, name, onClose, onDone }: WorkerFormProps) {

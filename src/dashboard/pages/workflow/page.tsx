@@ -1,4 +1,3 @@
-import { useState } from "preact/hooks";
 import { cancelWorkflow, readWorkflow } from "../../api/operations.ts";
 import { useResource } from "../../api/resource.ts";
 import type { Workflow, WorkflowStep } from "../../api/wire.ts";
@@ -9,12 +8,13 @@ import { ActionForm } from "../../ui/action-form.tsx";
 import { Badge, STATE_LOOKS } from "../../ui/badge.tsx";
 import { Button, CopyButton } from "../../ui/button.tsx";
 import { Callout } from "../../ui/callout.tsx";
-import { Card, Facts, PageHead } from "../../ui/card.tsx";
+import { Card, Crumb, Facts, PageHead } from "../../ui/card.tsx";
 import { durationText, plural, shortId } from "../../ui/format.ts";
 import { JsonTree } from "../../ui/json-tree.tsx";
 import { Shown } from "../../ui/shown.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import { type Column, NAME_COLUMN, NameLink, Table } from "../../ui/table.tsx";
 import { Time } from "../../ui/time.tsx";
+import { type FormEnd, useForm } from "../../ui/use-form.ts";
 import { Deadline } from "../workflows/page.tsx";
 import { KINDS, nameOf, WORKFLOW_LOOKS } from "../workflows/workflow-look.ts";
 import { Graph } from "./graph.tsx";
@@ -32,12 +32,12 @@ export function Page({ params }: { readonly params: Readonly<Record<string, stri
 }
 
 function Details({ workflow, onChange }: { readonly workflow: Workflow; readonly onChange: () => void }) {
-  const [isCancelling, setCancelling] = useState(false);
+  const { form: isCancelling, open, end } = useForm<true>(onChange);
   const { steps = [], steps_total, failure } = workflow;
   const layout = layoutOf(workflow);
   return (
     <>
-      <Head workflow={workflow} onCancel={() => setCancelling(true)} />
+      <Head workflow={workflow} onCancel={() => open(true)} />
       {failure && (
         <Callout tone="force">
           <p class="grow">
@@ -75,16 +75,7 @@ function Details({ workflow, onChange }: { readonly workflow: Workflow; readonly
         )}
       </Card>
       <About workflow={workflow} />
-      {isCancelling && (
-        <CancelForm
-          workflow={workflow}
-          onClose={() => setCancelling(false)}
-          onDone={() => {
-            setCancelling(false);
-            onChange();
-          }}
-        />
-      )}
+      {isCancelling && <CancelForm workflow={workflow} {...end} />}
     </>
   );
 }
@@ -115,13 +106,11 @@ function About({ workflow }: { readonly workflow: Workflow }) {
   );
 }
 
-interface CancelProps {
+interface CancelProps extends FormEnd {
   readonly workflow: Workflow;
-  readonly onClose: () => void;
-  readonly onDone: () => void;
 }
 
-function CancelForm({ workflow, onClose, onDone }: CancelProps) {
+function CancelForm({ workflow, ...end }: CancelProps) {
   const { id, state } = workflow;
   return (
     <ActionForm
@@ -132,8 +121,7 @@ function CancelForm({ workflow, onClose, onDone }: CancelProps) {
       blocked={state === "running" ? undefined : "It has ended."}
       act={(reason) => cancelWorkflow(id, reason)}
       said="The workflow is cancelled."
-      onClose={onClose}
-      onDone={onDone}
+      {...end}
     >
       <p>
         Steps that wait do not start. Handlers of steps that run hear the signal, and nothing they write
@@ -151,11 +139,7 @@ function Head({ workflow, onCancel }: { readonly workflow: Workflow; readonly on
     <PageHead
       title={workflow.name ?? shortId(workflow.id)}
       tab={`Workflow ${nameOf(workflow)}`}
-      above={
-        <nav class="crumb" aria-label="Where you are">
-          <a href={href("workflows")}>Workflows</a>
-        </nav>
-      }
+      above={<Crumb href={href("workflows")}>Workflows</Crumb>}
       beside={<Badge look={WORKFLOW_LOOKS[state]} pill />}
       below={`${completed} of ${plural(steps_total, "step")} completed, ${state === "running" ? "for" : "in"} ${durationText(took)}.`}
     >
@@ -191,13 +175,8 @@ const COLUMNS: readonly Column<WorkflowStep>[] = [
   {
     id: "type",
     title: "Step",
-    phone: "title",
-    class: "c-name",
-    render: ({ id, type }) => (
-      <a class="name clip" href={href(`jobs/${id}`)} title={type}>
-        {type}
-      </a>
-    ),
+    ...NAME_COLUMN,
+    render: ({ id, type }) => <NameLink href={href(`jobs/${id}`)}>{type}</NameLink>,
   },
   { id: "state", title: "State", phone: "side", render: ({ state }) => <Badge look={STATE_LOOKS[state]} /> },
   {

@@ -9,9 +9,9 @@ import { PageHead } from "../../ui/card.tsx";
 import { FilterBar } from "../../ui/filter-bar.tsx";
 import { countdownText, durationText, shortId } from "../../ui/format.ts";
 import { Meter } from "../../ui/meter.tsx";
-import { Pager } from "../../ui/pager.tsx";
+import { PagedTable } from "../../ui/paged-table.tsx";
 import { Commands, Shown } from "../../ui/shown.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import { type Column, NAME_COLUMN, NameLink } from "../../ui/table.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
 import { Time } from "../../ui/time.tsx";
 import { KINDS, nameOf, WORKFLOW_LOOKS } from "./workflow-look.ts";
@@ -54,48 +54,31 @@ export function Page() {
 }
 
 function List({ page, isFiltered }: { readonly page: PageOf<Workflow>; readonly isFiltered: boolean }) {
-  const { items, pagination } = page;
-  if (items.length === 0)
-    return (
-      <>
-        <div class="tablewrap">
-          <Empty
-            icon="workflows"
-            title={isFiltered ? "No workflow is in this state here" : "No workflows yet"}
-          >
-            {!isFiltered && (
-              <>
-                <p>Start one from your code:</p>
-                <Commands
-                  lines={[
-                    "await engine.workflows.start(",
-                    "  chain([step(fetchOrder, { id }), group([step(bill, { id }), step(pack, { id })]), step(ship, { id })]),",
-                    ");",
-                  ]}
-                />
-              </>
-            )}
-          </Empty>
-        </div>
-        {pagination.has_more && <Pager shown={0} next={pagination.next_cursor} />}
-      </>
-    );
   return (
-    <>
-      <Table
-        label="Workflows"
-        rows={items}
-        columns={COLUMNS}
-        idOf={({ id }) => id}
-        hrefOf={({ id }) => href(`workflows/${id}`)}
-      />
-      <Pager
-        shown={items.length}
-        total={pagination.total}
-        isExact={pagination.total_is_exact}
-        next={pagination.next_cursor}
-      />
-    </>
+    <PagedTable
+      label="Workflows"
+      page={page}
+      isCounted
+      columns={COLUMNS}
+      idOf={({ id }) => id}
+      hrefOf={({ id }) => href(`workflows/${id}`)}
+      empty={
+        <Empty icon="workflows" title={isFiltered ? "No workflow is in this state here" : "No workflows yet"}>
+          {!isFiltered && (
+            <>
+              <p>Start one from your code:</p>
+              <Commands
+                lines={[
+                  "await engine.workflows.start(",
+                  "  chain([step(fetchOrder, { id }), group([step(bill, { id }), step(pack, { id })]), step(ship, { id })]),",
+                  ");",
+                ]}
+              />
+            </>
+          )}
+        </Empty>
+      }
+    />
   );
 }
 
@@ -103,13 +86,12 @@ const COLUMNS: readonly Column<Workflow>[] = [
   {
     id: "name",
     title: "Workflow",
-    phone: "title",
-    class: "c-name",
+    ...NAME_COLUMN,
     render: (workflow) => (
       <span class="two">
-        <a class="name clip" href={href(`workflows/${workflow.id}`)} title={nameOf(workflow)}>
+        <NameLink href={href(`workflows/${workflow.id}`)} title={nameOf(workflow)}>
           {workflow.name ?? shortId(workflow.id)}
-        </a>
+        </NameLink>
         <small class={workflow.name ? "id" : undefined}>
           {workflow.name ? shortId(workflow.id) : "no name"}
         </small>
