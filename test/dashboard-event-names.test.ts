@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { EVENT_GROUPS, EVENT_NAMES } from "../src/dashboard/api/event-names.ts";
+import { EVENT_GROUPS, EVENT_NAMES } from "../src/ojs/event-names.ts";
 import { RECORDED } from "../src/engine/events/recording-rules.ts";
 import { QUEUE_EVENTS } from "../src/engine/queues/queues.ts";
 

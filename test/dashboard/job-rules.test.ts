@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Explanation, Job, Workflow } from "../../src/dashboard/api/wire.ts";
+import type { Explanation, Job, Workflow } from "../../src/ojs/replies/replies.ts";
 import { toneOf } from "../../src/dashboard/pages/events/event-tone.ts";
 import { copyOf } from "../../src/dashboard/pages/job/copy-body.ts";
 import { headlineOf } from "../../src/dashboard/pages/job/timeline/headline.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { Doctor, Job, WireEvent } from "../../src/dashboard/api/wire.ts";
-import type { HistoryPoint } from "../../src/dashboard/api/wire-history.ts";
+import type { Doctor, Job, WireEvent } from "../../src/ojs/replies/replies.ts";
+import type { HistoryPoint } from "../../src/ojs/replies/history-replies.ts";
 import { type Run, runsOf } from "../../src/dashboard/pages/job/timeline/runs.ts";
 import { stuckMarks, stuckSegments } from "../../src/dashboard/pages/job/timeline/stuck.ts";
 import { closestLimit } from "../../src/dashboard/pages/jobs/closest-limit.ts";

@@ -1,6 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
-import type { Queue, Timeout, WireEvent, Worker, WorkflowStep } from "../../src/dashboard/api/wire.ts";
+import type { Queue, Timeout, WireEvent, Worker, WorkflowStep } from "../../src/ojs/replies/replies.ts";
 import { wordsOf } from "../../src/dashboard/pages/job/action-words.ts";
 import { linesOf } from "../../src/dashboard/pages/queues/queue-lines.ts";
 import { needOf, rulesOf, sortedQueues } from "../../src/dashboard/pages/queues/queue-words.ts";

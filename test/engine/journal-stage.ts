@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { LIFECYCLE_EVENTS } from "../../src/core/job/decide/decision.ts";
+import { LIFECYCLE_EVENTS } from "../../src/core/job/lifecycle-events.ts";
 import type { JournalEvent } from "../../src/index.ts";
 import type { Stage } from "./stage.ts";
 

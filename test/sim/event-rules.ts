@@ -1,5 +1,5 @@
-import { LIFECYCLE_EVENTS } from "../../src/core/job/decide/decision.ts";
 import type { JobId } from "../../src/core/job/job.ts";
+import { LIFECYCLE_EVENTS } from "../../src/core/job/lifecycle-events.ts";
 import type { JournalEvent } from "../../src/index.ts";
 import { isReturn } from "./change-rules.ts";
 import { hasEnded } from "./ledger.ts";

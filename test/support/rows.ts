@@ -4,7 +4,7 @@
  */
 
 import { applied, decide } from "../../src/core/job/decide/decide.ts";
-import type { Decision, LifecycleEventName } from "../../src/core/job/decide/decision.ts";
+import type { Decision } from "../../src/core/job/decide/decision.ts";
 import type { EventOf, JobEvent } from "../../src/core/job/decide/job-events.ts";
 import {
   type EnqueueContext,
@@ -15,6 +15,7 @@ import {
 } from "../../src/core/job/enqueue/envelope.ts";
 import type { ErrorRecord, JobRow, Policy } from "../../src/core/job/job.ts";
 import { defineJob } from "../../src/core/job/job-definition.ts";
+import type { LifecycleEventName } from "../../src/core/job/lifecycle-events.ts";
 import { CLAIM_LEASE } from "../../src/core/job/policy/deadlines.ts";
 import {
   LOCAL_WORKER,

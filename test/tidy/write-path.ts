@@ -1,5 +1,5 @@
 import type { Node } from "oxc-parser";
-import { LIFECYCLE_EVENTS } from "../../src/core/job/decide/decision.ts";
+import { LIFECYCLE_EVENTS } from "../../src/core/job/lifecycle-events.ts";
 import { type Finding, isTest, type Source, walk } from "./source.ts";
 
 /** The one file that calls `store.commit`, and the one that emits lifecycle events. */

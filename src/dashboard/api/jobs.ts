@@ -1,6 +1,15 @@
+import type {
+  BulkResult,
+  BulkTarget,
+  Events,
+  Explanation,
+  Job,
+  Logs,
+  Progress,
+  Scanned,
+} from "../../ojs/replies/replies.ts";
+import type { FiredTimeouts, NearMiss } from "../../ojs/replies/timeout-replies.ts";
 import { api, part, type Query, type Result } from "./client.ts";
-import type { BulkResult, BulkTarget, Events, Explanation, Job, Logs, Progress, Scanned } from "./wire.ts";
-import type { FiredTimeouts, NearMiss } from "./wire-limits.ts";
 
 /** What pages ask about jobs, and do to them. */
 

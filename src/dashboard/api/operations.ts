@@ -1,6 +1,5 @@
-import { api, part } from "./client.ts";
-import type { Cron, CronRun } from "./cron-wire.ts";
-import { findJobs } from "./jobs.ts";
+import type { Cron, CronRun } from "../../ojs/replies/cron-replies.ts";
+import type { History } from "../../ojs/replies/history-replies.ts";
 import type {
   AdaptiveRule,
   Advice,
@@ -20,8 +19,9 @@ import type {
   UniqueKey,
   Workers,
   Workflow,
-} from "./wire.ts";
-import type { History } from "./wire-history.ts";
+} from "../../ojs/replies/replies.ts";
+import { api, part } from "./client.ts";
+import { findJobs } from "./jobs.ts";
 
 /** What pages ask about everything but single jobs, and do to it. Lists are read a page at a time. */
 

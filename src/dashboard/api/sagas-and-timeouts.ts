@@ -1,6 +1,6 @@
+import type { Events, Timeout } from "../../ojs/replies/replies.ts";
+import type { Saga } from "../../ojs/replies/saga-replies.ts";
 import { api, part } from "./client.ts";
-import type { Events, Timeout } from "./wire.ts";
-import type { Saga } from "./wire-saga.ts";
 
 /**
  * Sagas and leased timeouts. Older servers serve neither: they answer 404, and the pages say so. Every path and name of

@@ -1,5 +1,4 @@
-import { api, part } from "./client.ts";
-import type { Page } from "./wire.ts";
+import type { Page } from "../../ojs/replies/replies.ts";
 import type {
   Calendar,
   Delivery,
@@ -12,7 +11,8 @@ import type {
   Version,
   Webhook,
   WebhookTest,
-} from "./wire-settings.ts";
+} from "../../ojs/replies/settings-replies.ts";
+import { api, part } from "./client.ts";
 
 /** Webhooks, schemas, calendars, tenants and fair shares: what is set up once and looked at when something is odd. */
 

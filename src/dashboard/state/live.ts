@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
+import type { Pulse } from "../../ojs/replies/replies.ts";
 import { apiUrl, type Query } from "../api/client.ts";
-import type { Pulse } from "../api/wire.ts";
 import { after, every, localNow } from "../system.ts";
 import { heardServerTime, isTicking, serverNow } from "./clock.ts";
 

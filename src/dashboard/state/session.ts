@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
+import type { Notice, Right, Session } from "../../ojs/replies/replies.ts";
 import { type ApiError, api, onRefused, type Result } from "../api/client.ts";
-import type { Notice, Right, Session } from "../api/wire.ts";
 import { heardServerTime } from "./clock.ts";
 import { base } from "./router.ts";
 

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
+import type { Right } from "../../ojs/replies/replies.ts";
 import type { ApiError, Result } from "../api/client.ts";
-import type { Right } from "../api/wire.ts";
 import { whyNot } from "../state/session.ts";
 import { toast } from "../state/toasts.ts";
 import { ActionDialog } from "./dialog.tsx";

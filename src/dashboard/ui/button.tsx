@@ -98,3 +98,11 @@ export function CopyButton({ text, what }: { readonly text: string; readonly wha
     </button>
   );
 }
+
+export function CopyId({ id }: { readonly id: string }) {
+  return (
+    <span class="id">
+      {id} <CopyButton text={id} what="the id" />
+    </span>
+  );
+}

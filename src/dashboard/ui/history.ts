@@ -1,4 +1,4 @@
-import type { History } from "../api/wire-history.ts";
+import type { History } from "../../ojs/replies/history-replies.ts";
 
 /** A plot keeps at least this many points, so that it does not jump about. */
 const LEAST = 10;

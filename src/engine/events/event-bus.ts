@@ -1,10 +1,7 @@
 import { refuse } from "../../core/errors.ts";
-import {
-  LIFECYCLE_EVENTS,
-  type LifecycleEvent,
-  type LifecycleEventName,
-} from "../../core/job/decide/decision.ts";
+import type { LifecycleEvent } from "../../core/job/decide/decision.ts";
 import type { ErrorRecord, JobId, JobRow } from "../../core/job/job.ts";
+import { LIFECYCLE_EVENTS, type LifecycleEventName } from "../../core/job/lifecycle-events.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import { callSafely } from "../../core/user-values.ts";

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
-import { LIFECYCLE_EVENTS } from "../../../src/core/job/decide/decision.ts";
 import type { JobRow } from "../../../src/core/job/job.ts";
+import { LIFECYCLE_EVENTS } from "../../../src/core/job/lifecycle-events.ts";
 import type { Engine, JournalEvent } from "../../../src/index.ts";
 
 /** Follows the stream of events while processes and the store are hurt, and holds it against the rows afterwards. */

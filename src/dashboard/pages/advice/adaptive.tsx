@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
+import type { AdaptiveWhatIf, Advice } from "../../../ojs/replies/replies.ts";
 import type { ApiError } from "../../api/client.ts";
 import { replayAdvice } from "../../api/operations.ts";
-import type { AdaptiveWhatIf, Advice } from "../../api/wire.ts";
 import { after } from "../../system.ts";
 import { CopyButton } from "../../ui/button.tsx";
 import { Callout } from "../../ui/callout.tsx";

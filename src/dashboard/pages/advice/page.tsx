@@ -1,6 +1,6 @@
+import type { Advice } from "../../../ojs/replies/replies.ts";
 import { readAdvice } from "../../api/operations.ts";
 import { useResource } from "../../api/resource.ts";
-import type { Advice } from "../../api/wire.ts";
 import { href, hrefWith, query } from "../../state/router.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Callout, Empty } from "../../ui/callout.tsx";

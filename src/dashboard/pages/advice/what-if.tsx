@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
+import type { Advice } from "../../../ojs/replies/replies.ts";
 import type { ApiError } from "../../api/client.ts";
 import { readAdvice } from "../../api/operations.ts";
-import type { Advice } from "../../api/wire.ts";
 import { hrefWith, query, setQuery } from "../../state/router.ts";
 import { after } from "../../system.ts";
 import { Button, CopyButton, LinkButton } from "../../ui/button.tsx";

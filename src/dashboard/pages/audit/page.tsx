@@ -1,6 +1,6 @@
+import type { AuditEntry, Page as PageOf } from "../../../ojs/replies/replies.ts";
 import { readAudit } from "../../api/operations.ts";
 import { useResource } from "../../api/resource.ts";
-import type { AuditEntry, Page as PageOf } from "../../api/wire.ts";
 import { href, hrefWith, query } from "../../state/router.ts";
 import { Empty } from "../../ui/callout.tsx";
 import { PageHead } from "../../ui/card.tsx";

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
+import type { Calendar, ExplainedTime } from "../../../ojs/replies/settings-replies.ts";
 import { useResource } from "../../api/resource.ts";
 import { explainTime, readCalendar } from "../../api/settings.ts";
-import type { Calendar, ExplainedTime } from "../../api/wire-settings.ts";
 import { now, serverNow } from "../../state/clock.ts";
 import { go, href, hrefWith, query } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
+import type { Calendar, Weekday } from "../../../ojs/replies/settings-replies.ts";
 import { deleteCalendar, putCalendar } from "../../api/settings.ts";
-import type { Calendar, Weekday } from "../../api/wire-settings.ts";
 import { ActionForm } from "../../ui/action-form.tsx";
 import { TextArea, TextField } from "../../ui/fields.tsx";
 import { plural, zoneOfViewer } from "../../ui/format.ts";

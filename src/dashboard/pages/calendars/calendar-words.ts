@@ -1,4 +1,4 @@
-import type { Calendar, CalendarDay, Weekday } from "../../api/wire-settings.ts";
+import type { Calendar, CalendarDay, Weekday } from "../../../ojs/replies/settings-replies.ts";
 
 export const WEEK: readonly Weekday[] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 

@@ -1,7 +1,7 @@
+import type { Page as PageOf } from "../../../ojs/replies/replies.ts";
+import type { Calendar } from "../../../ojs/replies/settings-replies.ts";
 import { useResource } from "../../api/resource.ts";
 import { readCalendars } from "../../api/settings.ts";
-import type { Page as PageOf } from "../../api/wire.ts";
-import type { Calendar } from "../../api/wire-settings.ts";
 import { now, serverNow } from "../../state/clock.ts";
 import { go, href, query } from "../../state/router.ts";
 import { Tag } from "../../ui/badge.tsx";

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { Cron, CronRun } from "../../api/cron-wire.ts";
+import type { Cron, CronRun } from "../../../ojs/replies/cron-replies.ts";
 import { readCron, readCronRuns } from "../../api/operations.ts";
 import { useResource } from "../../api/resource.ts";
 import { serverNow } from "../../state/clock.ts";

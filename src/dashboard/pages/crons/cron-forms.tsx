@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { Cron } from "../../api/cron-wire.ts";
+import type { Cron } from "../../../ojs/replies/cron-replies.ts";
 import { changeCron, deleteCron, setCronEnabled, triggerCron } from "../../api/operations.ts";
 import { serverNow } from "../../state/clock.ts";
 import { ActionForm } from "../../ui/action-form.tsx";

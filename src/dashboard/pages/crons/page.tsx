@@ -1,7 +1,7 @@
-import type { Cron } from "../../api/cron-wire.ts";
+import type { Cron } from "../../../ojs/replies/cron-replies.ts";
+import type { Page as PageOf } from "../../../ojs/replies/replies.ts";
 import { readCrons } from "../../api/operations.ts";
 import { useResource } from "../../api/resource.ts";
-import type { Page as PageOf } from "../../api/wire.ts";
 import { href, hrefWith, query } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";
 import { Badge } from "../../ui/badge.tsx";

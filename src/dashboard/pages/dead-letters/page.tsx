@@ -1,9 +1,9 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
+import type { BulkTarget, DeadLetterStats, Job, Page as PageOf } from "../../../ojs/replies/replies.ts";
 import type { BulkAction } from "../../api/jobs.ts";
 import { readDeadLetterStats, readDeadLetters } from "../../api/operations.ts";
 import { areRead, type Resource, useOnce, useResource } from "../../api/resource.ts";
-import type { BulkTarget, DeadLetterStats, Job, Page as PageOf } from "../../api/wire.ts";
 import { href, hrefWith, query } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";
 import { BulkBar } from "../../ui/bulk-bar.tsx";

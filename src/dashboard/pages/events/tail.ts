@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
+import { EVENT_NAMES } from "../../../ojs/event-names.ts";
+import type { Events, WireEvent } from "../../../ojs/replies/replies.ts";
 import { type ApiError, api } from "../../api/client.ts";
-import { EVENT_NAMES } from "../../api/event-names.ts";
-import type { Events, WireEvent } from "../../api/wire.ts";
 import { serverNow } from "../../state/clock.ts";
 import { openLine } from "../../state/live.ts";
 import { every } from "../../system.ts";

@@ -1,6 +1,6 @@
+import type { Job, JobError, WireEvent } from "../../../ojs/replies/replies.ts";
 import { readProgress } from "../../api/jobs.ts";
 import { useResource } from "../../api/resource.ts";
-import type { Job, JobError, WireEvent } from "../../api/wire.ts";
 import { now } from "../../state/clock.ts";
 import { attemptText } from "../../ui/attempts.ts";
 import { Badge } from "../../ui/badge.tsx";

@@ -1,5 +1,5 @@
+import type { Job } from "../../../ojs/replies/replies.ts";
 import { enqueueCopy } from "../../api/jobs.ts";
-import type { Job } from "../../api/wire.ts";
 import { serverNow } from "../../state/clock.ts";
 import { go, href } from "../../state/router.ts";
 import { type Toast, toast } from "../../state/toasts.ts";

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
+import type { Job } from "../../../ojs/replies/replies.ts";
 import type { ApiError } from "../../api/client.ts";
 import { extendJob } from "../../api/jobs.ts";
-import type { Job } from "../../api/wire.ts";
 import { useKeys } from "../../state/keys.ts";
 import { query, setQuery } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";

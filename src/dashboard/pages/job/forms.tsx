@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
+import type { Job } from "../../../ojs/replies/replies.ts";
 import { activateJob, cancelJob, enqueueCopy, prioritiseJob, retryJob, runJobNow } from "../../api/jobs.ts";
-import type { Job } from "../../api/wire.ts";
 import { go, href } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";
 import { toast } from "../../state/toasts.ts";

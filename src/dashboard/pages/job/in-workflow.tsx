@@ -1,6 +1,6 @@
+import type { Job, Workflow } from "../../../ojs/replies/replies.ts";
 import { readWorkflow } from "../../api/operations.ts";
 import { type Resource, useResource } from "../../api/resource.ts";
-import type { Job, Workflow } from "../../api/wire.ts";
 import { href } from "../../state/router.ts";
 import { Card } from "../../ui/card.tsx";
 import { Graph } from "../workflow/graph.tsx";

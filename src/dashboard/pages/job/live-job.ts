@@ -1,6 +1,6 @@
 import { useEffect, useRef } from "preact/hooks";
+import { JOB_EVENT_NAMES } from "../../../ojs/event-names.ts";
 import { part } from "../../api/client.ts";
-import { JOB_EVENT_NAMES } from "../../api/event-names.ts";
 import { openLine } from "../../state/live.ts";
 import { after } from "../../system.ts";
 

@@ -1,6 +1,6 @@
+import type { Logs } from "../../../ojs/replies/replies.ts";
 import { readLogs } from "../../api/jobs.ts";
 import { type Resource, useResource } from "../../api/resource.ts";
-import type { Logs } from "../../api/wire.ts";
 import { Failure } from "../../ui/callout.tsx";
 import { Card } from "../../ui/card.tsx";
 import { Time } from "../../ui/time.tsx";

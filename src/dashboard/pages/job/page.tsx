@@ -1,7 +1,7 @@
 import { useMemo } from "preact/hooks";
+import type { Events, Explanation, Job, WireEvent } from "../../../ojs/replies/replies.ts";
 import { readExplanation, readHistory, readJob } from "../../api/jobs.ts";
 import { areRead, type Resource, useResource } from "../../api/resource.ts";
-import type { Events, Explanation, Job, WireEvent } from "../../api/wire.ts";
 import type { PageProps } from "../../page-props.ts";
 import { now } from "../../state/clock.ts";
 import { href, query } from "../../state/router.ts";

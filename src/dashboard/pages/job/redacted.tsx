@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
+import type { Job } from "../../../ojs/replies/replies.ts";
 import { revealJob } from "../../api/jobs.ts";
-import type { Job } from "../../api/wire.ts";
 import { whyNot } from "../../state/session.ts";
 import { Button } from "../../ui/button.tsx";
 import { Callout } from "../../ui/callout.tsx";

@@ -1,7 +1,7 @@
 import { useEffect, useRef } from "preact/hooks";
+import type { Job } from "../../../ojs/replies/replies.ts";
 import { api, part } from "../../api/client.ts";
 import { type Resource, useResource } from "../../api/resource.ts";
-import type { Job } from "../../api/wire.ts";
 import { href, hrefWith } from "../../state/router.ts";
 import { LinkButton } from "../../ui/button.tsx";
 import { Card } from "../../ui/card.tsx";

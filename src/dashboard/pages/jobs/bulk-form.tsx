@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
+import type { BulkTarget, Job } from "../../../ojs/replies/replies.ts";
 import type { ApiError } from "../../api/client.ts";
 import { type BulkAction, previewBulk, runBulk } from "../../api/jobs.ts";
-import type { BulkTarget, Job } from "../../api/wire.ts";
 import { whyNot } from "../../state/session.ts";
 import { toast } from "../../state/toasts.ts";
 import { ActionDialog } from "../../ui/dialog.tsx";

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
+import type { Job } from "../../../ojs/replies/replies.ts";
 import { findJobs } from "../../api/jobs.ts";
-import type { Job } from "../../api/wire.ts";
 import { serverNow } from "../../state/clock.ts";
 import { query } from "../../state/router.ts";
 import { toast } from "../../state/toasts.ts";

@@ -1,5 +1,5 @@
+import { JOB_STATES, type JobState } from "../../../ojs/replies/replies.ts";
 import type { Query } from "../../api/client.ts";
-import { JOB_STATES, type JobState } from "../../api/wire.ts";
 import type { Filter } from "../../ui/filter-bar.tsx";
 
 /** What the list can be filtered by. The names are those in the URL. Except `last`, they are also those of the interface. */

@@ -1,6 +1,6 @@
+import type { FiredTimeout, FiredTimeouts } from "../../../ojs/replies/timeout-replies.ts";
 import { findFiredTimeouts } from "../../api/jobs.ts";
 import { useResource } from "../../api/resource.ts";
-import type { FiredTimeout, FiredTimeouts } from "../../api/wire-limits.ts";
 import { href, hrefWith, query } from "../../state/router.ts";
 import { LimitLetter } from "../../ui/badge.tsx";
 import { Callout, Empty } from "../../ui/callout.tsx";

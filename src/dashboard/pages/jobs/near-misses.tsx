@@ -1,6 +1,6 @@
+import type { NearMiss } from "../../../ojs/replies/timeout-replies.ts";
 import { findNearMisses } from "../../api/jobs.ts";
 import { useResource } from "../../api/resource.ts";
-import type { NearMiss } from "../../api/wire-limits.ts";
 import { serverNow } from "../../state/clock.ts";
 import { href, query } from "../../state/router.ts";
 import { Empty } from "../../ui/callout.tsx";

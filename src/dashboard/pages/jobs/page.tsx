@@ -1,7 +1,4 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { api } from "../../api/client.ts";
-import { type BulkAction, findJobs } from "../../api/jobs.ts";
-import { areRead, type Resource, useOnce, useResource } from "../../api/resource.ts";
 import {
   type BulkTarget,
   JOB_STATES,
@@ -9,7 +6,10 @@ import {
   type Page as PageOf,
   type Scanned,
   type Stats,
-} from "../../api/wire.ts";
+} from "../../../ojs/replies/replies.ts";
+import { api } from "../../api/client.ts";
+import { type BulkAction, findJobs } from "../../api/jobs.ts";
+import { areRead, type Resource, useOnce, useResource } from "../../api/resource.ts";
 import { serverNow } from "../../state/clock.ts";
 import { figures } from "../../state/live.ts";
 import { href, hrefWith, query, setQuery } from "../../state/router.ts";

@@ -1,5 +1,5 @@
+import type { Job } from "../../../ojs/replies/replies.ts";
 import { enqueueCopy, readJob } from "../../api/jobs.ts";
-import type { Job } from "../../api/wire.ts";
 import { type Toast, toast } from "../../state/toasts.ts";
 import { plural } from "../../ui/format.ts";
 import { anewOf } from "../job/copy-job.ts";

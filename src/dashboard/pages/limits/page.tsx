@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
+import type { Limit, Page as PageOf, Rate } from "../../../ojs/replies/replies.ts";
 import { liftOverride, overrideLimit, readLimits } from "../../api/operations.ts";
 import { useResource } from "../../api/resource.ts";
-import type { Limit, Page as PageOf, Rate } from "../../api/wire.ts";
 import { query } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";
 import { ActionForm } from "../../ui/action-form.tsx";

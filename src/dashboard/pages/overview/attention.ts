@@ -1,3 +1,4 @@
+import type { HistoryPoint } from "../../../ojs/replies/history-replies.ts";
 import type {
   BulkTarget,
   DeadLetterStats,
@@ -7,8 +8,7 @@ import type {
   Queue,
   WireEvent,
   Worker,
-} from "../../api/wire.ts";
-import type { HistoryPoint } from "../../api/wire-history.ts";
+} from "../../../ojs/replies/replies.ts";
 import type { MarkName } from "../../ui/drawings.ts";
 import { ageText, countText, durationText, plural, shortId } from "../../ui/format.ts";
 import type { Tone } from "../../ui/look.ts";

@@ -1,4 +1,4 @@
-import type { History, HistoryPoint } from "../../api/wire-history.ts";
+import type { History, HistoryPoint } from "../../../ojs/replies/history-replies.ts";
 import { countText } from "../../ui/format.ts";
 
 /** The share of jobs that kept their limits, and what did not. */

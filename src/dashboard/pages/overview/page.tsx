@@ -1,7 +1,5 @@
 import { useState } from "preact/hooks";
-import { api } from "../../api/client.ts";
-import { findJobs } from "../../api/jobs.ts";
-import { areRead, useResource } from "../../api/resource.ts";
+import type { History } from "../../../ojs/replies/history-replies.ts";
 import type {
   DeadLetterStats,
   Doctor,
@@ -11,8 +9,10 @@ import type {
   Queues,
   Stats,
   Workers,
-} from "../../api/wire.ts";
-import type { History } from "../../api/wire-history.ts";
+} from "../../../ojs/replies/replies.ts";
+import { api } from "../../api/client.ts";
+import { findJobs } from "../../api/jobs.ts";
+import { areRead, useResource } from "../../api/resource.ts";
 import { now, serverNow } from "../../state/clock.ts";
 import { figures } from "../../state/live.ts";
 import { href, query, setQuery } from "../../state/router.ts";

@@ -1,7 +1,7 @@
 import { useMemo } from "preact/hooks";
+import type { History } from "../../../ojs/replies/history-replies.ts";
+import type { Stats } from "../../../ojs/replies/replies.ts";
 import type { Resource } from "../../api/resource.ts";
-import type { Stats } from "../../api/wire.ts";
-import type { History } from "../../api/wire-history.ts";
 import { type Sample, samples } from "../../state/live.ts";
 import { href } from "../../state/router.ts";
 import { LimitLetter } from "../../ui/badge.tsx";

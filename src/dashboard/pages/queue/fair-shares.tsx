@@ -1,9 +1,9 @@
 import { useState } from "preact/hooks";
+import type { FairRules, Queue, QueueConfiguration } from "../../../ojs/replies/replies.ts";
+import type { Shares } from "../../../ojs/replies/settings-replies.ts";
 import { configureQueue } from "../../api/operations.ts";
 import { useResource } from "../../api/resource.ts";
 import { readShares } from "../../api/settings.ts";
-import type { FairRules, Queue, QueueConfiguration } from "../../api/wire.ts";
-import type { Shares } from "../../api/wire-settings.ts";
 import { whyNot } from "../../state/session.ts";
 import { ActionForm } from "../../ui/action-form.tsx";
 import { Button } from "../../ui/button.tsx";

@@ -1,5 +1,4 @@
-import { readAudit, readPriorities, readQueue, readQueueHistory, readWorkers } from "../../api/operations.ts";
-import { useResource } from "../../api/resource.ts";
+import type { HistoryPoint } from "../../../ojs/replies/history-replies.ts";
 import {
   type AuditEntry,
   JOB_STATES,
@@ -7,8 +6,9 @@ import {
   type Queue,
   type QueueConfiguration,
   type Worker,
-} from "../../api/wire.ts";
-import type { HistoryPoint } from "../../api/wire-history.ts";
+} from "../../../ojs/replies/replies.ts";
+import { readAudit, readPriorities, readQueue, readQueueHistory, readWorkers } from "../../api/operations.ts";
+import { useResource } from "../../api/resource.ts";
 import { serverNow } from "../../state/clock.ts";
 import { href } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";

@@ -1,4 +1,6 @@
 import { useState } from "preact/hooks";
+import type { HistoryPoint } from "../../../ojs/replies/history-replies.ts";
+import type { AuditEntry, Job, Queue, QueueConfiguration, Worker } from "../../../ojs/replies/replies.ts";
 import {
   readAudit,
   readOldestWaiting,
@@ -7,8 +9,6 @@ import {
   readWorkers,
 } from "../../api/operations.ts";
 import { areRead, useLast, useOnce, useResource } from "../../api/resource.ts";
-import type { AuditEntry, Job, Queue, QueueConfiguration, Worker } from "../../api/wire.ts";
-import type { HistoryPoint } from "../../api/wire-history.ts";
 import { now, serverNow } from "../../state/clock.ts";
 import { href } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";

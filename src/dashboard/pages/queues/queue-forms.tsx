@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
+import type { Queue, QueueConfiguration } from "../../../ojs/replies/replies.ts";
 import { configureQueue, pauseQueue, purgeQueue, resumeQueue } from "../../api/operations.ts";
-import type { Queue, QueueConfiguration } from "../../api/wire.ts";
 import { ActionForm } from "../../ui/action-form.tsx";
 import { Choice, TextField } from "../../ui/fields.tsx";
 import { limitText, plural, readLimit } from "../../ui/format.ts";

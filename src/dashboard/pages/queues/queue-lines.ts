@@ -1,5 +1,5 @@
-import type { Queue } from "../../api/wire.ts";
-import type { HistoryPoint } from "../../api/wire-history.ts";
+import type { HistoryPoint } from "../../../ojs/replies/history-replies.ts";
+import type { Queue } from "../../../ojs/replies/replies.ts";
 import { fromFirstJob } from "../../ui/history.ts";
 
 /** What the last hour of a queue looked like. */

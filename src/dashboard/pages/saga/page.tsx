@@ -1,13 +1,13 @@
 import { useState } from "preact/hooks";
+import type { SagaTimeout } from "../../../ojs/replies/replies.ts";
+import type { Saga } from "../../../ojs/replies/saga-replies.ts";
 import { useResource } from "../../api/resource.ts";
 import { compensateSaga, readSaga } from "../../api/sagas-and-timeouts.ts";
-import type { SagaTimeout } from "../../api/wire.ts";
-import type { Saga } from "../../api/wire-saga.ts";
 import { href } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";
 import { ActionForm } from "../../ui/action-form.tsx";
 import { Badge } from "../../ui/badge.tsx";
-import { Button, CopyButton } from "../../ui/button.tsx";
+import { Button, CopyId } from "../../ui/button.tsx";
 import { Callout } from "../../ui/callout.tsx";
 import { Card, Facts, PageHead } from "../../ui/card.tsx";
 import { Icon } from "../../ui/icon.tsx";
@@ -58,12 +58,7 @@ function Details({ saga, onChange }: { readonly saga: Saga; readonly onChange: (
           <div class="pad stack-gap">
             <Facts
               of={[
-                [
-                  "Id",
-                  <span key="id" class="id">
-                    {id} <CopyButton text={id} what="the id" />
-                  </span>,
-                ],
+                ["Id", <CopyId key="id" id={id} />],
                 ["Completed", saga.completed_at && <Time at={saga.completed_at} as="when" />],
               ]}
             />

@@ -1,8 +1,8 @@
 import { useState } from "preact/hooks";
+import type { Events, WireEvent } from "../../../ojs/replies/replies.ts";
+import type { Saga } from "../../../ojs/replies/saga-replies.ts";
 import { useResource } from "../../api/resource.ts";
 import { readSagaEvents } from "../../api/sagas-and-timeouts.ts";
-import type { Events, WireEvent } from "../../api/wire.ts";
-import type { Saga } from "../../api/wire-saga.ts";
 import { toast } from "../../state/toasts.ts";
 import { Button } from "../../ui/button.tsx";
 import { Card } from "../../ui/card.tsx";

@@ -1,6 +1,6 @@
+import type { Saga } from "../../../ojs/replies/saga-replies.ts";
 import { useResource } from "../../api/resource.ts";
 import { type Listed, readSagas } from "../../api/sagas-and-timeouts.ts";
-import type { Saga } from "../../api/wire-saga.ts";
 import { href, query } from "../../state/router.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Empty } from "../../ui/callout.tsx";

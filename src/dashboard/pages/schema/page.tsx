@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
+import type { JobSchema, SchemaCheck, SchemaSummary } from "../../../ojs/replies/settings-replies.ts";
 import { useResource } from "../../api/resource.ts";
 import { checkArgs, readSchema, readVersions } from "../../api/settings.ts";
-import type { JobSchema, SchemaCheck, SchemaSummary } from "../../api/wire-settings.ts";
 import { go, href, hrefWith, query } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";
 import { Tag } from "../../ui/badge.tsx";

@@ -1,7 +1,7 @@
+import type { Page as PageOf } from "../../../ojs/replies/replies.ts";
+import type { SchemaSummary } from "../../../ojs/replies/settings-replies.ts";
 import { useResource } from "../../api/resource.ts";
 import { readSchemas } from "../../api/settings.ts";
-import type { Page as PageOf } from "../../api/wire.ts";
-import type { SchemaSummary } from "../../api/wire-settings.ts";
 import { go, href, query } from "../../state/router.ts";
 import { Empty } from "../../ui/callout.tsx";
 import { ListPage } from "../../ui/list-page.tsx";

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
+import type { JobSchema, SchemaCheck, SchemaSummary } from "../../../ojs/replies/settings-replies.ts";
 import { checkSchema, configureSchema, deleteSchema, publishSchema } from "../../api/settings.ts";
-import type { JobSchema, SchemaCheck, SchemaSummary } from "../../api/wire-settings.ts";
 import { ActionForm } from "../../ui/action-form.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Callout } from "../../ui/callout.tsx";

@@ -1,4 +1,4 @@
-import type { JobSchema, SchemaSummary } from "../../api/wire-settings.ts";
+import type { JobSchema, SchemaSummary } from "../../../ojs/replies/settings-replies.ts";
 
 type Rules = Pick<SchemaSummary, "validation" | "compatibility">;
 

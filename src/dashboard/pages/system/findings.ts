@@ -7,7 +7,7 @@ import type {
   ServerConfig,
   Session,
   Worker,
-} from "../../api/wire.ts";
+} from "../../../ojs/replies/replies.ts";
 import { durationText, plural } from "../../ui/format.ts";
 
 /** Something about the installation that somebody should know. */

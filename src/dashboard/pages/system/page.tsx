@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import type { Maintenance, ServerConfig } from "../../../ojs/replies/replies.ts";
 import {
   readAdvice,
   readConfig,
@@ -11,7 +12,6 @@ import {
   setPauseOfAll,
 } from "../../api/operations.ts";
 import { areRead, useResource } from "../../api/resource.ts";
-import type { Maintenance, ServerConfig } from "../../api/wire.ts";
 import { clockOffset, now } from "../../state/clock.ts";
 import { href } from "../../state/router.ts";
 import { visit, whyNot } from "../../state/session.ts";

@@ -1,7 +1,7 @@
+import type { Page as PageOf } from "../../../ojs/replies/replies.ts";
+import type { Tenant } from "../../../ojs/replies/settings-replies.ts";
 import { useResource } from "../../api/resource.ts";
 import { readTenants } from "../../api/settings.ts";
-import type { Page as PageOf } from "../../api/wire.ts";
-import type { Tenant } from "../../api/wire-settings.ts";
 import { query } from "../../state/router.ts";
 import { chooseTenant, visit, whyNot } from "../../state/session.ts";
 import { toast } from "../../state/toasts.ts";

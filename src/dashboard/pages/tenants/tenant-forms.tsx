@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
+import type { Tenant } from "../../../ojs/replies/settings-replies.ts";
 import { putTenantLimits, removeTenant } from "../../api/settings.ts";
-import type { Tenant } from "../../api/wire-settings.ts";
 import { ActionForm } from "../../ui/action-form.tsx";
 import { TextField } from "../../ui/fields.tsx";
 import { readLimit } from "../../ui/format.ts";

@@ -1,8 +1,8 @@
 import { useState } from "preact/hooks";
+import type { Timeout } from "../../../ojs/replies/replies.ts";
 import type { Result } from "../../api/client.ts";
 import { areRead, useOnce, useResource } from "../../api/resource.ts";
 import { type Listed, readTimeouts, type TimeoutQuery } from "../../api/sagas-and-timeouts.ts";
-import type { Timeout } from "../../api/wire.ts";
 import { now, serverNow } from "../../state/clock.ts";
 import { hrefWith, query } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
+import type { Timeout } from "../../../ojs/replies/replies.ts";
 import type { Result } from "../../api/client.ts";
 import { requeueTimeout, rescheduleTimeout, revokeTimeout } from "../../api/sagas-and-timeouts.ts";
-import type { Timeout } from "../../api/wire.ts";
 import { serverNow } from "../../state/clock.ts";
 import { ActionForm } from "../../ui/action-form.tsx";
 import { TextField } from "../../ui/fields.tsx";

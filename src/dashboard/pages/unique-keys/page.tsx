@@ -1,6 +1,6 @@
+import type { Page as PageOf, UniqueKey } from "../../../ojs/replies/replies.ts";
 import { readUniqueKeys } from "../../api/operations.ts";
 import { useResource } from "../../api/resource.ts";
-import type { Page as PageOf, UniqueKey } from "../../api/wire.ts";
 import { href, query } from "../../state/router.ts";
 import { Badge, STATE_LOOKS } from "../../ui/badge.tsx";
 import { Empty } from "../../ui/callout.tsx";

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
+import type { Webhook, WebhookTest } from "../../../ojs/replies/settings-replies.ts";
 import { useResource } from "../../api/resource.ts";
 import { readWebhook, testWebhook } from "../../api/settings.ts";
-import type { Webhook, WebhookTest } from "../../api/wire-settings.ts";
 import { go, href } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";
 import { toast } from "../../state/toasts.ts";

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
+import { DELIVERY_STATES, type Delivery } from "../../../ojs/replies/settings-replies.ts";
 import { useResource } from "../../api/resource.ts";
 import { readDeliveries } from "../../api/settings.ts";
-import { DELIVERY_STATES, type Delivery } from "../../api/wire-settings.ts";
 import { href, query } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";
 import { Badge } from "../../ui/badge.tsx";

@@ -1,8 +1,8 @@
 import { useState } from "preact/hooks";
+import type { Page as PageOf } from "../../../ojs/replies/replies.ts";
+import type { Webhook } from "../../../ojs/replies/settings-replies.ts";
 import { useResource } from "../../api/resource.ts";
 import { readWebhooks } from "../../api/settings.ts";
-import type { Page as PageOf } from "../../api/wire.ts";
-import type { Webhook } from "../../api/wire-settings.ts";
 import { go, href, hrefWith, query } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";
 import { Badge } from "../../ui/badge.tsx";

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
+import type { Webhook } from "../../../ojs/replies/settings-replies.ts";
 import { changeWebhook, createWebhook, deleteWebhook, redeliver, rotateSecret } from "../../api/settings.ts";
-import type { Webhook } from "../../api/wire-settings.ts";
 import { ActionForm } from "../../ui/action-form.tsx";
 import { CopyButton } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";

@@ -1,4 +1,4 @@
-import type { Delivery, DeliveryState, Webhook } from "../../api/wire-settings.ts";
+import type { Delivery, DeliveryState, Webhook } from "../../../ojs/replies/settings-replies.ts";
 import { now } from "../../state/clock.ts";
 import { durationText } from "../../ui/format.ts";
 

@@ -1,7 +1,7 @@
+import type { Job, WireEvent, Worker, Workers } from "../../../ojs/replies/replies.ts";
 import { findJobs } from "../../api/jobs.ts";
 import { type Directive, directWorker, forgetWorker, readEvents, readWorkers } from "../../api/operations.ts";
 import { areRead, useResource } from "../../api/resource.ts";
-import type { Job, WireEvent, Worker, Workers } from "../../api/wire.ts";
 import { now } from "../../state/clock.ts";
 import { href, query } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";

@@ -1,4 +1,4 @@
-import type { Worker } from "../../api/wire.ts";
+import type { Worker } from "../../../ojs/replies/replies.ts";
 import { Badge } from "../../ui/badge.tsx";
 
 const LOOKS = {

@@ -1,4 +1,4 @@
-import type { Workflow, WorkflowStep } from "../../api/wire.ts";
+import type { Workflow, WorkflowStep } from "../../../ojs/replies/replies.ts";
 
 /** A workflow as a drawing needs it: columns of steps, and which step waits for which. */
 export interface Layout {

@@ -1,12 +1,12 @@
+import type { Workflow, WorkflowStep } from "../../../ojs/replies/replies.ts";
 import { cancelWorkflow, readWorkflow } from "../../api/operations.ts";
 import { useResource } from "../../api/resource.ts";
-import type { Workflow, WorkflowStep } from "../../api/wire.ts";
 import { now } from "../../state/clock.ts";
 import { href } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";
 import { ActionForm } from "../../ui/action-form.tsx";
 import { Badge, STATE_LOOKS } from "../../ui/badge.tsx";
-import { Button, CopyButton } from "../../ui/button.tsx";
+import { Button, CopyId } from "../../ui/button.tsx";
 import { Callout } from "../../ui/callout.tsx";
 import { Card, Crumb, Facts, PageHead } from "../../ui/card.tsx";
 import { durationText, plural, shortId } from "../../ui/format.ts";
@@ -88,12 +88,7 @@ function About({ workflow }: { readonly workflow: Workflow }) {
         <div class="pad stack-gap">
           <Facts
             of={[
-              [
-                "Id",
-                <span key="id" class="id">
-                  {id} <CopyButton text={id} what="the id" />
-                </span>,
-              ],
+              ["Id", <CopyId key="id" id={id} />],
               ["Started", <Time key="at" at={workflow.created_at} as="when" />],
               ["Ended", workflow.completed_at && <Time at={workflow.completed_at} as="when" />],
               ["Deadline", <Deadline key="deadline" workflow={workflow} />],

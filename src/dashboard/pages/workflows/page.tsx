@@ -1,6 +1,6 @@
+import type { Page as PageOf, Workflow } from "../../../ojs/replies/replies.ts";
 import { readWorkflows } from "../../api/operations.ts";
 import { useResource } from "../../api/resource.ts";
-import type { Page as PageOf, Workflow } from "../../api/wire.ts";
 import { now } from "../../state/clock.ts";
 import { href, hrefWith, query } from "../../state/router.ts";
 import { Badge } from "../../ui/badge.tsx";

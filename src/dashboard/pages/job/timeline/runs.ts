@@ -1,4 +1,4 @@
-import type { Job, JobError, WireEvent } from "../../../api/wire.ts";
+import type { Job, JobError, WireEvent } from "../../../../ojs/replies/replies.ts";
 
 /** One attempt as it happened. */
 export interface Run {

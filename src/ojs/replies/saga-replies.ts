@@ -1,4 +1,4 @@
-import type { SagaTimeout } from "./wire.ts";
+import type { SagaTimeout } from "./replies.ts";
 
 export interface Saga {
   readonly type: string;

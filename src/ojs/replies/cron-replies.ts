@@ -1,4 +1,4 @@
-import type { JobState } from "./wire.ts";
+import type { JobState } from "./replies.ts";
 
 export interface Cron {
   readonly name: string;

@@ -1,24 +1,8 @@
+import { LIFECYCLE_EVENTS } from "../core/job/lifecycle-events.ts";
+
 /** Every type of event that a server sends. A line of events has to name those it listens for. */
 export const EVENT_NAMES = [
-  "job.enqueued",
-  "job.scheduled",
-  "job.started",
-  "job.completed",
-  "job.timeout",
-  "job.total_timeout",
-  "job.stalled",
-  "job.visibility_timeout",
-  "job.ttl_expired",
-  "job.expired",
-  "job.failed",
-  "job.retrying",
-  "job.discarded",
-  "job.cancelled",
-  "job.released",
-  "job.snoozed",
-  "job.claim_expired",
-  "job.extended",
-  "job.retried",
+  ...LIFECYCLE_EVENTS,
   "job.progress",
   "job.heartbeat",
   "job.stuck",
