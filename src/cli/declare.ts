@@ -27,6 +27,14 @@ export function withPage(command: Command, page: CommandPage): Command {
     .addHelpText("after", `${more}\nExamples:\n${examples.join("\n")}\n\nWith --json: ${page.json}`);
 }
 
+/** Adds commands below a command, in the order of its help. */
+export function withCommands(
+  parent: Command,
+  commands: Readonly<Record<string, (command: Command) => void>>,
+): void {
+  for (const [name, declare] of Object.entries(commands)) declare(parent.command(name));
+}
+
 /** Adds the options that name the store or the server. */
 export function withTarget(command: Command): Command {
   return command

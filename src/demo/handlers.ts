@@ -2,25 +2,7 @@ import { type Processor, processor } from "../engine/attempt/processor.ts";
 import { startFile } from "../ports/start-file.ts";
 import { rest, type System } from "../ports/system.ts";
 import { sandboxed } from "../sandbox/sandboxed.ts";
-import {
-  charge,
-  check,
-  encode,
-  ledger,
-  mail,
-  newsletter,
-  offer,
-  pack,
-  rates,
-  reindex,
-  render,
-  reserve,
-  resize,
-  ship,
-  sync,
-  upload,
-  webhook,
-} from "./jobs.ts";
+import * as jobs from "./jobs.ts";
 
 const RENDER_REPORT = startFile("demo/render-report");
 
@@ -36,23 +18,23 @@ export function handlers(system: System): Processor[] {
   const between = (least: number, most: number) => least + system.random() * (most - least);
   const work = (least: number, most: number) => rest(system, between(least, most));
   return [
-    processor(mail, async () => void (await work(60, 400))),
-    processor(newsletter, async () => void (await work(500, 2_000))),
-    processor(resize, ({ payload }) => rest(system, payload.takes)),
-    sandboxed(render, RENDER_REPORT, { memory: "256mb", size: 2 }),
-    processor(upload, async ({ log }) => {
+    processor(jobs.mail, async () => void (await work(60, 400))),
+    processor(jobs.newsletter, async () => void (await work(500, 2_000))),
+    processor(jobs.resize, ({ payload }) => rest(system, payload.takes)),
+    sandboxed(jobs.render, RENDER_REPORT, { memory: "256mb", size: 2 }),
+    processor(jobs.upload, async ({ log }) => {
       log("uploading; this handler does not look at its signal");
       await rest(system, 30_000);
       log("done, but nobody takes this result: the fence is void");
     }),
-    processor(webhook, async ({ payload, attempt, log }) => {
+    processor(jobs.webhook, async ({ payload, attempt, log }) => {
       await work(200, 900);
       log(`POST ${payload.url}`, { attempt });
       if (system.random() < 0.55) throw refusedConnection();
       return { status: 200 };
     }),
-    processor(sync, async () => void (await work(2_000, 5_000))),
-    processor(reindex, async ({ payload, attempt, lastCheckpoint, progress, checkpoint, log }) => {
+    processor(jobs.sync, async () => void (await work(2_000, 5_000))),
+    processor(jobs.reindex, async ({ payload, attempt, lastCheckpoint, progress, checkpoint, log }) => {
       const done = typeof lastCheckpoint === "number" ? lastCheckpoint : 0;
       if (done > 0) log(`goes on after page ${done}`);
       for (let page = done + 1; page <= payload.pages; page++) {
@@ -63,13 +45,13 @@ export function handlers(system: System): Processor[] {
       }
       return { pages: payload.pages };
     }),
-    processor(charge, async ({ payload }) => {
+    processor(jobs.charge, async ({ payload }) => {
       await work(300, 900);
       if (payload.isDeclined) throw Object.assign(new Error("The card was declined"), { code: "declined" });
       return { charged: payload.cents };
     }),
-    processor(offer, async () => void (await rest(system, 6_000))),
-    processor(ledger, async ({ progress, signal }) => {
+    processor(jobs.offer, async () => void (await rest(system, 6_000))),
+    processor(jobs.ledger, async ({ progress, signal }) => {
       for (let account = 1; account <= 30; account++) {
         await rest(system, 1_000);
         signal.throwIfAborted();
@@ -77,18 +59,18 @@ export function handlers(system: System): Processor[] {
       }
       return { accounts: 30 };
     }),
-    processor(encode, async ({ progress, signal }) => {
+    processor(jobs.encode, async ({ progress, signal }) => {
       for (let second = 1; second <= 90; second++) {
         await rest(system, 1_000);
         signal.throwIfAborted();
         progress(second / 90, `${second} of 90 seconds`);
       }
     }),
-    processor(rates, async () => void (await work(300, 1_500))),
-    processor(check, async () => void (await work(1_000, 3_000))),
-    processor(reserve, async () => void (await work(2_000, 6_000))),
-    processor(pack, async () => void (await work(2_000, 8_000))),
-    processor(ship, async ({ payload }) => {
+    processor(jobs.rates, async () => void (await work(300, 1_500))),
+    processor(jobs.check, async () => void (await work(1_000, 3_000))),
+    processor(jobs.reserve, async () => void (await work(2_000, 6_000))),
+    processor(jobs.pack, async () => void (await work(2_000, 8_000))),
+    processor(jobs.ship, async ({ payload }) => {
       await work(1_000, 3_000);
       if (payload.isRefused) throw new Error("No carrier delivers to this address");
       return { parcel: `${payload.order}-1` };

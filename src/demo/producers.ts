@@ -2,24 +2,7 @@
 import { chain, group, step } from "../core/workflow/node.ts";
 import type { Engine } from "../engine/engine.ts";
 import { rest, type System } from "../ports/system.ts";
-import {
-  archive,
-  charge,
-  check,
-  encode,
-  ledger,
-  mail,
-  offer,
-  pack,
-  reindex,
-  render,
-  reserve,
-  resize,
-  ship,
-  sync,
-  upload,
-  webhook,
-} from "./jobs.ts";
+import * as jobs from "./jobs.ts";
 import { orderSaga } from "./order-saga.ts";
 
 export interface Producer {
@@ -56,7 +39,7 @@ function traffic({ engine, pick, orderId }: Shop): Producer[] {
       name: "mail",
       first: 0,
       every: 400,
-      act: () => engine.enqueue(mail, { to: `customer-${pick(5_000)}@example.org` }),
+      act: () => engine.enqueue(jobs.mail, { to: `customer-${pick(5_000)}@example.org` }),
     },
     {
       name: "images",
@@ -64,7 +47,7 @@ function traffic({ engine, pick, orderId }: Shop): Producer[] {
       every: 900,
       act: (turn) => {
         const takes = turn % 19 === 18 ? 2_300 : turn % 7 === 6 ? 1_700 + pick(220) : 200 + pick(900);
-        return engine.enqueue(resize, { file: `photo-${pick(9_000)}.jpg`, takes });
+        return engine.enqueue(jobs.resize, { file: `photo-${pick(9_000)}.jpg`, takes });
       },
     },
     {
@@ -73,7 +56,7 @@ function traffic({ engine, pick, orderId }: Shop): Producer[] {
       every: 80_000,
       act: () =>
         engine.enqueueMany(
-          sync,
+          jobs.sync,
           [...Array(16)].map(() => ({ contact: 10_000 + pick(9_000) })),
         ),
     },
@@ -82,7 +65,7 @@ function traffic({ engine, pick, orderId }: Shop): Producer[] {
       first: 1_500,
       every: 6_000,
       act: (turn) =>
-        engine.enqueue(charge, {
+        engine.enqueue(jobs.charge, {
           order: orderId(),
           cents: 990 + pick(20_000),
           card: `4000 0000 0000 ${1_000 + pick(9_000)}`,
@@ -95,7 +78,7 @@ function traffic({ engine, pick, orderId }: Shop): Producer[] {
       every: 300_000,
       act: () =>
         engine.enqueueMany(
-          archive,
+          jobs.archive,
           [2023, 2024, 2025].map((year) => ({ year })),
         ),
     },
@@ -110,7 +93,7 @@ function troubles({ engine, pick }: Shop): Producer[] {
       first: 0,
       every: 18_000,
       act: (turn) =>
-        engine.enqueue(render, {
+        engine.enqueue(jobs.render, {
           customer: `customer-${pick(400)}`,
           pages: 8 + pick(30),
           brokenPage: turn % 2 === 0 ? 5 : 0,
@@ -121,19 +104,19 @@ function troubles({ engine, pick }: Shop): Producer[] {
       name: "backups",
       first: 500,
       every: 60_000,
-      act: () => engine.enqueue(upload, { bucket: "shop-backups" }),
+      act: () => engine.enqueue(jobs.upload, { bucket: "shop-backups" }),
     },
     {
       name: "webhooks",
       first: 300,
       every: 5_000,
-      act: () => engine.enqueue(webhook, { url: "https://partner.example/hooks", event: "order.paid" }),
+      act: () => engine.enqueue(jobs.webhook, { url: "https://partner.example/hooks", event: "order.paid" }),
     },
     {
       name: "search",
       first: 2_000,
       every: 55_000,
-      act: () => engine.enqueue(reindex, { index: "products", pages: 14 }),
+      act: () => engine.enqueue(jobs.reindex, { index: "products", pages: 14 }),
     },
     {
       name: "offers",
@@ -141,7 +124,7 @@ function troubles({ engine, pick }: Shop): Producer[] {
       every: 50_000,
       act: () =>
         engine.enqueueMany(
-          offer,
+          jobs.offer,
           ["vip-1", "regular-2", "vip-3", "regular-4"].map((name) => ({ to: `${name}@example.org` })),
         ),
     },
@@ -173,24 +156,24 @@ async function placeOrder(engine: Engine, system: System, id: string, turn: numb
 
 function startShipment(engine: Engine, order: string, turn: number): Promise<unknown> {
   const steps = chain([
-    step(check, { order }),
-    group([step(reserve, { order }), step(pack, { order })]),
-    step(ship, { order, isRefused: turn % 4 === 2 }),
-    step(mail, { to: `${order}@example.org`, template: "shipped" }),
+    step(jobs.check, { order }),
+    group([step(jobs.reserve, { order }), step(jobs.pack, { order })]),
+    step(jobs.ship, { order, isRefused: turn % 4 === 2 }),
+    step(jobs.mail, { to: `${order}@example.org`, template: "shipped" }),
   ]);
   return engine.workflows.start(steps, { name: `order ${order}`, timeout: "5m", retention: "1h" });
 }
 
 /** An operator sees that it will not end in time, and grants it more. */
 async function extendLedger(engine: Engine, system: System): Promise<void> {
-  const { id } = await engine.enqueue(ledger, { month: "2026-10" });
+  const { id } = await engine.enqueue(jobs.ledger, { month: "2026-10" });
   await rest(system, 10_000);
   const by = { actor: OPERATOR, reason: "the month has more accounts than usual" };
   await engine.extend(id, { attempt: "45s" }, by);
 }
 
 async function cancelVideo(engine: Engine, system: System): Promise<void> {
-  const { id } = await engine.enqueue(encode, { file: "draft.mp4" });
+  const { id } = await engine.enqueue(jobs.encode, { file: "draft.mp4" });
   await rest(system, 20_000);
   await engine.cancel(id, { actor: OPERATOR, reason: "wrong file" });
 }

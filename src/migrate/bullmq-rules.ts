@@ -3,17 +3,7 @@ import type { JobLine } from "../core/job/transfer/job-line.ts";
 import type { Instant } from "../core/time.ts";
 import type { Change, Note } from "./report.ts";
 import type { CronSpec } from "./source.ts";
-import {
-  applyRules,
-  lineFor,
-  type NameRules,
-  priorityOf,
-  queueOf,
-  type Ruled,
-  refused,
-  typeOf,
-  uniqueKey,
-} from "./translate.ts";
+import * as rules from "./translate.ts";
 
 export type BullmqState = "waiting" | "prioritized" | "delayed" | "failed";
 
@@ -46,19 +36,19 @@ export function translateBullmqJob(
   context: {
     readonly queue: string;
     readonly prefix: string;
-    readonly names: NameRules;
+    readonly names: rules.NameRules;
     readonly now: Instant;
   },
-): Ruled<JobLine> {
-  return applyRules((changes) => {
+): rules.Ruled<JobLine> {
+  return rules.applyRules((changes) => {
     const { queue, prefix, names, now } = context;
-    if (job.isInFlow) refused("flow", job.name);
-    const type = typeOf(job.name === UNNAMED ? queue : job.name, names, changes);
+    if (job.isInFlow) rules.refused("flow", job.name);
+    const type = rules.typeOf(job.name === UNNAMED ? queue : job.name, names, changes);
     const isDead = job.state === "failed";
     if (job.opts.lifo === true) changes.push({ reason: "order", detail: job.name });
     const number = Number(job.id);
     const at = job.finishedOn ?? job.processedOn ?? job.timestamp;
-    return lineFor(
+    return rules.lineFor(
       {
         origin: {
           engine: "bullmq",
@@ -70,9 +60,9 @@ export function translateBullmqJob(
           ...(Number.isSafeInteger(number) && number >= 0 && { order: number }),
         },
         type,
-        queue: queueOf(queue, names, changes),
+        queue: rules.queueOf(queue, names, changes),
         // There 0 runs first, and then the lowest number.
-        priority: priorityOf(-job.priority, changes),
+        priority: rules.priorityOf(-job.priority, changes),
         payload: job.data,
         dueAt: job.dueAt ?? job.timestamp,
         attempts: isDead ? Math.max(1, job.attemptsMade) : job.attemptsMade,
@@ -96,7 +86,7 @@ function keyOf(
   if (deduplicationId === null) return undefined;
   const { ttl } = (opts.deduplication ?? opts.de ?? {}) as { ttl?: unknown };
   // With a time to live the key was free again before the job ended.
-  if (ttl === undefined) return uniqueKey(type, deduplicationId);
+  if (ttl === undefined) return rules.uniqueKey(type, deduplicationId);
   changes.push({ reason: "throttle", detail: deduplicationId });
   return undefined;
 }
@@ -147,14 +137,14 @@ export interface BullmqScheduler {
 export function translateBullmqScheduler(
   scheduler: BullmqScheduler,
   queue: string,
-  names: NameRules,
-): Ruled<CronSpec> {
+  names: rules.NameRules,
+): rules.Ruled<CronSpec> {
   const { key, name, pattern, every, tz, limit, startDate, endDate, template } = scheduler;
-  return applyRules((changes) => {
-    if (limit != null || endDate != null || startDate != null) refused("cron_end", key);
+  return rules.applyRules((changes) => {
+    if (limit != null || endDate != null || startDate != null) rules.refused("cron_end", key);
     const cron = pattern ?? intervalCron(Number(every));
     const interval = `every ${String(every)} ms`;
-    if (cron === undefined) return refused("cron_interval", interval);
+    if (cron === undefined) return rules.refused("cron_interval", interval);
     if (pattern == null) changes.push({ reason: "interval", detail: interval });
     const attempts = Number(template?.opts?.attempts ?? 1);
     return {
@@ -163,10 +153,10 @@ export function translateBullmqScheduler(
       zone: tz ?? "UTC",
       // A scheduler makes one job for all the instants at which no worker ran.
       missed: "once",
-      type: typeOf(name === UNNAMED ? queue : name, names, changes),
-      queue: queueOf(queue, names, changes),
+      type: rules.typeOf(name === UNNAMED ? queue : name, names, changes),
+      queue: rules.queueOf(queue, names, changes),
       payload: JSON.stringify(template?.data ?? {}),
-      priority: priorityOf(-Number(template?.opts?.priority ?? 0), changes),
+      priority: rules.priorityOf(-Number(template?.opts?.priority ?? 0), changes),
       retry: { attempts: Number.isInteger(attempts) && attempts >= 1 ? Math.min(1_000, attempts) : 1 },
     };
   });

@@ -1,13 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { type GraphileJob, translateCrontab, translateGraphileJob } from "./graphile-worker-rules.ts";
 import type { PostgresSettings } from "./pg-boss.ts";
-import {
-  jobColumnsOf,
-  type PageRow,
-  type PostgresClient,
-  type PostgresQueries,
-  quotedSchema,
-} from "./postgres-source.ts";
+import * as source from "./postgres-source.ts";
 
 export interface GraphileSettings extends PostgresSettings {
   /** The crontab file: graphile-worker keeps its crons there and not in the database. */
@@ -19,16 +13,16 @@ const NEEDED = ["job_queue_id", "task_id", "is_available", "max_attempts", "key"
 const STALE_LOCK = "interval '4 hours'";
 
 export async function graphileQueries(
-  client: PostgresClient,
+  client: source.PostgresClient,
   settings: GraphileSettings,
-): Promise<PostgresQueries> {
+): Promise<source.PostgresQueries> {
   const { schema, only, names, now } = settings;
-  await jobColumnsOf(client, schema, {
+  await source.jobColumnsOf(client, schema, {
     name: "_private_jobs",
     needed: NEEDED,
     engine: "graphile-worker 0.16 or newer",
   });
-  const at = (table: string) => `${quotedSchema(schema)}._private_${table}`;
+  const at = (table: string) => `${source.quotedSchema(schema)}._private_${table}`;
   const chosen = "($1::text[] = '{}' or t.identifier = any($1::text[]))";
   const isFree = `(j.locked_at is null or j.locked_at < now() - ${STALE_LOCK})`;
   const from = `from ${at("jobs")} j join ${at("tasks")} t on t.id = j.task_id`;
@@ -43,7 +37,7 @@ export async function graphileQueries(
     },
     crons: () => crons(settings),
     async page(after, limit, isLocked) {
-      const { rows } = await client.query<PageRow>(
+      const { rows } = await client.query<source.PageRow>(
         `select '' as name, j.id::text, octet_length(j.payload::text) as size ${from}
          where ${chosen} and ${isFree} and j.id > $2::bigint
          order by j.id limit $3 ${isLocked ? "for update of j skip locked" : ""}`,

@@ -3,19 +3,7 @@ import type { JobLine } from "../core/job/transfer/job-line.ts";
 import type { Instant } from "../core/time.ts";
 import type { Change, Note } from "./report.ts";
 import type { CronSpec } from "./source.ts";
-import {
-  applyRules,
-  limitKey,
-  lineFor,
-  type NameRules,
-  type Origin,
-  priorityOf,
-  queueOf,
-  type Ruled,
-  refused,
-  typeOf,
-  uniqueKey,
-} from "./translate.ts";
+import * as rules from "./translate.ts";
 
 /** A row of pg-boss's table `job`. Instants are milliseconds, documents are JSON as text. */
 export interface PgBossJob {
@@ -57,17 +45,17 @@ const longest = (milliseconds: number) => Math.min(LONGEST, milliseconds);
 
 export function translatePgBossJob(
   job: PgBossJob,
-  context: { readonly schema: string; readonly names: NameRules; readonly now: Instant },
-): Ruled<JobLine> {
-  return applyRules((changes) => {
+  context: { readonly schema: string; readonly names: rules.NameRules; readonly now: Instant },
+): rules.Ruled<JobLine> {
+  return rules.applyRules((changes) => {
     const { names, now } = context;
-    if (job.has_dependencies) refused("flow", job.name);
+    if (job.has_dependencies) rules.refused("flow", job.name);
     if (job.state === "failed" && job.dead_letter !== null)
-      refused("copied", `copy in ${JSON.stringify(job.dead_letter)}`);
+      rules.refused("copied", `copy in ${JSON.stringify(job.dead_letter)}`);
     // A copy in a dead letter queue becomes a dead letter of the type that failed.
     const isCopy = job.state !== "failed" && job.source_name !== null;
     const name = isCopy ? (job.source_name as string) : job.name;
-    const type = typeOf(name, names, changes);
+    const type = rules.typeOf(name, names, changes);
     const isDead = job.state === "failed" || isCopy;
     const createdAt = Math.floor(Number(job.created_on) / 1_000);
     const attempts = isCopy
@@ -77,12 +65,12 @@ export function translatePgBossJob(
         : job.retry_count + 1;
     if (job.group_id !== null) changes.push({ reason: "group", detail: job.group_id });
     if (job.has_slot) changes.push({ reason: "throttle", detail: job.singleton_key ?? job.name });
-    return lineFor(
+    return rules.lineFor(
       {
         origin: originOf(job, context.schema, createdAt),
         type,
-        queue: queueOf(name, names, changes),
-        priority: priorityOf(job.priority, changes),
+        queue: rules.queueOf(name, names, changes),
+        priority: rules.priorityOf(job.priority, changes),
         payload: job.data ?? "null",
         dueAt: job.start_after,
         attempts,
@@ -99,7 +87,7 @@ export function translatePgBossJob(
   });
 }
 
-function originOf({ name, id, created_on }: PgBossJob, schema: string, createdAt: Instant): Origin {
+function originOf({ name, id, created_on }: PgBossJob, schema: string, createdAt: Instant): rules.Origin {
   const microseconds = Number(created_on) % 1_000;
   // pg-boss orders jobs of one instant by id.
   const order = microseconds * 2 ** 16 + Number.parseInt(id.slice(0, 4), 16);
@@ -134,18 +122,18 @@ function settingsOf(job: PgBossJob) {
 /** What the policy of the queue means for one job. A key that is left out counts as one key. */
 function keysOf(job: PgBossJob, type: string, changes: Note<Change>[]) {
   const key = job.singleton_key ?? job.name;
-  const limit = { key: limitKey(`${type}:${key}`) };
+  const limit = { key: rules.limitKey(`${type}:${key}`) };
   switch (job.policy) {
     case "short":
       if (job.state !== "created") return {};
       changes.push({ reason: "wider_key", detail: key });
-      return { uniqueKey: uniqueKey(type, key) };
+      return { uniqueKey: rules.uniqueKey(type, key) };
     case "stately":
       if (job.state !== "created") return { limit };
       changes.push({ reason: "wider_key", detail: key });
-      return { uniqueKey: uniqueKey(type, key), limit };
+      return { uniqueKey: rules.uniqueKey(type, key), limit };
     case "exclusive":
-      return { uniqueKey: uniqueKey(type, key) };
+      return { uniqueKey: rules.uniqueKey(type, key) };
     case "singleton":
       return { limit };
     case "key_strict_fifo":
@@ -174,14 +162,14 @@ export interface PgBossSchedule {
   readonly options: Readonly<Record<string, unknown>> | null;
 }
 
-export function translatePgBossSchedule(row: PgBossSchedule, names: NameRules): Ruled<CronSpec> {
-  return applyRules((changes) => {
-    if (row.kind === "rrule") refused("cron_rule", row.cron);
+export function translatePgBossSchedule(row: PgBossSchedule, names: rules.NameRules): rules.Ruled<CronSpec> {
+  return rules.applyRules((changes) => {
+    if (row.kind === "rrule") rules.refused("cron_rule", row.cron);
     return {
       ...cronOf(row),
-      type: typeOf(row.name, names, changes),
-      queue: queueOf(row.name, names, changes),
-      priority: priorityOf(numberIn(row.options, "priority") ?? 0, changes),
+      type: rules.typeOf(row.name, names, changes),
+      queue: rules.queueOf(row.name, names, changes),
+      priority: rules.priorityOf(numberIn(row.options, "priority") ?? 0, changes),
     };
   });
 }

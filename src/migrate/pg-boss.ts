@@ -5,14 +5,7 @@ import {
   translatePgBossJob,
   translatePgBossSchedule,
 } from "./pg-boss-rules.ts";
-import {
-  columnsOf,
-  jobColumnsOf,
-  type PageRow,
-  type PostgresClient,
-  type PostgresQueries,
-  quotedSchema,
-} from "./postgres-source.ts";
+import * as source from "./postgres-source.ts";
 import type { NameRules } from "./translate.ts";
 
 export interface PostgresSettings {
@@ -37,16 +30,16 @@ const NEEDED = [
 ];
 
 export async function pgBossQueries(
-  client: PostgresClient,
+  client: source.PostgresClient,
   settings: PostgresSettings,
-): Promise<PostgresQueries> {
+): Promise<source.PostgresQueries> {
   const { schema, only, names, now } = settings;
-  const columns = await jobColumnsOf(client, schema, {
+  const columns = await source.jobColumnsOf(client, schema, {
     name: "job",
     needed: NEEDED,
     engine: "a current pg-boss",
   });
-  const job = `${quotedSchema(schema)}.job`;
+  const job = `${source.quotedSchema(schema)}.job`;
   const chosen = `j.name not like '${INTERNAL}' and ($1::text[] = '{}' or j.name = any($1::text[]))`;
   const taken = `j.state in ('created', 'retry', 'failed')`;
   const select = selectJobs(job, columns);
@@ -55,7 +48,7 @@ export async function pgBossQueries(
     async counts() {
       const { rows } = await client.query<{ jobs: number; active: number; crons: number }>(
         `select count(*) filter (where ${taken})::int as jobs, count(*) filter (where j.state = 'active')::int as active,
-           (select count(*) from ${quotedSchema(schema)}.schedule j where ${chosen})::int as crons
+           (select count(*) from ${source.quotedSchema(schema)}.schedule j where ${chosen})::int as crons
          from ${job} j where ${chosen}`,
         [only],
       );
@@ -63,7 +56,7 @@ export async function pgBossQueries(
     },
     crons: () => schedules(client, settings),
     async page(after, limit, isLocked) {
-      const { rows } = await client.query<PageRow>(
+      const { rows } = await client.query<source.PageRow>(
         `select j.name, j.id::text, ${size} as size from ${job} j
          where ${chosen} and ${taken} and ($2::text is null or (j.name, j.id) > ($2::text, $3::uuid))
          order by j.name, j.id limit $4 ${isLocked ? "for update skip locked" : ""}`,
@@ -110,9 +103,9 @@ function selectJobs(job: string, columns: ReadonlySet<string>): string {
     from ${job} j join unnest($1::text[], $2::uuid[]) as k(name, id) on j.name = k.name and j.id = k.id`;
 }
 
-async function schedules(client: PostgresClient, { schema, only, names }: PostgresSettings) {
-  const table = `${quotedSchema(schema)}.schedule`;
-  const columns = await columnsOf(client, schema, "schedule");
+async function schedules(client: source.PostgresClient, { schema, only, names }: PostgresSettings) {
+  const table = `${source.quotedSchema(schema)}.schedule`;
+  const columns = await source.columnsOf(client, schema, "schedule");
   const key = columns.has("key") ? "key" : "''::text as key";
   const kind = columns.has("kind") ? "kind" : "null::text as kind";
   const { rows } = await client.query<PgBossSchedule>(

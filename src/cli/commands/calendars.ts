@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import type { Command } from "commander";
-import { withPage, withTarget } from "../declare.ts";
+import { withCommands, withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
 import { orNearest } from "../not-found.ts";
 import { printable } from "../output/paint.ts";
@@ -14,11 +14,13 @@ const CALENDAR = '{"name","zone","week":{"mon"?,…},"days":[{"date","hours"?,"n
 
 export function register(calendars: Command): void {
   calendars.description("Business calendars: working days, holidays and hours, for timeouts and crons.");
-  declareList(calendars.command("ls"));
-  declareShow(calendars.command("show"));
-  declarePut(calendars.command("put"));
-  declareDelete(calendars.command("delete"));
-  declareWhen(calendars.command("when"));
+  withCommands(calendars, {
+    ls: declareList,
+    show: declareShow,
+    put: declarePut,
+    delete: declareDelete,
+    when: declareWhen,
+  });
 }
 
 const pathOf = (name: string) => `${PATH}/${encodeURIComponent(name)}`;

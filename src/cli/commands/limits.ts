@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { parseDuration } from "../../core/time.ts";
-import { withPage, withTarget } from "../declare.ts";
+import { withCommands, withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
 import { printable } from "../output/paint.ts";
 import { type Column, tableText } from "../output/table.ts";
@@ -13,9 +13,7 @@ const LIMIT = '{"key","concurrency","rate","active","waiting","available","next_
 
 export function register(limits: Command): void {
   limits.description("Limits of keys: how many jobs with the same key run at once, or start in a time.");
-  declareList(limits.command("ls"));
-  declareSet(limits.command("set"));
-  declareReset(limits.command("reset"));
+  withCommands(limits, { ls: declareList, set: declareSet, reset: declareReset });
 }
 
 const columns = (now: number): Column<Fields>[] => [

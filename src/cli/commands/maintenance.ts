@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { parseDuration } from "../../core/time.ts";
-import { withPage, withTarget } from "../declare.ts";
+import { withCommands, withPage, withTarget } from "../declare.ts";
 import { dim, printable } from "../output/paint.ts";
 import { relativeText } from "../output/times.ts";
 import { wrapText } from "../output/wrap.ts";
@@ -12,9 +12,7 @@ const JSON_SHAPE = '{"enabled","reason","started_at","ends_at","estimated_end"}'
 
 export function register(maintenance: Command): void {
   maintenance.description("Maintenance: no queue hands out jobs, in all processes.");
-  declareStatus(maintenance.command("status"));
-  declareOn(maintenance.command("on"));
-  declareOff(maintenance.command("off"));
+  withCommands(maintenance, { status: declareStatus, on: declareOn, off: declareOff });
 }
 
 function declareStatus(command: Command): void {

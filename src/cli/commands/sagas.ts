@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { countNumber, withPage, withTarget } from "../declare.ts";
+import { countNumber, withCommands, withPage, withTarget } from "../declare.ts";
 import { offered } from "../not-found.ts";
 import { paintState, printable } from "../output/paint.ts";
 import { type Column, fieldsText, tableText } from "../output/table.ts";
@@ -12,9 +12,7 @@ const PATH = "/ojs/v1/admin/sagas";
 
 export function register(sagas: Command): void {
   sagas.description("Sagas: state that waits for messages and timeouts.");
-  declareList(sagas.command("ls"));
-  declareShow(sagas.command("show"));
-  declareCompensate(sagas.command("compensate"));
+  withCommands(sagas, { ls: declareList, show: declareShow, compensate: declareCompensate });
 }
 
 const columns = (now: number): Column<Fields>[] => [

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { argsSchemaOf } from "../../core/registry/definition-schema.ts";
-import { withPage, withTarget } from "../declare.ts";
+import { withCommands, withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
 import { loadDefinitions } from "../load-workers.ts";
 import { printable } from "../output/paint.ts";
@@ -14,11 +14,13 @@ const pathOf = (type: string, more = "") => `${PATH}/${encodeURIComponent(type)}
 
 export function register(schemas: Command): void {
   schemas.description("Schemas of jobs: what their arguments must look like, by type and version.");
-  declareList(schemas.command("ls"));
-  declareShow(schemas.command("show"));
-  declarePublish(schemas.command("publish"));
-  declareCheck(schemas.command("check"));
-  declareRemove(schemas.command("rm"));
+  withCommands(schemas, {
+    ls: declareList,
+    show: declareShow,
+    publish: declarePublish,
+    check: declareCheck,
+    rm: declareRemove,
+  });
 }
 
 const COLUMNS: Column<Fields>[] = [

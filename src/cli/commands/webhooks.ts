@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { refuse } from "../../core/errors.ts";
 import { parseDuration } from "../../core/time.ts";
-import { countNumber, withPage, withTarget } from "../declare.ts";
+import { countNumber, withCommands, withPage, withTarget } from "../declare.ts";
 import { printable } from "../output/paint.ts";
 import { type Column, tableText } from "../output/table.ts";
 import { relativeText } from "../output/times.ts";
@@ -15,13 +15,15 @@ const DELIVERY = '{"id","subscription_id","status","event_types","attempts","res
 
 export function register(webhooks: Command): void {
   webhooks.description("Webhooks: events that are sent to endpoints over HTTP.");
-  declareList(webhooks.command("ls"));
-  declareAdd(webhooks.command("add"));
-  declareRemove(webhooks.command("rm"));
-  declareTest(webhooks.command("test"));
-  declareDeliveries(webhooks.command("deliveries"));
-  declareRedeliver(webhooks.command("redeliver"));
-  declareRotate(webhooks.command("rotate"));
+  withCommands(webhooks, {
+    ls: declareList,
+    add: declareAdd,
+    rm: declareRemove,
+    test: declareTest,
+    deliveries: declareDeliveries,
+    redeliver: declareRedeliver,
+    rotate: declareRotate,
+  });
 }
 
 const on = (path: string, id: string | undefined) => `${path}/${encodeURIComponent(id ?? "")}`;

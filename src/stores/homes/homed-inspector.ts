@@ -2,20 +2,7 @@ import { refuse } from "../../core/errors.ts";
 import { cellOfId, cellOfName, type Home, homeOf } from "../../core/home/cell.ts";
 import { dueAtOf, type JobRow, type JobState, sumDepths } from "../../core/job/job.ts";
 import { earlier } from "../../core/time.ts";
-import {
-  BATCH_LIMIT,
-  type HeldSlots,
-  HOLDERS_SHOWN,
-  type Inspector,
-  LIVE_LIMIT,
-  type LimitRow,
-  type LiveCount,
-  type ReadyJob,
-  type Scan,
-  type ScannedCount,
-  type ScannedJobs,
-  type ShareRow,
-} from "../../ports/store.ts";
+import * as port from "../../ports/store.ts";
 import { checkBatch, checkLimit } from "../check-batch.ts";
 import { cursorOf, pathOf, type ScanCursor, scanCursorOf } from "../scan-cursor.ts";
 import { compareText, mergeSorted, perHome } from "./fan-out.ts";
@@ -23,10 +10,10 @@ import type { HomeStore } from "./home-store.ts";
 import type { Journal } from "./journal.ts";
 
 /** Queries over several homes. All of them are asked at once, and the answers are merged. */
-export function createHomedInspector(homes: readonly HomeStore[], journal: Journal): Inspector {
+export function createHomedInspector(homes: readonly HomeStore[], journal: Journal): port.Inspector {
   const ofLimit = (limitKey: string) => at(homeOf(cellOfName(limitKey), homes.length));
   const at = (home: Home) => (homes[home] as HomeStore).inspect;
-  const each = <Answer>(ask: (inspect: Inspector) => Promise<Answer>) =>
+  const each = <Answer>(ask: (inspect: port.Inspector) => Promise<Answer>) =>
     Promise.all(homes.map(({ inspect }) => ask(inspect)));
   const homeOfId = (id: string) => homeOf(cellOfId(id), homes.length);
   return {
@@ -84,8 +71,8 @@ export function createHomedInspector(homes: readonly HomeStore[], journal: Journ
 /** Queries about waiting jobs. */
 function createHomedLines(
   homes: readonly HomeStore[],
-): Pick<Inspector, "ahead" | "slots" | "shares" | "readyQueues" | "oldestReady"> {
-  const each = <Answer>(ask: (inspect: Inspector) => Promise<Answer>) =>
+): Pick<port.Inspector, "ahead" | "slots" | "shares" | "readyQueues" | "oldestReady"> {
+  const each = <Answer>(ask: (inspect: port.Inspector) => Promise<Answer>) =>
     Promise.all(homes.map(({ inspect }) => ask(inspect)));
   const ofLimit = (limitKey: string) =>
     (homes[homeOf(cellOfName(limitKey), homes.length)] as HomeStore).inspect;
@@ -121,8 +108,8 @@ function createHomedLines(
 }
 
 /** All homes are scanned from the same position, and what lies beyond the position that one of them reached waits. */
-async function page(homes: readonly HomeStore[], scan: Scan, limit: number): Promise<ScannedJobs> {
-  checkLimit(limit, BATCH_LIMIT);
+async function page(homes: readonly HomeStore[], scan: port.Scan, limit: number): Promise<port.ScannedJobs> {
+  checkLimit(limit, port.BATCH_LIMIT);
   const { byEnd, newestFirst } = pathOf(scan);
   const pages = await Promise.all(homes.map(({ inspect }) => inspect.page(scan, limit)));
   const compare = (a: ScanCursor, b: ScanCursor) =>
@@ -146,7 +133,7 @@ async function page(homes: readonly HomeStore[], scan: Scan, limit: number): Pro
 const COUNT_CURSOR = /^(\d{1,4}):(.*)$/;
 
 /** One home after the other: its number is in front of the cursor. */
-async function count(homes: readonly HomeStore[], scan: Scan): Promise<ScannedCount> {
+async function count(homes: readonly HomeStore[], scan: port.Scan): Promise<port.ScannedCount> {
   const [, number = "0", inner = ""] = scan.after === null ? [] : (COUNT_CURSOR.exec(scan.after) ?? []);
   const home = Number(number);
   const store = homes[home];
@@ -157,7 +144,7 @@ async function count(homes: readonly HomeStore[], scan: Scan): Promise<ScannedCo
   return { count: found.count, cursor: home + 1 < homes.length ? `${home + 1}:` : null };
 }
 
-function sumLimits(a: LimitRow, b: LimitRow): LimitRow {
+function sumLimits(a: port.LimitRow, b: port.LimitRow): port.LimitRow {
   return {
     key: a.key,
     waiting: a.waiting + b.waiting,
@@ -170,7 +157,7 @@ function sumLimits(a: LimitRow, b: LimitRow): LimitRow {
   };
 }
 
-function sumSlots(a: HeldSlots, b: HeldSlots, most: number): HeldSlots {
+function sumSlots(a: port.HeldSlots, b: port.HeldSlots, most: number): port.HeldSlots {
   const sum = (x: number, y: number) => Math.min(most, x + y);
   return {
     available: sum(a.available, b.available),
@@ -179,25 +166,25 @@ function sumSlots(a: HeldSlots, b: HeldSlots, most: number): HeldSlots {
     retryable: sum(a.retryable, b.retryable),
     starts: sum(a.starts, b.starts),
     nextAt: earlier(a.nextAt, b.nextAt),
-    jobs: [...a.jobs, ...b.jobs].slice(0, HOLDERS_SHOWN),
+    jobs: [...a.jobs, ...b.jobs].slice(0, port.HOLDERS_SHOWN),
   };
 }
 
-function sumLive(counts: readonly LiveCount[]): LiveCount[] {
-  const keyOf = ({ queue, type, state }: LiveCount) => JSON.stringify([queue, type, state]);
+function sumLive(counts: readonly port.LiveCount[]): port.LiveCount[] {
+  const keyOf = ({ queue, type, state }: port.LiveCount) => JSON.stringify([queue, type, state]);
   const groups = [...Map.groupBy(counts, keyOf).values()];
-  return groups.slice(0, LIVE_LIMIT).map((group) => {
+  return groups.slice(0, port.LIVE_LIMIT).map((group) => {
     const { queue, type, state } = group[0] as { queue: string; type: string; state: JobState };
     return { queue, type, state, count: group.reduce((sum, one) => sum + one.count, 0) };
   });
 }
 
 /** The best priority first, then by key. A key has one row per priority. */
-function sumShares(rows: readonly ShareRow[], most: number): ShareRow[] {
-  const priorityOf = ({ rank }: ShareRow) => rank - dueAtOf(rank);
+function sumShares(rows: readonly port.ShareRow[], most: number): port.ShareRow[] {
+  const priorityOf = ({ rank }: port.ShareRow) => rank - dueAtOf(rank);
   const groups = [...Map.groupBy(rows, (row) => `${priorityOf(row)} ${row.key}`).values()];
   const summed = groups.map((group) => ({
-    key: (group[0] as ShareRow).key,
+    key: (group[0] as port.ShareRow).key,
     rank: Math.min(...group.map(({ rank }) => rank)),
     waiting: Math.min(
       most,
@@ -207,6 +194,6 @@ function sumShares(rows: readonly ShareRow[], most: number): ShareRow[] {
   return summed.sort((a, b) => priorityOf(a) - priorityOf(b) || compareText(a.key, b.key));
 }
 
-function olderOf(a: ReadyJob, b: ReadyJob): ReadyJob {
+function olderOf(a: port.ReadyJob, b: port.ReadyJob): port.ReadyJob {
   return dueAtOf(b.rank) < dueAtOf(a.rank) ? b : a;
 }

@@ -4,20 +4,7 @@ import { cellOfRecord } from "../../core/home/cell-of-row.ts";
 import type { NewJob } from "../../core/job/enqueue/envelope.ts";
 import type { JobId, JobRow } from "../../core/job/job.ts";
 import { earlier } from "../../core/time.ts";
-import {
-  BATCH_LIMIT,
-  type BeatAnswer,
-  type BeatRequest,
-  type ClaimRequest,
-  type EnqueueCallOptions,
-  type Enqueued,
-  type JobStore,
-  type LoadOptions,
-  queueMark,
-  type RecordRow,
-  type SweepRequest,
-  type Swept,
-} from "../../ports/store.ts";
+import * as port from "../../ports/store.ts";
 import { checkBatch, checkJobs, checkLimit } from "../check-batch.ts";
 import { checkBeatInstants, checkClaimInstants, checkSweepInstants } from "../check-instants.ts";
 import { compareText, fill, perHome } from "./fan-out.ts";
@@ -38,11 +25,14 @@ export function createHomedJobs(
   visits: Visits,
   wakes: Wakes,
   onFailed: OnFailed,
-): JobStore {
+): port.JobStore {
   const homeOfJob = ({ id }: { readonly id: JobId }) => homeOf(cellOfId(id), homes.length);
   const at = (home: Home) => (homes[home] as HomeStore).jobs;
   let reconciled = 0;
-  const enqueue = async (jobs: readonly NewJob[], options: EnqueueCallOptions): Promise<Enqueued[]> => {
+  const enqueue = async (
+    jobs: readonly NewJob[],
+    options: port.EnqueueCallOptions,
+  ): Promise<port.Enqueued[]> => {
     checkJobs(jobs, options.now);
     return perHome(jobs, homeOfJob, (home, own) => {
       wakes.wrote(home);
@@ -88,22 +78,22 @@ export function createHomedJobs(
 }
 
 /** A home with a share of the ids may answer with that share of the characters. */
-function shareOf({ size, ...options }: LoadOptions, share: number): LoadOptions {
+function shareOf({ size, ...options }: port.LoadOptions, share: number): port.LoadOptions {
   return size === undefined ? options : { ...options, size: Math.max(1, Math.ceil(size * share)) };
 }
 
 /** A queue with a limit is in one home. Jobs that were stored before it had the limit are elsewhere, and do not count. */
 async function claim(
   homes: readonly HomeStore[],
-  request: ClaimRequest,
+  request: port.ClaimRequest,
   visits: Visits,
   onFailed: OnFailed,
 ): Promise<JobRow[]> {
-  checkLimit(request.limit, BATCH_LIMIT);
+  checkLimit(request.limit, port.BATCH_LIMIT);
   checkClaimInstants(request);
   const { queue, limit, most, homes: named, turns, ...rest } = request;
   const order = visits.order(queue, named);
-  const queueHome = homeOf(cellOfName(queueMark(queue)), homes.length);
+  const queueHome = homeOf(cellOfName(port.queueMark(queue)), homes.length);
   const sentAt = visits.moment;
   const ask = async (home: Home, share: number) => {
     const { moment } = visits;
@@ -130,14 +120,14 @@ async function claim(
 /** The record of the worker is written in its own home, also if the worker has no job there. */
 async function beat(
   homes: readonly HomeStore[],
-  request: BeatRequest,
+  request: port.BeatRequest,
   homeOfJob: (job: { readonly id: JobId }) => Home,
-): Promise<BeatAnswer[]> {
+): Promise<port.BeatAnswer[]> {
   checkBatch(request.jobs, "jobs");
   checkBeatInstants(request);
   const { now, worker, jobs } = request;
   const workerHome = homeOf(cellOfRecord(["worker", worker.id]), homes.length);
-  const call = (home: Home, own: BeatRequest["jobs"]) =>
+  const call = (home: Home, own: port.BeatRequest["jobs"]) =>
     (homes[home] as HomeStore).jobs.beat({ now, worker: home === workerHome ? worker : null, jobs: own });
   const alone = jobs.some((job) => homeOfJob(job) === workerHome) ? [] : call(workerHome, []);
   const [answers] = await Promise.all([perHome(jobs, homeOfJob, call), alone]);
@@ -147,17 +137,17 @@ async function beat(
 /** Each round sweeps the homes for a share of what is missing. A home that has more left is in the next round. */
 async function sweep(
   homes: readonly HomeStore[],
-  { homes: named, ...request }: SweepRequest,
+  { homes: named, ...request }: port.SweepRequest,
   outbox: Outbox,
   wakes: Wakes,
   onFailed: OnFailed,
-): Promise<Swept> {
+): Promise<port.Swept> {
   checkLimit(request.limit);
   checkSweepInstants(request);
   const ready = new Map<string, number>();
   const jobs: JobRow[] = [];
-  const records: RecordRow[] = [];
-  const nexts = new Map<Home, Swept["nextWakeAt"]>();
+  const records: port.RecordRow[] = [];
+  const nexts = new Map<Home, port.Swept["nextWakeAt"]>();
   const due = wakes.due(request.now);
   const all = named ?? [...due.keys()];
   let [asked, promoted, failed] = [[...all], 0, 0];

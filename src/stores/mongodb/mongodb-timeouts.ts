@@ -12,17 +12,7 @@ import {
   type TimeoutId,
   type TimeoutRow,
 } from "../../core/timeout/timeout.ts";
-import type {
-  CalendarRequest,
-  DueRequest,
-  LeaseAnswer,
-  LeasedTimeout,
-  ReleasedTimeout,
-  Revoked,
-  TimeoutFilter,
-  TimeoutStore,
-  Which,
-} from "../../ports/timeouts.ts";
+import type * as port from "../../ports/timeouts.ts";
 import { checkBatch, checkLimit } from "../check-batch.ts";
 import { checkExtended, checkMoves, checkReleased } from "../check-instants.ts";
 import { claimLimit } from "../claim-request.ts";
@@ -47,7 +37,7 @@ const FREED = { owner: null, leaseUntil: null } as const;
  * here needs no more: a claim marks each document under the condition that it is still free, and a timeout with a known
  * key takes the place of the old one in the same document.
  */
-export function createMongoTimeouts(collection: MongoCollection): TimeoutStore {
+export function createMongoTimeouts(collection: MongoCollection): port.TimeoutStore {
   return {
     leases: true,
     ...createReads(collection),
@@ -94,7 +84,7 @@ export function createMongoTimeouts(collection: MongoCollection): TimeoutStore {
 
 function createReads(
   collection: MongoCollection,
-): Pick<TimeoutStore, "load" | "calendar" | "list" | "nextDueAt" | "count"> {
+): Pick<port.TimeoutStore, "load" | "calendar" | "list" | "nextDueAt" | "count"> {
   const first = async (filter: MongoFilter, field: "dueAt" | "leaseUntil"): Promise<Instant | null> => {
     const [found] = await collection
       .find(filter)
@@ -144,7 +134,7 @@ function createReads(
   };
 }
 
-function calendarFilter({ destination, from, before, after }: CalendarRequest): MongoFilter {
+function calendarFilter({ destination, from, before, after }: port.CalendarRequest): MongoFilter {
   const where = { state: { $in: ["free", "leased"] }, ...(destination !== undefined && { destination }) };
   const span = { dueAt: { $gte: from, $lt: before } };
   if (!after) return { ...where, ...span };
@@ -153,7 +143,7 @@ function calendarFilter({ destination, from, before, after }: CalendarRequest): 
 }
 
 function listFilter(
-  { destination, saga, isDead, hasWallClock }: TimeoutFilter,
+  { destination, saga, isDead, hasWallClock }: port.TimeoutFilter,
   after: TimeoutId | null,
 ): MongoFilter {
   return {
@@ -213,7 +203,7 @@ const freeAt = (now: Instant): MongoFilter => ({
 });
 
 /** Finds candidates, marks those that are still free, and reads which ones carry this claim's own token. */
-async function claim(collection: MongoCollection, request: DueRequest): Promise<TimeoutRow[]> {
+async function claim(collection: MongoCollection, request: port.DueRequest): Promise<TimeoutRow[]> {
   const limit = claimLimit(request);
   const { now, leaseUntil, owner } = request;
   let held: TimeoutRow[] = [];
@@ -232,7 +222,7 @@ async function claim(collection: MongoCollection, request: DueRequest): Promise<
 
 async function candidates(
   collection: MongoCollection,
-  { now, destinations }: DueRequest,
+  { now, destinations }: port.DueRequest,
   limit: number,
   held: readonly TimeoutRow[],
 ): Promise<TimeoutId[]> {
@@ -271,17 +261,19 @@ function compareDue(a: TimeoutRow, b: TimeoutRow): number {
 }
 
 /** The calls that a lease guards. Each document is compared and written in one step. */
-function createLeaseWrites(collection: MongoCollection): Pick<TimeoutStore, "remove" | "release" | "extend"> {
+function createLeaseWrites(
+  collection: MongoCollection,
+): Pick<port.TimeoutStore, "remove" | "release" | "extend"> {
   const lossOf = async (id: TimeoutId, owner: string, now: Instant): Promise<LeaseLoss | null> => {
     const [found] = await collection.find({ id }).limit(1).toArray();
     return leaseLoss(found ? rowOf(found) : undefined, owner, now);
   };
   /** Tries again if the lease is held after all: the owner renewed it between the two statements. */
   const guarded = async (
-    { id, owner }: LeasedTimeout,
+    { id, owner }: port.LeasedTimeout,
     now: Instant,
     write: (filter: MongoFilter) => Promise<number>,
-  ): Promise<LeaseAnswer> => {
+  ): Promise<port.LeaseAnswer> => {
     if (owner === undefined) {
       await write({ id });
       return "ok";
@@ -329,7 +321,7 @@ function createLeaseWrites(collection: MongoCollection): Pick<TimeoutStore, "rem
 async function release(
   collection: MongoCollection,
   filter: MongoFilter,
-  { dueAt, error, isDead }: ReleasedTimeout,
+  { dueAt, error, isDead }: port.ReleasedTimeout,
   now: Instant,
 ): Promise<number> {
   const change = {
@@ -350,7 +342,7 @@ async function release(
   return dead.matchedCount;
 }
 
-async function cancel(collection: MongoCollection, which: Which, now: Instant): Promise<Revoked> {
+async function cancel(collection: MongoCollection, which: port.Which, now: Instant): Promise<port.Revoked> {
   if ("saga" in which && which.key === undefined) {
     const ofSaga = { sagaText: sagaText(which.saga) };
     const idle = { ...ofSaga, $or: [{ leaseUntil: null }, { leaseUntil: { $lte: now } }] };
@@ -364,7 +356,7 @@ async function cancel(collection: MongoCollection, which: Which, now: Instant): 
   return leaseUntil !== null && leaseUntil > now ? { pending: 0, leased: 1 } : { pending: 1, leased: 0 };
 }
 
-function filterOf(which: Which): MongoFilter {
+function filterOf(which: port.Which): MongoFilter {
   if ("id" in which) return { id: which.id };
   const scope = "saga" in which ? sagaScope(which.saga) : destinationScope(which.destination);
   return { scope, key: which.key };
