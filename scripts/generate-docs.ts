@@ -11,7 +11,7 @@ import { createProgram } from "../src/cli/program.ts";
 import { ERRORS, type ErrorCode } from "../src/core/errors.ts";
 import { JOB_STATES } from "../src/core/job/job.ts";
 import { isTerminal, LIFECYCLE } from "../src/core/job/lifecycle.ts";
-import { openApiText } from "../src/server/openapi.ts";
+import { openApiText } from "../src/server/openapi/openapi.ts";
 import { ERROR_FIXES } from "./error-fixes.ts";
 import { optionTables } from "./options-page.ts";
 import { reliabilityPage } from "./reliability-page.ts";

@@ -120,7 +120,7 @@ const LISTED: readonly Listed[] = [
 const INHERITED: Readonly<Record<string, string>> = {
   PolicyOptions: "src/core/job/policy/policy.ts",
   ScheduleOptions: "src/core/cron/expression.ts",
-  GuardOptions: "src/server/request-guard.ts",
+  GuardOptions: "src/server/access/request-guard.ts",
 };
 
 interface Member {

@@ -5,7 +5,7 @@ import { CommandFailed } from "./exit.ts";
 import { confirm } from "./output/confirm.ts";
 import { createOutput } from "./output/output.ts";
 import { relativeTime } from "./output/times.ts";
-import { refuseBarePath } from "./target.ts";
+import { refuseBarePath } from "./target/target.ts";
 
 export interface BackupOptions {
   readonly store: string;

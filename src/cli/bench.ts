@@ -6,7 +6,7 @@ import { confirm } from "./output/confirm.ts";
 import type { Progress } from "./output/progress.ts";
 import { type Column, tableText } from "./output/table.ts";
 import type { TargetContext } from "./run-command.ts";
-import type { Target } from "./target.ts";
+import type { Target } from "./target/target.ts";
 
 export interface BenchOptions {
   readonly jobs: number;

@@ -1,10 +1,10 @@
 import type { Command } from "commander";
 import { countNumber } from "./declare.ts";
 import { CommandFailed } from "./exit.ts";
-import { jobTable } from "./job-table.ts";
 import { confirm } from "./output/confirm.ts";
+import { jobTable } from "./output/job-table.ts";
 import type { TargetContext } from "./run-command.ts";
-import type { Fields, Query } from "./target.ts";
+import type { Fields, Query } from "./target/target.ts";
 
 const JOBS = "/ojs/v1/admin/jobs";
 /** Jobs per request: small, so that Ctrl-C takes effect soon and the progress line moves. */

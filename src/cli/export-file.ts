@@ -1,6 +1,6 @@
 import { createReadStream } from "node:fs";
 import { CommandFailed } from "./exit.ts";
-import type { Fields } from "./target.ts";
+import type { Fields } from "./target/target.ts";
 
 /** The version of the file that `export` writes. Version 1 differs in the names of its fields alone. */
 const FILE_VERSION = 3;

@@ -14,7 +14,7 @@ import type { Store } from "../ports/store.ts";
 import { createLogOutput, type LogOutputOptions } from "./output/log-output.ts";
 import { createOutput } from "./output/output.ts";
 import { dim } from "./output/paint.ts";
-import { refuseBarePath, unopened } from "./target.ts";
+import { refuseBarePath, unopened } from "./target/target.ts";
 
 export interface MigrateOptions extends LogOutputOptions {
   readonly store: string;

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { CommandFailed } from "./exit.ts";
 import { createOutput, type Output } from "./output/output.ts";
-import { openTarget, type Target, type TargetOptions } from "./target.ts";
+import { openTarget, type Target, type TargetOptions } from "./target/target.ts";
 
 interface CommonOptions extends TargetOptions {
   readonly json?: boolean;

@@ -5,18 +5,18 @@ import { keysOf } from "../core/option-keys.ts";
 import type { Engine } from "../engine/engine.ts";
 import { type Logger, silentLogger } from "../ports/log.ts";
 import { packageVersion } from "../ports/package-file.ts";
-import { checkLimits } from "./body-limits.ts";
+import { createGuard, type GuardOptions } from "./access/request-guard.ts";
+import { TenantContexts } from "./access/tenant-contexts.ts";
 import { basePath, DashboardFiles, type DashboardOptions, noticeOf } from "./dashboard-files.ts";
 import type { ServerEnv } from "./env.ts";
-import { EventHub } from "./event-hub.ts";
-import { createMetrics } from "./metrics.ts";
-import { nodeHandler } from "./node-handler.ts";
-import { openApiText } from "./openapi.ts";
-import { createGuard, type GuardOptions } from "./request-guard.ts";
-import { type HttpReply, RequestHandler } from "./request-handler.ts";
+import { checkLimits } from "./http/body-limits.ts";
+import { nodeHandler } from "./http/node-handler.ts";
+import { type HttpReply, RequestHandler } from "./http/request-handler.ts";
+import { EventHub } from "./live/event-hub.ts";
+import { createMetrics } from "./metrics/metrics.ts";
+import { openApiText } from "./openapi/openapi.ts";
 import type { Route, RouteContext } from "./route.ts";
 import { ROUTES } from "./routes/all.ts";
-import { TenantContexts } from "./tenant-contexts.ts";
 
 export interface ServerOptions extends GuardOptions {
   readonly logger?: Logger;

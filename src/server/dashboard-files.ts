@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { refuse, refuseUnknownKeys } from "../core/errors.ts";
 import { dashboardFolder } from "../ports/package-file.ts";
-import type { PlainHeaders } from "./http-error.ts";
+import type { PlainHeaders } from "./http/http-error.ts";
 
 export interface DashboardOptions {
   /** The path under which it is served, such as `"/admin/jobs"`. Default `/`. */

@@ -12,9 +12,9 @@ import { type Duration, parseDuration } from "../core/time.ts";
 import { realSystem } from "../engine/runtime/real-system.ts";
 import { type Logger, silentLogger } from "../ports/log.ts";
 import { rest, type System } from "../ports/system.ts";
-import { errorText } from "./failures.ts";
-import { HttpError } from "./http-error.ts";
-import { isLoopback, ownHosts } from "./loopback.ts";
+import { errorText } from "./http/failures.ts";
+import { HttpError } from "./http/http-error.ts";
+import { isLoopback, ownHosts } from "./http/loopback.ts";
 
 /** A server that `listen` can serve; `createServer` makes one. */
 export interface Listener {

@@ -4,12 +4,12 @@ import { show } from "../core/errors.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Service } from "../engine/remote/service.ts";
 import type { Logger } from "../ports/log.ts";
-import type { Identity } from "./auth.ts";
+import type { Identity } from "./access/auth.ts";
+import type { Right } from "./access/roles.ts";
+import type { Sessions } from "./access/sessions.ts";
 import type { DashboardNotice } from "./dashboard-files.ts";
-import type { EventHub } from "./event-hub.ts";
-import { type PlainHeaders, refusedField } from "./http-error.ts";
-import type { Right } from "./roles.ts";
-import type { Sessions } from "./sessions.ts";
+import { type PlainHeaders, refusedField } from "./http/http-error.ts";
+import type { EventHub } from "./live/event-hub.ts";
 
 export interface RouteContext {
   readonly engine: Engine;

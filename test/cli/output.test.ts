@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { adviceText } from "../../src/cli/commands/advise.ts";
 import { queueTable } from "../../src/cli/commands/queues.ts";
-import { instantOption } from "../../src/cli/filter-options.ts";
-import { jobTable } from "../../src/cli/job-table.ts";
+import { jobTable } from "../../src/cli/output/job-table.ts";
 import { printable } from "../../src/cli/output/paint.ts";
 import { Progress } from "../../src/cli/output/progress.ts";
 import { tableText } from "../../src/cli/output/table.ts";
 import { relativeTime, spanText } from "../../src/cli/output/times.ts";
-import { readEventStream } from "../../src/cli/read-event-stream.ts";
+import { instantOption } from "../../src/cli/target/filter-options.ts";
+import { readEventStream } from "../../src/cli/target/read-event-stream.ts";
 
 describe("relative times", () => {
   it.each([

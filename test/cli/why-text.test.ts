@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { inCommands, whyText, withCommands } from "../../src/cli/why-text.ts";
+import { inCommands, whyText, withCommands } from "../../src/cli/output/why-text.ts";
 
 const WHY = join(import.meta.dirname, "../../src/core/job/why");
 

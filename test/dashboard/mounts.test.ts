@@ -10,7 +10,7 @@ import { Hono } from "hono";
 import Koa from "koa";
 import { describe, expect, it } from "vitest";
 import { type CurfewServer, createServer } from "../../src/server/app.ts";
-import { nodeListener } from "../../src/server/node-listener.ts";
+import { nodeListener } from "../../src/server/http/node-listener.ts";
 import { openTestEngine } from "../../src/testing/test-engine.ts";
 import { seed } from "./seed.ts";
 import { hasBrowser, openBrowser } from "./shared-browser.ts";

@@ -1,6 +1,6 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { createKey } from "../../src/server/auth.ts";
+import { createKey } from "../../src/server/access/auth.ts";
 import { beat, type FullStage, openFullDashboard } from "./full-stage.ts";
 import { hasBrowser, openBrowser } from "./shared-browser.ts";
 import { follow, type OpenedPage, settled } from "./stage.ts";

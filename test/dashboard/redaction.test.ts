@@ -1,7 +1,7 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { defineJob } from "../../src/core/job/job-definition.ts";
-import { createKey } from "../../src/server/auth.ts";
+import { createKey } from "../../src/server/access/auth.ts";
 import { hasBrowser, openBrowser } from "./shared-browser.ts";
 import { openDashboard, settled } from "./stage.ts";
 

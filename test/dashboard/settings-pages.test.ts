@@ -1,6 +1,6 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { createKey } from "../../src/server/auth.ts";
+import { createKey } from "../../src/server/access/auth.ts";
 import { type FullStage, openFullDashboard } from "./full-stage.ts";
 import { chargeSchema } from "./seed-settings.ts";
 import { hasBrowser, openBrowser } from "./shared-browser.ts";

@@ -2,9 +2,9 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { authenticate, authorize, createKey, hashKey, Keyring } from "../../src/server/auth.ts";
-import { readKeyFile } from "../../src/server/key-file.ts";
-import { type Right, ROLES } from "../../src/server/roles.ts";
+import { authenticate, authorize, createKey, hashKey, Keyring } from "../../src/server/access/auth.ts";
+import { readKeyFile } from "../../src/server/access/key-file.ts";
+import { type Right, ROLES } from "../../src/server/access/roles.ts";
 import { refused } from "./refused.ts";
 
 const system = (now = 0) => ({ now: () => now });

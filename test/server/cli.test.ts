@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openEngine } from "../../src/open.ts";
-import { hashKey } from "../../src/server/auth.ts";
+import { hashKey } from "../../src/server/access/auth.ts";
 import { rowOf } from "../../src/testing/read-store.ts";
 import { command, server } from "./command.ts";
 

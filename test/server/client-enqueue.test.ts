@@ -12,8 +12,8 @@ import {
   polynomial,
 } from "../../src/index.ts";
 import { silentLogger } from "../../src/ports/log.ts";
+import { createKey } from "../../src/server/access/auth.ts";
 import { createServer } from "../../src/server/app.ts";
-import { createKey } from "../../src/server/auth.ts";
 import { jobsOf } from "../../src/testing/read-store.ts";
 import { deaf, errorOf, jobWith, START } from "../engine/stage.ts";
 import { openClientStage, Wire } from "./client-stage.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createKey } from "../../src/server/auth.ts";
+import { createKey } from "../../src/server/access/auth.ts";
 import { openStage, type Stage } from "./stage.ts";
 
 /** A job that has failed for good. */

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
+import { createKey, Keyring } from "../../src/server/access/auth.ts";
 import { type CurfewServer, createServer, type ServerOptions } from "../../src/server/app.ts";
-import { createKey, Keyring } from "../../src/server/auth.ts";
 import { openTestEngine, type TestEngine } from "../../src/testing/index.ts";
 
 let test: TestEngine | undefined;

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import type { JournalEvent } from "../../src/core/event/journal-event.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import { silentLogger } from "../../src/ports/log.ts";
-import { EventHub, type Feed } from "../../src/server/event-hub.ts";
+import { EventHub, type Feed } from "../../src/server/live/event-hub.ts";
 import { createSimSystem } from "../../src/testing/index.ts";
 
 const eventOf = (nth: number) => ({ cursor: `c${nth}`, type: "job.enqueued" }) as JournalEvent;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { createKey } from "../../src/server/auth.ts";
-import { checkContentType } from "../../src/server/http-headers.ts";
-import { createGuard, type GuardOptions } from "../../src/server/request-guard.ts";
+import { createKey } from "../../src/server/access/auth.ts";
+import { createGuard, type GuardOptions } from "../../src/server/access/request-guard.ts";
+import { checkContentType } from "../../src/server/http/http-headers.ts";
 import { refused } from "./refused.ts";
 
 /** A limit on a clock that stands until it is moved. */

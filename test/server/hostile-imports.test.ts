@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { JobLine } from "../../src/core/job/transfer/job-line.ts";
 import { adaptive, defineJob, processor, unchecked } from "../../src/index.ts";
-import { createKey } from "../../src/server/auth.ts";
+import { createKey } from "../../src/server/access/auth.ts";
 import { openStage, type Stage } from "./stage.ts";
 
 const job = defineJob({ type: "a.b", queue: "local", payload: unchecked<unknown>() });

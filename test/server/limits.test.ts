@@ -7,8 +7,8 @@ import {
   RateLimiter,
   readBody,
   refuseWide,
-} from "../../src/server/body-limits.ts";
-import { HttpError } from "../../src/server/http-error.ts";
+} from "../../src/server/http/body-limits.ts";
+import { HttpError } from "../../src/server/http/http-error.ts";
 import { refused } from "./refused.ts";
 
 const post = (

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { defineJob, unchecked } from "../../src/core/job/job-definition.ts";
 import { processor } from "../../src/engine/attempt/processor.ts";
-import { Exposition } from "../../src/server/exposition.ts";
-import { createMetrics } from "../../src/server/metrics.ts";
+import { Exposition } from "../../src/server/metrics/exposition.ts";
+import { createMetrics } from "../../src/server/metrics/metrics.ts";
 import { openTestEngine, type TestEngine } from "../../src/testing/index.ts";
 import { openStage } from "./stage.ts";
 

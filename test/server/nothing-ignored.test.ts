@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { openClient } from "../../src/client/index.ts";
 import { defineJob } from "../../src/index.ts";
-import { EITHER, queryNames } from "../../src/server/query-names.ts";
+import { EITHER, queryNames } from "../../src/server/http/query-names.ts";
 import { ROUTES } from "../../src/server/routes/all.ts";
 import { fakeSender } from "../engine/webhook-stage.ts";
 import { bodyOf, make, pathOf } from "./route-matrix.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { defineJob } from "../../src/core/job/job-definition.ts";
-import { createKey } from "../../src/server/auth.ts";
+import { createKey } from "../../src/server/access/auth.ts";
 import { openStage, type Stage } from "./stage.ts";
 
 const CARD = "4111 1111 1111 1111";

@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { HttpError } from "../../src/server/http-error.ts";
+import { HttpError } from "../../src/server/http/http-error.ts";
 
 /** The error with which a request was refused. */
 export function refused(act: () => unknown): HttpError {

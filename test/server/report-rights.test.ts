@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { hidePassword } from "../../src/open.ts";
-import { createKey } from "../../src/server/auth.ts";
+import { createKey } from "../../src/server/access/auth.ts";
 import { openStage, type Stage } from "./stage.ts";
 
 const KEYS = { one: createKey(), two: createKey(), web: createKey(), reader: createKey() };

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createKey, type KeyOptions } from "../../src/server/auth.ts";
-import { ROLES, type Role } from "../../src/server/roles.ts";
+import { createKey, type KeyOptions } from "../../src/server/access/auth.ts";
+import { ROLES, type Role } from "../../src/server/access/roles.ts";
 import { isAudited, type Route } from "../../src/server/route.ts";
 import { ROUTES, STREAM_ROUTES } from "../../src/server/routes/all.ts";
 import { fakeSender } from "../engine/webhook-stage.ts";

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Logger } from "../../src/ports/log.ts";
+import { createKey, type KeyOptions } from "../../src/server/access/auth.ts";
+import { ROLES, type Role } from "../../src/server/access/roles.ts";
 import { type CurfewServer, createServer } from "../../src/server/app.ts";
-import { createKey, type KeyOptions } from "../../src/server/auth.ts";
-import { ROLES, type Role } from "../../src/server/roles.ts";
 import type { Route } from "../../src/server/route.ts";
 import { ROUTES } from "../../src/server/routes/all.ts";
 import { openTestEngine, type TestEngine } from "../../src/testing/index.ts";

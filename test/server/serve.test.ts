@@ -3,10 +3,10 @@ import { Agent, request as httpRequest } from "node:http";
 import { connect, type Socket } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { realSystem } from "../../src/engine/runtime/real-system.ts";
-import { HttpError } from "../../src/server/http-error.ts";
+import { createGuard } from "../../src/server/access/request-guard.ts";
+import { HttpError } from "../../src/server/http/http-error.ts";
+import { isLoopback } from "../../src/server/http/loopback.ts";
 import { type Listener, type Listening, type ListenOptions, listen } from "../../src/server/listen.ts";
-import { isLoopback } from "../../src/server/loopback.ts";
-import { createGuard } from "../../src/server/request-guard.ts";
 import { createDeferred } from "../../src/testing/index.ts";
 
 /** A server that echoes the body it could read, and keeps a request waiting where the test says so. */

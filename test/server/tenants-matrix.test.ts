@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { createKey, type KeyOptions } from "../../src/server/auth.ts";
-import { queryNames } from "../../src/server/query-names.ts";
-import { ROLES, type Role } from "../../src/server/roles.ts";
+import { createKey, type KeyOptions } from "../../src/server/access/auth.ts";
+import { ROLES, type Role } from "../../src/server/access/roles.ts";
+import { queryNames } from "../../src/server/http/query-names.ts";
 import type { Route } from "../../src/server/route.ts";
 import { ROUTES, STREAM_ROUTES } from "../../src/server/routes/all.ts";
 import { fakeSender } from "../engine/webhook-stage.ts";

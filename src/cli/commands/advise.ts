@@ -3,13 +3,13 @@ import { CurfewError, refuse } from "../../core/errors.ts";
 import { parseAdaptive, type Quantile } from "../../core/stats/adaptive-limit.ts";
 import { type Duration, parseDuration } from "../../core/time.ts";
 import { withPage, withTarget } from "../declare.ts";
-import { instantOption } from "../filter-options.ts";
 import { paint, printable } from "../output/paint.ts";
 import { type Column, tableText } from "../output/table.ts";
 import { spanText } from "../output/times.ts";
 import { wrapText } from "../output/wrap.ts";
 import { act } from "../run-command.ts";
-import type { Fields } from "../target.ts";
+import { instantOption } from "../target/filter-options.ts";
+import type { Fields } from "../target/target.ts";
 
 interface AdviseOptions {
   readonly type?: string;

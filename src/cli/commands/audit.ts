@@ -4,7 +4,7 @@ import { dim, printable } from "../output/paint.ts";
 import { type Column, tableText } from "../output/table.ts";
 import { relativeText } from "../output/times.ts";
 import { act } from "../run-command.ts";
-import type { Fields } from "../target.ts";
+import type { Fields } from "../target/target.ts";
 
 interface AuditOptions {
   readonly actor?: string;

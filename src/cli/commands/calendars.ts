@@ -2,12 +2,12 @@ import { readFile } from "node:fs/promises";
 import type { Command } from "commander";
 import { withCommands, withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
-import { orNearest } from "../not-found.ts";
 import { printable } from "../output/paint.ts";
 import { type Column, fieldsText, tableText } from "../output/table.ts";
 import { relativeText } from "../output/times.ts";
 import { act } from "../run-command.ts";
-import type { Fields, Target } from "../target.ts";
+import { orNearest } from "../target/not-found.ts";
+import type { Fields, Target } from "../target/target.ts";
 
 const PATH = "/ojs/v1/admin/calendars";
 const CALENDAR = '{"name","zone","week":{"mon"?,…},"days":[{"date","hours"?,"name"?}],"until"}';

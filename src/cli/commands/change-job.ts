@@ -3,12 +3,12 @@ import { type Command, InvalidArgumentError } from "commander";
 import { parseDuration } from "../../core/time.ts";
 import { countNumber, withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
-import { futureOption } from "../filter-options.ts";
-import { onJob } from "../not-found.ts";
 import { printable } from "../output/paint.ts";
 import { relativeText } from "../output/times.ts";
 import { act, type TargetContext } from "../run-command.ts";
-import type { Fields } from "../target.ts";
+import { futureOption } from "../target/filter-options.ts";
+import { onJob } from "../target/not-found.ts";
+import type { Fields } from "../target/target.ts";
 
 interface EnqueueOptions {
   readonly queue?: string;

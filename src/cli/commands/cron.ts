@@ -1,12 +1,12 @@
 import type { Command } from "commander";
 import type { BusinessCalendar, NamedCalendars } from "../../core/calendar/business-calendar.ts";
 import { countNumber, withPage, withTarget } from "../declare.ts";
-import { orNearest } from "../not-found.ts";
 import { dim, paintState, printable } from "../output/paint.ts";
 import { type Column, fieldsText, tableText } from "../output/table.ts";
 import { relativeText, relativeTime } from "../output/times.ts";
 import { act, type TargetContext } from "../run-command.ts";
-import type { Fields, Target } from "../target.ts";
+import { orNearest } from "../target/not-found.ts";
+import type { Fields, Target } from "../target/target.ts";
 
 const PATH = "/ojs/v1/cron";
 

@@ -2,16 +2,16 @@ import type { Command } from "commander";
 import { BULK_JSON, type BulkOptions, bulk, withBulkOptions } from "../bulk-jobs.ts";
 import { countNumber, withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
+import { jobTable } from "../output/job-table.ts";
+import { act, type TargetContext } from "../run-command.ts";
 import {
   actionFilter,
   type FilterOptions,
   filterFields,
   withErrorFilters,
   withFilters,
-} from "../filter-options.ts";
-import { jobTable } from "../job-table.ts";
-import { act, type TargetContext } from "../run-command.ts";
-import { type Fields, type Query, Refusal } from "../target.ts";
+} from "../target/filter-options.ts";
+import { type Fields, type Query, Refusal } from "../target/target.ts";
 
 const PATH = "/ojs/v1/admin/dead-letter";
 const ID = "0198f7e2-7b1c-7000-8000-000000000001";

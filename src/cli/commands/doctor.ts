@@ -1,12 +1,12 @@
 import type { Command } from "commander";
 import { withPage, withTarget } from "../declare.ts";
 import { CommandFailed, type Exit } from "../exit.ts";
-import { offered } from "../not-found.ts";
 import type { Output } from "../output/output.ts";
 import { dim, type Format, paint, printable } from "../output/paint.ts";
 import { wrapText } from "../output/wrap.ts";
 import { act } from "../run-command.ts";
-import { type Fields, MissingFile, OldSchema } from "../target.ts";
+import { offered } from "../target/not-found.ts";
+import { type Fields, MissingFile, OldSchema } from "../target/target.ts";
 
 interface DoctorOptions {
   readonly strict?: boolean;
@@ -47,7 +47,7 @@ export function register(command: Command): void {
 async function unreachable(error: CommandFailed): Promise<Fields> {
   const [{ examine }, { processFacts }] = await Promise.all([
     import("../../core/doctor/examine.ts"),
-    import("../../server/process-facts.ts"),
+    import("../../server/metrics/process-facts.ts"),
   ]);
   const here = await processFacts(process.cwd());
   const missingFile = error instanceof MissingFile ? error.path : undefined;

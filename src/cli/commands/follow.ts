@@ -2,12 +2,12 @@ import type { Command } from "commander";
 import { parseDuration } from "../../core/time.ts";
 import { wholeNumber, withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
-import { errorText } from "../job-table.ts";
-import { meantJob, onJob } from "../not-found.ts";
+import { errorText } from "../output/job-table.ts";
 import { dim, paint, paintState, printable } from "../output/paint.ts";
 import { rest } from "../rest.ts";
 import { act, type TargetContext } from "../run-command.ts";
-import type { Fields, Query } from "../target.ts";
+import { meantJob, onJob } from "../target/not-found.ts";
+import type { Fields, Query } from "../target/target.ts";
 
 const ID = "0198f7e2-7b1c-7000-8000-000000000001";
 const LOOK_EVERY = 500;

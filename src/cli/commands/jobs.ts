@@ -3,23 +3,23 @@ import { JOB_STATES } from "../../core/job/job.ts";
 import { BULK_JSON, type BulkOptions, type BulkVerb, bulk, withBulkOptions } from "../bulk-jobs.ts";
 import { countNumber, withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
+import { attemptText, errorText, jobTable, shownState } from "../output/job-table.ts";
+import { dim, paint, paintState, printable } from "../output/paint.ts";
+import { fieldsText, tableText } from "../output/table.ts";
+import { relativeText, relativeTime } from "../output/times.ts";
+import { inCommands, whyText, withCommands } from "../output/why-text.ts";
+import { wrapText } from "../output/wrap.ts";
+import { act, type TargetContext } from "../run-command.ts";
 import {
   actionFilter,
   type FilterOptions,
   filterFields,
   withErrorFilters,
   withFilters,
-} from "../filter-options.ts";
-import { attemptText, errorText, jobTable, shownState } from "../job-table.ts";
-import { lookUpQueue } from "../known-queues.ts";
-import { onJob, onMeantJob } from "../not-found.ts";
-import { dim, paint, paintState, printable } from "../output/paint.ts";
-import { fieldsText, tableText } from "../output/table.ts";
-import { relativeText, relativeTime } from "../output/times.ts";
-import { wrapText } from "../output/wrap.ts";
-import { act, type TargetContext } from "../run-command.ts";
-import type { Fields, Query } from "../target.ts";
-import { inCommands, whyText, withCommands } from "../why-text.ts";
+} from "../target/filter-options.ts";
+import { lookUpQueue } from "../target/known-queues.ts";
+import { onJob, onMeantJob } from "../target/not-found.ts";
+import type { Fields, Query } from "../target/target.ts";
 import { declareEnqueue, declareExtend } from "./change-job.ts";
 import { declareLogs, declareTail, declareWait } from "./follow.ts";
 

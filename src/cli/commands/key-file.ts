@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import { withPage } from "../declare.ts";
-import type { ListKeysOptions, RemoveKeysOptions, RotateKeyOptions } from "../manage-keys.ts";
+import type { ListKeysOptions, RemoveKeysOptions, RotateKeyOptions } from "../keys/manage-keys.ts";
 
 const file = () =>
   new Option("--file <file>", "the key file of the server; keys.json here if there is one").env(
@@ -16,7 +16,7 @@ export function registerKeyFile(keys: Command): void {
   withPage(ls, {
     examples: [["keys ls --file keys.json", "who has which role, and until when"]],
     json: '{"items":[{"id","name","role","not_after","rate","tenant","is_expired"}]}; "id" is the beginning of the hash',
-  }).action(async (options: ListKeysOptions) => (await import("../manage-keys.ts")).listKeys(options));
+  }).action(async (options: ListKeysOptions) => (await import("../keys/manage-keys.ts")).listKeys(options));
 
   const rotate = keys
     .command("rotate")
@@ -38,7 +38,7 @@ export function registerKeyFile(keys: Command): void {
     ],
     json: '{"key","id","name","role","not_after","replaced":[{"id","not_after"}]}',
   }).action(async (nameOrId: string, options: RotateKeyOptions) =>
-    (await import("../manage-keys.ts")).rotateKey(nameOrId, options),
+    (await import("../keys/manage-keys.ts")).rotateKey(nameOrId, options),
   );
 
   const remove = keys
@@ -55,6 +55,6 @@ export function registerKeyFile(keys: Command): void {
     ],
     json: '{"removed":[{"id","name","role"}]}',
   }).action(async (names: readonly string[], options: RemoveKeysOptions) =>
-    (await import("../manage-keys.ts")).removeKeys(names, options),
+    (await import("../keys/manage-keys.ts")).removeKeys(names, options),
   );
 }

@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
-import { ROLES } from "../../server/roles.ts";
+import { ROLES } from "../../server/access/roles.ts";
 import { withPage } from "../declare.ts";
-import type { NewKeyOptions } from "../new-key.ts";
+import type { NewKeyOptions } from "../keys/new-key.ts";
 import { registerKeyFile } from "./key-file.ts";
 
 export function register(keys: Command): void {
@@ -23,7 +23,7 @@ export function register(keys: Command): void {
     ],
     json: '{"key","name","role","hash","not_after"?,"tenant"?}',
   }).action(async (options: NewKeyOptions) => {
-    const { newKey } = await import("../new-key.ts");
+    const { newKey } = await import("../keys/new-key.ts");
     await newKey(options);
   });
   registerKeyFile(keys);

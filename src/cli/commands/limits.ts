@@ -6,7 +6,7 @@ import { printable } from "../output/paint.ts";
 import { type Column, tableText } from "../output/table.ts";
 import { relativeText, spanText } from "../output/times.ts";
 import { act } from "../run-command.ts";
-import type { Fields } from "../target.ts";
+import type { Fields } from "../target/target.ts";
 
 const PATH = "/ojs/v1/rate-limits";
 const LIMIT = '{"key","concurrency","rate","active","waiting","available","next_at","override"?}';

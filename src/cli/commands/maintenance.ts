@@ -5,7 +5,7 @@ import { dim, printable } from "../output/paint.ts";
 import { relativeText } from "../output/times.ts";
 import { wrapText } from "../output/wrap.ts";
 import { act } from "../run-command.ts";
-import type { Fields } from "../target.ts";
+import type { Fields } from "../target/target.ts";
 
 const PATH = "/ojs/v1/admin/maintenance";
 const JSON_SHAPE = '{"enabled","reason","started_at","ends_at","estimated_end"}';

@@ -1,15 +1,15 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
-import { instantOption } from "../filter-options.ts";
-import { lookUpQueue } from "../known-queues.ts";
-import { offered } from "../not-found.ts";
 import { confirm } from "../output/confirm.ts";
 import { paint, paintState, printable } from "../output/paint.ts";
 import { type Column, tableText } from "../output/table.ts";
 import { spanText } from "../output/times.ts";
 import { act, type TargetContext } from "../run-command.ts";
-import type { Fields } from "../target.ts";
+import { instantOption } from "../target/filter-options.ts";
+import { lookUpQueue } from "../target/known-queues.ts";
+import { offered } from "../target/not-found.ts";
+import type { Fields } from "../target/target.ts";
 
 const PATH = "/ojs/v1/admin/queues";
 const WAITING = ["available", "pending", "scheduled", "retryable"] as const;

@@ -1,12 +1,12 @@
 import type { Command } from "commander";
 import { countNumber, withCommands, withPage, withTarget } from "../declare.ts";
-import { offered } from "../not-found.ts";
 import { paintState, printable } from "../output/paint.ts";
 import { type Column, fieldsText, tableText } from "../output/table.ts";
+import { timeoutTable } from "../output/timeout-table.ts";
 import { relativeText } from "../output/times.ts";
 import { act } from "../run-command.ts";
-import type { Fields } from "../target.ts";
-import { timeoutTable } from "../timeout-table.ts";
+import { offered } from "../target/not-found.ts";
+import type { Fields } from "../target/target.ts";
 
 const PATH = "/ojs/v1/admin/sagas";
 

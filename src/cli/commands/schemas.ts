@@ -2,11 +2,11 @@ import type { Command } from "commander";
 import { argsSchemaOf } from "../../core/registry/definition-schema.ts";
 import { withCommands, withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
-import { loadDefinitions } from "../load-workers.ts";
 import { printable } from "../output/paint.ts";
 import { type Column, tableText } from "../output/table.ts";
+import { loadDefinitions } from "../process/load-workers.ts";
 import { act } from "../run-command.ts";
-import type { Fields, Target } from "../target.ts";
+import type { Fields, Target } from "../target/target.ts";
 
 const PATH = "/ojs/v1/admin/schemas";
 const SCHEMA = '{"type","version","uri","schema","validation","compatibility","created_at"}';

@@ -2,7 +2,7 @@ import { type Command, Option } from "commander";
 import { ifMissing, SERVER_PACKAGES } from "../../core/load-package.ts";
 import { positiveNumber, wholeNumber } from "../declare.ts";
 import { LOG_LEVELS } from "../output/log-levels.ts";
-import type { ServeOptions } from "../serve.ts";
+import type { ServeOptions } from "../process/serve.ts";
 import { packageVersion } from "../version.ts";
 
 export function register(command: Command): void {
@@ -50,7 +50,7 @@ Examples:
   curfew serve --workers ./workers.js                      # and run jobs in the same process`,
     )
     .action(async (options: Omit<ServeOptions, "version">, self: Command) => {
-      const { serve } = await import("../serve.ts").catch(ifMissing(SERVER_PACKAGES, "curfew serve"));
+      const { serve } = await import("../process/serve.ts").catch(ifMissing(SERVER_PACKAGES, "curfew serve"));
       const isOwnStore = options.demo && self.getOptionValueSource("store") === "default";
       const store = isOwnStore ? "sqlite:curfew-demo.db" : options.store;
       await serve({ ...options, store, version: packageVersion() });

@@ -1,11 +1,11 @@
 import { type Command, Option } from "commander";
 import { withPage, withTarget } from "../declare.ts";
-import { instantOption } from "../filter-options.ts";
 import { dim, printable } from "../output/paint.ts";
 import { type Column, fieldsText, tableText } from "../output/table.ts";
 import { spanText } from "../output/times.ts";
 import { act, type TargetContext } from "../run-command.ts";
-import type { Fields } from "../target.ts";
+import { instantOption } from "../target/filter-options.ts";
+import type { Fields } from "../target/target.ts";
 
 const PATH = "/ojs/v1/admin/stats";
 const PERIODS = ["1m", "5m", "15m", "1h", "6h", "1d"] as const;

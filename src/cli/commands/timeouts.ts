@@ -1,12 +1,12 @@
 import type { Command } from "commander";
 import { countNumber, withPage, withTarget } from "../declare.ts";
-import { futureOption } from "../filter-options.ts";
-import { offered } from "../not-found.ts";
 import { printable } from "../output/paint.ts";
+import { timeoutTable } from "../output/timeout-table.ts";
 import { relativeText } from "../output/times.ts";
 import { act, type TargetContext } from "../run-command.ts";
-import type { Fields } from "../target.ts";
-import { timeoutTable } from "../timeout-table.ts";
+import { futureOption } from "../target/filter-options.ts";
+import { offered } from "../target/not-found.ts";
+import type { Fields } from "../target/target.ts";
 
 const PATH = "/ojs/v1/admin/timeouts";
 const ID = "0198f7e2-7b1c-7000-8000-000000000001";

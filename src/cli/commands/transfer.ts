@@ -11,12 +11,12 @@ import {
   readLines,
   writeLine,
 } from "../export-file.ts";
-import { type FilterOptions, filterFields, withFilters } from "../filter-options.ts";
-import { offered } from "../not-found.ts";
 import { paint, printable } from "../output/paint.ts";
 import type { Progress } from "../output/progress.ts";
 import { act, type TargetContext } from "../run-command.ts";
-import type { Fields, Query } from "../target.ts";
+import { type FilterOptions, filterFields, withFilters } from "../target/filter-options.ts";
+import { offered } from "../target/not-found.ts";
+import type { Fields, Query } from "../target/target.ts";
 import { type EngineImportOptions, importFromEngine, refuseEngineOptions } from "./import-engine.ts";
 
 const EXPORT = "/ojs/v1/admin/export";

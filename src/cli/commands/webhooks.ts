@@ -6,7 +6,7 @@ import { printable } from "../output/paint.ts";
 import { type Column, tableText } from "../output/table.ts";
 import { relativeText } from "../output/times.ts";
 import { act } from "../run-command.ts";
-import type { Fields, Target } from "../target.ts";
+import type { Fields, Target } from "../target/target.ts";
 
 const PATH = "/ojs/v1/webhooks/subscriptions";
 const LOG = "/ojs/v1/webhooks/deliveries";

@@ -1,9 +1,9 @@
 import { type Command, Option } from "commander";
 import { countNumber, withPage } from "../declare.ts";
 import { LOG_LEVELS } from "../output/log-levels.ts";
+import type { WorkCommandOptions } from "../process/work.ts";
+import { workedQueues } from "../process/worked-queues.ts";
 import { packageVersion } from "../version.ts";
-import type { WorkCommandOptions } from "../work.ts";
-import { workedQueues } from "../worked-queues.ts";
 
 export function register(command: Command): void {
   command
@@ -33,7 +33,7 @@ export function register(command: Command): void {
       "and let running ones finish; the second signal ends the process at once.",
     ].join("\n"),
   }).action(async (module: string, options: Omit<WorkCommandOptions, "version">) => {
-    const { watch, work } = await import("../work.ts");
+    const { watch, work } = await import("../process/work.ts");
     if (options.watch) await watch(process.argv.slice(2).filter((word) => word !== "--watch"));
     else await work(module, { ...options, version: packageVersion() });
   });

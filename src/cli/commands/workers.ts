@@ -2,9 +2,9 @@ import type { Command } from "commander";
 import { withPage, withTarget } from "../declare.ts";
 import { printable } from "../output/paint.ts";
 import { tableText } from "../output/table.ts";
+import { workerColumns } from "../output/worker-columns.ts";
 import { act, type TargetContext } from "../run-command.ts";
-import type { Fields } from "../target.ts";
-import { workerColumns } from "../worker-columns.ts";
+import type { Fields } from "../target/target.ts";
 
 const PATH = "/ojs/v1/admin/workers";
 

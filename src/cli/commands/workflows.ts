@@ -4,7 +4,7 @@ import { paint, paintState, printable } from "../output/paint.ts";
 import { type Column, fieldsText, tableText } from "../output/table.ts";
 import { relativeText } from "../output/times.ts";
 import { act } from "../run-command.ts";
-import type { Fields } from "../target.ts";
+import type { Fields } from "../target/target.ts";
 
 const PATH = "/ojs/v1/workflows";
 

@@ -1,4 +1,4 @@
-import type { Fields } from "../target.ts";
+import type { Fields } from "../target/target.ts";
 
 /** The most characters of a reply: a model reads all of it, and pays for it. */
 const LONGEST_REPLY = 40_000;

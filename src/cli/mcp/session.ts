@@ -1,4 +1,4 @@
-import type { Fields } from "../target.ts";
+import type { Fields } from "../target/target.ts";
 import { type BoundedLine, boundedLines } from "./bounded-lines.ts";
 
 /** Versions of the protocol that this server speaks, the newest first. What it uses is the same in all of them. */

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { JOB_STATES } from "../../core/job/job.ts";
 import { CommandFailed } from "../exit.ts";
-import { instantOption } from "../filter-options.ts";
-import { onJob } from "../not-found.ts";
-import type { Fields, Query, Target } from "../target.ts";
+import { instantOption } from "../target/filter-options.ts";
+import { onJob } from "../target/not-found.ts";
+import type { Fields, Query, Target } from "../target/target.ts";
 import { boundedText, briefJob, wholeJob } from "./replies.ts";
 
 /** What a tool works with. */
@@ -193,7 +193,7 @@ export function toolDescriptions(allowWrite: boolean) {
   });
 }
 
-/** Calls a tool. What was refused is told to the model as a result, so that it can mend its call. */
+/** Calls a tool. A refusal is a result for the model, so that it can mend its call. */
 export async function callTool(name: string, given: Fields, context: ToolContext): Promise<Fields> {
   const found = TOOLS.find((each) => each.name === name) as Tool;
   const parsed = found.input.safeParse(given);

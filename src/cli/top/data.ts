@@ -1,4 +1,4 @@
-import type { Fields, Target } from "../target.ts";
+import type { Fields, Target } from "../target/target.ts";
 
 /** What the screen shows: the answers of the server, as they came. */
 export interface TopData {

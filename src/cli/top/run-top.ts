@@ -1,8 +1,8 @@
 import { realSystem } from "../../engine/runtime/real-system.ts";
 import { CommandFailed } from "../exit.ts";
+import { whyText } from "../output/why-text.ts";
 import type { TargetContext } from "../run-command.ts";
-import type { Fields, Target } from "../target.ts";
-import { whyText } from "../why-text.ts";
+import type { Fields, Target } from "../target/target.ts";
 import { type TopData, TopReader } from "./data.ts";
 import { screenLines } from "./screen.ts";
 import { type Pressed, press, START, type TopAction, type TopState } from "./state.ts";

@@ -1,13 +1,13 @@
 import { stripVTControlCharacters } from "node:util";
-import { attemptText, errorText } from "../job-table.ts";
+import { attemptText, errorText } from "../output/job-table.ts";
 import { dim, paint, paintState, printable } from "../output/paint.ts";
 import { type Column, tableText } from "../output/table.ts";
 import { terminalWidth } from "../output/terminal-width.ts";
 import { relativeText, spanText } from "../output/times.ts";
 import { cutTo, displayWidth } from "../output/width.ts";
+import { workerColumns } from "../output/worker-columns.ts";
 import { wrapText } from "../output/wrap.ts";
-import type { Fields } from "../target.ts";
-import { workerColumns } from "../worker-columns.ts";
+import type { Fields } from "../target/target.ts";
 import type { TopData } from "./data.ts";
 import { ORDERS, PANES, type Pane, rowsOf, selectedIndex, type TopAction, type TopState } from "./state.ts";
 

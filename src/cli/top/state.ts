@@ -1,4 +1,4 @@
-import type { Fields } from "../target.ts";
+import type { Fields } from "../target/target.ts";
 import type { TopData } from "./data.ts";
 
 export const PANES = ["queues", "workers", "running", "failed"] as const;

@@ -8,7 +8,7 @@ import type { PortableDefinition } from "../../core/job/transfer/portable.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { Service } from "../../engine/remote/service.ts";
 import type { Awaited } from "../../ojs/call-names.ts";
-import { bounded } from "../bounded.ts";
+import { bounded } from "../http/bounded.ts";
 
 /** What a call gets besides its arguments. */
 export interface CallDeps {

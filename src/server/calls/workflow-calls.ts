@@ -18,7 +18,7 @@ import type { WorkflowOptions } from "../../engine/workflows/start-options.ts";
 import { stepRows } from "../../engine/workflows/workflow-handle.ts";
 import type { WorkflowPage } from "../../engine/workflows/workflows.ts";
 import type { PortableNode, PortableStep } from "../../ojs/workflow-nodes.ts";
-import { turn } from "../turn.ts";
+import { turn } from "../http/turn.ts";
 import { limited } from "../wire/job-page.ts";
 import { awaited, call, definitionOf, JsonText, options, text, wait } from "./call.ts";
 

@@ -8,7 +8,7 @@ import { listWorkers } from "../../engine/operations/worker-list.ts";
 import { PAUSES } from "../../engine/queues/queues.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
 import type { System } from "../../ports/system.ts";
-import { processFacts } from "../process-facts.ts";
+import { processFacts } from "../metrics/process-facts.ts";
 import { json, type Route, type RouteContext, route } from "../route.ts";
 import { healthReplySchema, instant } from "../wire/replies.ts";
 import { checkStore } from "./system.ts";

@@ -5,7 +5,7 @@ import { isIdPrefix, type JobQuery } from "../../engine/find/job-query.ts";
 import type { BulkOptions, BulkResult } from "../../engine/operations/bulk.ts";
 import { BASE, PATHS } from "../../ojs/paths.ts";
 import { revealedText } from "../../ojs/write-job.ts";
-import { type HttpError, refusedField } from "../http-error.ts";
+import { type HttpError, refusedField } from "../http/http-error.ts";
 import { byKey, type Route, type RouteContext, reply, routesOf } from "../route.ts";
 import {
   adminJobReply,

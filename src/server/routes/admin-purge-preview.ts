@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { readInstant } from "../../ojs/wire-durations.ts";
-import { bounded } from "../bounded.ts";
+import { bounded } from "../http/bounded.ts";
 import { json, type Route, route } from "../route.ts";
 import { queueOf } from "../wire/queues.ts";
 import { instant } from "../wire/replies.ts";

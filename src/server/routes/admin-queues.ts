@@ -1,6 +1,6 @@
 import { QUEUES } from "../../engine/queues/queue-settings-cache.ts";
-import { bounded } from "../bounded.ts";
-import { refusedField } from "../http-error.ts";
+import { bounded } from "../http/bounded.ts";
+import { refusedField } from "../http/http-error.ts";
 import {
   byKey,
   json,

@@ -1,4 +1,4 @@
-import { notFound } from "../failures.ts";
+import { notFound } from "../http/failures.ts";
 import { byKey, json, type Route, routesOf } from "../route.ts";
 import { sagasQuery } from "../wire/admin-schemas.ts";
 import { readParts } from "../wire/job-page.ts";

@@ -2,7 +2,7 @@ import { sumDepths } from "../../core/job/job.ts";
 import { noisySignals } from "../../core/tenant/noisy.ts";
 import { checkTenantName } from "../../core/tenant/tenant-name.ts";
 import type { Engine } from "../../engine/engine.ts";
-import { notFound } from "../failures.ts";
+import { notFound } from "../http/failures.ts";
 import { byKey, json, type Route, type RouteContext, routesOf } from "../route.ts";
 import { adminJobsReply } from "../wire/admin-replies.ts";
 import { adminJobsQuery, adminPageQuery } from "../wire/admin-schemas.ts";

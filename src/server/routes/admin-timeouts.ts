@@ -1,7 +1,7 @@
 import type { Timeout } from "../../engine/dispatch/timeout-view.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { readInstant } from "../../ojs/wire-durations.ts";
-import { notFound } from "../failures.ts";
+import { notFound } from "../http/failures.ts";
 import { byKey, json, type Route, routesOf } from "../route.ts";
 import { rescheduleSchema, timeoutsQuery } from "../wire/admin-schemas.ts";
 import { readBusinessTime } from "../wire/business-time.ts";

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { EXPORT_VERSION, type JobLine } from "../../core/job/transfer/job-line.ts";
 import { readExportLine, writeExportLine, writeLineMessage } from "../../ojs/export-line.ts";
-import type { Identity } from "../auth.ts";
-import { HttpError } from "../http-error.ts";
-import { ROLES } from "../roles.ts";
+import type { Identity } from "../access/auth.ts";
+import { ROLES } from "../access/roles.ts";
+import { HttpError } from "../http/http-error.ts";
 import { byKey, json, type Route, routesOf } from "../route.ts";
 import { exportQuery, importSchema } from "../wire/admin-schemas.ts";
 import { readFilter } from "../wire/filter.ts";

@@ -2,7 +2,7 @@ import type { Instant } from "../../core/time.ts";
 import { RemoteWorkers, type WorkerDirective, type WorkerView } from "../../engine/remote/remote-workers.ts";
 import type { Service } from "../../engine/remote/service.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
-import { notFound } from "../failures.ts";
+import { notFound } from "../http/failures.ts";
 import { byKey, json, type Route, routesOf } from "../route.ts";
 import { directiveReply, workerReply, workersReply } from "../wire/admin-replies.ts";
 import { adminPageQuery, directiveSchema, workerParam } from "../wire/admin-schemas.ts";

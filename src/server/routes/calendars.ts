@@ -1,4 +1,4 @@
-import { notFound } from "../failures.ts";
+import { notFound } from "../http/failures.ts";
 import { byKey, json, type Route, routesOf } from "../route.ts";
 import { readBusinessTime } from "../wire/business-time.ts";
 import * as wire from "../wire/calendars.ts";

@@ -18,8 +18,8 @@ import { sagaCalls } from "../calls/saga-calls.ts";
 import { timeoutCalls } from "../calls/timeout-calls.ts";
 import { webhookCalls } from "../calls/webhook-calls.ts";
 import { workflowCalls } from "../calls/workflow-calls.ts";
-import { asHttpError } from "../failures.ts";
-import { HttpError } from "../http-error.ts";
+import { asHttpError } from "../http/failures.ts";
+import { HttpError } from "../http/http-error.ts";
 import { byKey, type Reply, type Route, reply, route } from "../route.ts";
 
 const TAG = "calls";

@@ -2,7 +2,7 @@ import type { CronOptions } from "../../core/cron/cron.ts";
 import type { CronView } from "../../engine/crons/crons.ts";
 import { loadBrief } from "../../engine/find/bounded-reader.ts";
 import { jobText } from "../../ojs/write-job.ts";
-import { notFound } from "../failures.ts";
+import { notFound } from "../http/failures.ts";
 import { byKey, json, type Reply, type Route, type RouteContext, reply, routesOf } from "../route.ts";
 import {
   cronChangeSchema,

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { type EventFilter, isEventCursor } from "../../core/event/journal-event.ts";
 import { readTypes, wireEvents } from "../../ojs/wire-events.ts";
-import type { Feed } from "../event-hub.ts";
-import { eventFrame, eventLine } from "../event-lines.ts";
-import { HttpError } from "../http-error.ts";
+import { HttpError } from "../http/http-error.ts";
+import type { Feed } from "../live/event-hub.ts";
+import { eventFrame, eventLine } from "../live/event-lines.ts";
 import { type Reply, type Route, type RouteCall, type RouteContext, route } from "../route.ts";
 import { listOf } from "./events.ts";
 

@@ -4,7 +4,7 @@ import type { LatestPage } from "../../engine/events/event-journal.ts";
 import { readInstant } from "../../ojs/wire-durations.ts";
 import { readTypes, stateAfter, wireEvents } from "../../ojs/wire-events.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
-import { HttpError, refusedField } from "../http-error.ts";
+import { HttpError, refusedField } from "../http/http-error.ts";
 import { json, type Reply, type Route, reply, route } from "../route.ts";
 import { traceFields, traceReply } from "../wire/job-trace.ts";
 import { eventsReplySchema } from "../wire/replies.ts";

@@ -3,7 +3,7 @@ import { TIMEOUT_EVENTS } from "../../core/event/stored-event.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { LatestPage } from "../../engine/events/event-journal.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
-import { HttpError } from "../http-error.ts";
+import { HttpError } from "../http/http-error.ts";
 import { json, type Route, route } from "../route.ts";
 import { firedTimeoutsReply } from "../wire/admin-replies.ts";
 import { firedTimeoutsQuery } from "../wire/admin-schemas.ts";

@@ -1,8 +1,8 @@
 import { CurfewError } from "../../core/errors.ts";
 import type { Json } from "../../core/schema.ts";
 import type { SchemaView } from "../../engine/schemas/schemas.ts";
-import type { Identity } from "../auth.ts";
-import { notFound } from "../failures.ts";
+import type { Identity } from "../access/auth.ts";
+import { notFound } from "../http/failures.ts";
 import { byKey, json, type Reply, type Route, type RouteContext, routesOf } from "../route.ts";
 import { adminPageQuery } from "../wire/admin-schemas.ts";
 import * as wire from "../wire/job-schemas.ts";

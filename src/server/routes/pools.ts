@@ -1,5 +1,5 @@
 import type { Service } from "../../engine/remote/service.ts";
-import { notFound } from "../failures.ts";
+import { notFound } from "../http/failures.ts";
 import { byKey, json, type Route, routesOf } from "../route.ts";
 import { poolFields, poolReply, poolSchema, poolsReply, readPool } from "../wire/pools.ts";
 

@@ -2,7 +2,7 @@ import type { JournalEvent } from "../../core/event/journal-event.ts";
 import type { JobRow, JobState } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import { instantText, noteFields } from "../../ojs/wire-fields.ts";
-import { type Beginning, eventFrame, eventLine } from "../event-lines.ts";
+import { type Beginning, eventFrame, eventLine } from "../live/event-lines.ts";
 import { type Route, route } from "../route.ts";
 import { STREAM_REPLIES } from "./event-stream.ts";
 import { loadJob } from "./job-actions.ts";

@@ -1,6 +1,6 @@
 import type { RowPage } from "../../engine/find/find-jobs.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
-import { HttpError } from "../http-error.ts";
+import { HttpError } from "../http/http-error.ts";
 import { byKey, json, type Route, routesOf } from "../route.ts";
 import {
   pausedReply,

@@ -1,5 +1,5 @@
 import { INTERNAL } from "../../core/job/internal-queue.ts";
-import { notFound } from "../failures.ts";
+import { notFound } from "../http/failures.ts";
 import { byKey, json, type Route, routesOf } from "../route.ts";
 import { limitReply, limitsReply } from "../wire/admin-replies.ts";
 import { adminPageQuery } from "../wire/admin-schemas.ts";

@@ -1,9 +1,9 @@
 import { UUID } from "../../core/ids.ts";
 import type { Report, Reported } from "../../engine/remote/report-types.ts";
 import { settledBrief } from "../../ojs/write-job.ts";
-import type { Identity } from "../auth.ts";
-import { asHttpError, errorText, notFound } from "../failures.ts";
-import type { HttpError } from "../http-error.ts";
+import type { Identity } from "../access/auth.ts";
+import { asHttpError, errorText, notFound } from "../http/failures.ts";
+import type { HttpError } from "../http/http-error.ts";
 import { type Reply, type Route, type RouteCall, type RouteContext, reply, route } from "../route.ts";
 import { settledManyReplySchema } from "../wire/replies.ts";
 import { readFailure, readSuccess, senderOf } from "../wire/report.ts";

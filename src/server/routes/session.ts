@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { instantText } from "../../ojs/wire-fields.ts";
-import { chooseTenant } from "../auth.ts";
-import { HttpError } from "../http-error.ts";
-import { ROLES } from "../roles.ts";
+import { chooseTenant } from "../access/auth.ts";
+import { ROLES } from "../access/roles.ts";
+import { refuseForgery } from "../access/sessions.ts";
+import { HttpError } from "../http/http-error.ts";
 import { json, type Route, type RouteCall, type RouteContext, routesOf } from "../route.ts";
-import { refuseForgery } from "../sessions.ts";
 import { sessionReply } from "../wire/admin-replies.ts";
 
 const PATH = "/ojs/v1/session";

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { JournalEvent } from "../../core/event/journal-event.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
-import { eventFrame, eventLine } from "../event-lines.ts";
+import { eventFrame, eventLine } from "../live/event-lines.ts";
 import { type Route, type RouteContext, route } from "../route.ts";
 import { queueName } from "../wire/schemas.ts";
 import { workerState } from "./admin-workers.ts";

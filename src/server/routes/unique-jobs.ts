@@ -1,6 +1,6 @@
 import { type UniqueKeyView, uniqueKeys } from "../../engine/enqueue/unique-keys.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
-import { HttpError } from "../http-error.ts";
+import { HttpError } from "../http/http-error.ts";
 import { json, type Route, route } from "../route.ts";
 import { uniqueJobsReply } from "../wire/admin-replies.ts";
 import { adminPageQuery } from "../wire/admin-schemas.ts";

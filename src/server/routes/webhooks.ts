@@ -1,5 +1,5 @@
 import type { WebhookView } from "../../engine/webhooks/webhooks.ts";
-import { notFound } from "../failures.ts";
+import { notFound } from "../http/failures.ts";
 import { byKey, json, type Reply, type Route, type RouteContext, routesOf } from "../route.ts";
 import { adminPageQuery } from "../wire/admin-schemas.ts";
 import { listedPage, pageRequestOf } from "../wire/pages.ts";

@@ -4,7 +4,7 @@ import type { Advice } from "../../core/stats/advice.ts";
 import type { AdaptiveWhatIf } from "../../core/stats/replay-limit.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
 import { adaptiveFields } from "../../ojs/write-enqueue.ts";
-import { refusedField } from "../http-error.ts";
+import { refusedField } from "../http/http-error.ts";
 import type { adviseQuery } from "./admin-schemas.ts";
 
 type AdviseBy = z.output<typeof adviseQuery>;

@@ -12,7 +12,7 @@ import type { Duration, Instant } from "../../core/time.ts";
 import type { RemoteJob } from "../../engine/remote/service.ts";
 import { readInstant, readIsoDuration } from "../../ojs/wire-durations.ts";
 import type { WireAdaptive } from "../../ojs/wire-types.ts";
-import { HttpError, refusedField } from "../http-error.ts";
+import { HttpError, refusedField } from "../http/http-error.ts";
 import { readLimit } from "./limit.ts";
 import type { DefinitionBody, EnqueueBody, RetryBody } from "./schemas.ts";
 import { readUnique } from "./unique.ts";

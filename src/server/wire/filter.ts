@@ -4,8 +4,8 @@ import type { Instant } from "../../core/time.ts";
 import type { JobQuery } from "../../engine/find/job-query.ts";
 import type { BulkOptions, BulkResult } from "../../engine/operations/bulk.ts";
 import { durationOf, readInstant } from "../../ojs/wire-durations.ts";
-import type { Identity } from "../auth.ts";
-import { refusedField } from "../http-error.ts";
+import type { Identity } from "../access/auth.ts";
+import { refusedField } from "../http/http-error.ts";
 import { byKey, json, type Reply } from "../route.ts";
 import type { BulkBody, FilterBody } from "./admin-schemas.ts";
 

@@ -4,7 +4,7 @@ import { mistypedKeywords } from "../../core/registry/mistyped-keywords.ts";
 import { VALIDATIONS, versionField } from "../../core/registry/registered-schema.ts";
 import type { SchemaSummary, SchemaView } from "../../engine/schemas/schemas.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
-import type { BodyWarning } from "../body-warnings.ts";
+import type { BodyWarning } from "../http/body-warnings.ts";
 import { pagination } from "./admin-replies.ts";
 
 const version = z

@@ -4,7 +4,7 @@ import { type LimitOptions, queueLimitKey, type RateOptions } from "../../core/l
 import type { LimitChange, LimitView } from "../../engine/queues/key-limits.ts";
 import { durationOf, isoDuration } from "../../ojs/wire-durations.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
-import { refusedField } from "../http-error.ts";
+import { refusedField } from "../http/http-error.ts";
 
 /** Limits on the wire: how many jobs of a key run at once, and how many start per period. */
 

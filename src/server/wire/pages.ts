@@ -2,7 +2,7 @@ import type { JobRow } from "../../core/job/job.ts";
 import { type NearMiss, nearMissOf } from "../../core/job/policy/near-miss.ts";
 import type { JobCount, PageOptions, RowPage } from "../../engine/find/find-jobs.ts";
 import { jobText } from "../../ojs/write-job.ts";
-import { type HttpError, refusedField } from "../http-error.ts";
+import { type HttpError, refusedField } from "../http/http-error.ts";
 import { type Reply, reply } from "../route.ts";
 import type { PageQuery } from "./admin-schemas.ts";
 import { type JobTexts, readTexts, skipRows } from "./job-page.ts";

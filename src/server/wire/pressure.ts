@@ -1,7 +1,7 @@
 import { DEFAULT_QUEUE } from "../../core/job/job-definition.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { RemoteJob } from "../../engine/remote/service.ts";
-import { HttpError, type PlainHeaders } from "../http-error.ts";
+import { HttpError, type PlainHeaders } from "../http/http-error.ts";
 
 const NONE: PlainHeaders = {};
 

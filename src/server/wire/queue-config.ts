@@ -7,7 +7,7 @@ import type { DepthOptions, QueueOptions, StoredQueue } from "../../core/limit/q
 import { adaptiveOptions } from "../../core/stats/adaptive-limit.ts";
 import { durationOf, isoDuration, readIsoDuration } from "../../ojs/wire-durations.ts";
 import { adaptiveFields } from "../../ojs/write-enqueue.ts";
-import { refusedField } from "../http-error.ts";
+import { refusedField } from "../http/http-error.ts";
 import { someTime } from "./admin-schemas.ts";
 import { readPolicy } from "./enqueue.ts";
 import { rateLimitSchema, readRate } from "./limit.ts";

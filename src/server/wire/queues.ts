@@ -7,7 +7,7 @@ import { QUEUES } from "../../engine/queues/queue-settings-cache.ts";
 import { PAUSES } from "../../engine/queues/queues.ts";
 import type { Depth } from "../../engine/statistics/statistics.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
-import { refusedField } from "../http-error.ts";
+import { refusedField } from "../http/http-error.ts";
 import { countsOf, LATELY, RECENTLY, throughputOf } from "./counts.ts";
 import { configFields } from "./queue-config.ts";
 import { queueName } from "./schemas.ts";

@@ -6,8 +6,8 @@ import { SHUTDOWN } from "../../core/job/reasons.ts";
 import { type Json, toJsonText } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
 import { readInstant } from "../../ojs/wire-durations.ts";
-import type { Identity } from "../auth.ts";
-import { refusedField } from "../http-error.ts";
+import type { Identity } from "../access/auth.ts";
+import { refusedField } from "../http/http-error.ts";
 import type { FailBody } from "./schemas.ts";
 
 const MESSAGE_LIMIT = 4_000;

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Json } from "../../core/schema.ts";
 import type { RetryByHandOptions } from "../../engine/operations/retry-by-hand.ts";
-import { HttpError } from "../http-error.ts";
+import { HttpError } from "../http/http-error.ts";
 import { readPolicy } from "./enqueue.ts";
 import { emptySchema, optional, retrySchema } from "./schemas.ts";
 

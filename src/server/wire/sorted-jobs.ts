@@ -2,7 +2,7 @@ import { dueAtOf, type JobRow } from "../../core/job/job.ts";
 import { BoundedReader } from "../../engine/find/bounded-reader.ts";
 import type { PageOptions, RowPage } from "../../engine/find/find-jobs.ts";
 import { jobText } from "../../ojs/write-job.ts";
-import { refusedField } from "../http-error.ts";
+import { refusedField } from "../http/http-error.ts";
 import type { Reply } from "../route.ts";
 import type { PageQuery } from "./admin-schemas.ts";
 import { limited } from "./job-page.ts";

@@ -1,6 +1,6 @@
 import { type Random, randomInt } from "../../../src/core/random.ts";
 import type { CallName } from "../../../src/ojs/call-names.ts";
-import { queryNames } from "../../../src/server/query-names.ts";
+import { queryNames } from "../../../src/server/http/query-names.ts";
 import { ROUTES as ALL, STREAM_ROUTES } from "../../../src/server/routes/all.ts";
 import { CALL_ARGS } from "../call-args.ts";
 import {
