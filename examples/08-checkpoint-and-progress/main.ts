@@ -1,6 +1,6 @@
 /**
  * A long job that is resumed and not begun again. A checkpoint is durable when its promise resolves and reaches the
- * next attempt; progress is for whoever watches. Both count as beats, so `heartbeat` finds a handler that hangs.
+ * next attempt; progress is for people who watch. Both count as beats, so `heartbeat` finds a handler that hangs.
  */
 
 import { constant, defineJob, type Json, processor } from "curfew";

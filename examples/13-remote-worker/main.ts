@@ -1,6 +1,6 @@
 /**
  * A server, a producer that reaches it over HTTP, and a worker that has no database. The worker keeps the deadlines
- * that the server names: its handler hears the soft signal, and the server gives the job back to whoever can do it.
+ * that the server names: its handler hears the soft signal, and the server gives the job to another worker.
  */
 import { constant, defineJob, openEngine, processor } from "curfew";
 import { openClient } from "curfew/client";

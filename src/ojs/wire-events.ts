@@ -11,7 +11,7 @@ interface WireEvent extends CloudEvent {
   readonly queue?: string;
 }
 
-/** What the specification of backpressure calls otherwise; each is told under both names. */
+/** What the specification of backpressure calls otherwise; each is sent under both names. */
 const ALIASES: Readonly<Record<string, string>> = {
   "queue.full": "backpressure.rejected",
   "queue.pressure": "backpressure.warning",

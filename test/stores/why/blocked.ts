@@ -14,7 +14,7 @@ const workers: Situation[] = [
   {
     name: "a job whose only worker died",
     first: "no_worker",
-    says: /The last one, .+, was heard of 2\ds ago/,
+    says: /The last one, .+, was last seen 2\ds ago/,
     async make(rig) {
       const [{ engine }, other] = [await rig.open(), await rig.open()];
       const mail = job(() => {});
@@ -42,7 +42,7 @@ const workers: Situation[] = [
   {
     name: "a queue whose worker died while others live",
     first: "no_worker_for_queue",
-    says: /Worker .+ takes it, and was last heard of/,
+    says: /Worker .+ takes it, and was last seen/,
     async make(rig) {
       const [{ engine, work }, other] = [await rig.open(), await rig.open()];
       const bulk = job(() => {}, { queue: "bulk" });

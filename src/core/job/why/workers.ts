@@ -28,7 +28,7 @@ function startWorker(queue: string) {
 
 function noWorker({ row, workers, now }: WhyFacts): WhyReason {
   const last = workers.toSorted((a, b) => b.seenAt - a.seenAt)[0];
-  const silent = last ? ` The last one, ${last.id}, was heard of ${roughly(now - last.seenAt)} ago.` : "";
+  const silent = last ? ` The last one, ${last.id}, was last seen ${roughly(now - last.seenAt)} ago.` : "";
   return reason("no_worker", `No worker is alive.${silent}`, {
     since: last?.seenAt ?? null,
     who: last ? { kind: "worker", id: last.id } : null,
@@ -49,7 +49,7 @@ function noWorkerForQueue({ row, workers, now }: WhyFacts, live: readonly Worker
     meant !== undefined
       ? ` Did you mean "${meant}"?`
       : silent
-        ? ` Worker ${silent.id} takes it, and was last heard of ${roughly(now - silent.seenAt)} ago.`
+        ? ` Worker ${silent.id} takes it, and was last seen ${roughly(now - silent.seenAt)} ago.`
         : home && home !== row.queue
           ? ` The processor of ${row.type} belongs to queue "${home}".`
           : "";

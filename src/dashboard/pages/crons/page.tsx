@@ -73,7 +73,7 @@ function List({ page, isFiltered, onChange }: ListProps) {
         idOf={({ name }) => name}
         hrefOf={({ name }) => href(`crons/${encodeURIComponent(name)}`)}
         empty={
-          <Empty icon="crons" title={isFiltered ? "No cron is so" : "No crons yet"}>
+          <Empty icon="crons" title={isFiltered ? "No cron is in this state" : "No crons yet"}>
             {!isFiltered && (
               <>
                 <p>Put one from your code. Every process may do it at its start: the last word counts.</p>

@@ -101,7 +101,7 @@ function List({ workers, all, holding, events, onChange }: ListProps) {
         {all > 0 ? (
           <Empty icon="workers" title="No worker fits these filters" />
         ) : (
-          <Empty icon="workers" title="No worker was heard of lately">
+          <Empty icon="workers" title="No worker has reported lately">
             <p>Start one in a process of yours; it is here with its first beat.</p>
             <Commands
               lines={["engine.work({ queues: { default: { concurrency: 10 } }, processors: [ … ] });"]}
@@ -374,7 +374,7 @@ const SAYS: Readonly<Record<string, string>> = {
   "worker.quiet": "takes no more jobs",
   "worker.resumed": "takes jobs again",
   "worker.stopped": "stopped",
-  "worker.lost": "was not heard of any more",
+  "worker.lost": "stopped reporting",
   "worker.blocked": "stood still",
   "worker.unready": "cannot work",
   "worker.ready": "can work again",
