@@ -8,6 +8,8 @@ import { styleText } from "node:util";
 
 const root = join(import.meta.dirname, "..");
 const source = join(root, "src", "dashboard");
+/** It shares names and types of the wire with the server. */
+const shared = join(root, "src", "ojs");
 const target = join(root, "dist", "dashboard");
 
 /** When the newest of these files was written; 0 where there are none. */
@@ -24,7 +26,7 @@ function filesOf(folder: string): string[] {
 function isOld(): boolean {
   try {
     const builtAt = statSync(join(target, "index.html")).mtimeMs;
-    return newest([...filesOf(source), import.meta.filename]) > builtAt;
+    return newest([...filesOf(source), ...filesOf(shared), import.meta.filename]) > builtAt;
   } catch {
     return true;
   }
