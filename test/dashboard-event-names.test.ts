@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import { EVENT_GROUPS, EVENT_NAMES } from "../src/ojs/event-names.ts";
 import { RECORDED } from "../src/engine/events/recording-rules.ts";
 import { QUEUE_EVENTS } from "../src/engine/queues/queues.ts";
+import { EVENT_GROUPS, EVENT_NAMES } from "../src/ojs/event-names.ts";
 
 it("the dashboard knows exactly the event names that an engine records", () => {
   const recorded = Object.entries(RECORDED).flatMap(([name, how]) => (typeof how === "object" ? [] : [name]));

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import type { Doctor, Job, WireEvent } from "../../src/ojs/replies/replies.ts";
-import type { HistoryPoint } from "../../src/ojs/replies/history-replies.ts";
 import { type Run, runsOf } from "../../src/dashboard/pages/job/timeline/runs.ts";
 import { stuckMarks, stuckSegments } from "../../src/dashboard/pages/job/timeline/stuck.ts";
 import { closestLimit } from "../../src/dashboard/pages/jobs/closest-limit.ts";
 import { concernsOf, type Seen } from "../../src/dashboard/pages/overview/attention.ts";
 import { onTimeOf } from "../../src/dashboard/pages/overview/on-time.ts";
 import { areSame } from "../../src/dashboard/ui/same-numbers.ts";
+import type { HistoryPoint } from "../../src/ojs/replies/history-replies.ts";
+import type { Doctor, Job, WireEvent } from "../../src/ojs/replies/replies.ts";
 
 const NOW = Date.parse("2026-11-18T12:00:00Z");
 const instant = (ago: number) => new Date(NOW - ago).toISOString();

@@ -1,6 +1,5 @@
 import { readdir, readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
-import type { Queue, Timeout, WireEvent, Worker, WorkflowStep } from "../../src/ojs/replies/replies.ts";
 import { wordsOf } from "../../src/dashboard/pages/job/action-words.ts";
 import { linesOf } from "../../src/dashboard/pages/queues/queue-lines.ts";
 import { needOf, rulesOf, sortedQueues } from "../../src/dashboard/pages/queues/queue-words.ts";
@@ -8,6 +7,7 @@ import { findingsOf } from "../../src/dashboard/pages/system/findings.ts";
 import { countByDay, countByHour, dayOf, weeksOf } from "../../src/dashboard/pages/timeouts/calendar.ts";
 import { factsOf, holdingOf } from "../../src/dashboard/pages/workers/worker-facts.ts";
 import { layoutOf } from "../../src/dashboard/pages/workflow/layers.ts";
+import type { Queue, Timeout, WireEvent, Worker, WorkflowStep } from "../../src/ojs/replies/replies.ts";
 
 const COUNTS = {
   available: 0,
