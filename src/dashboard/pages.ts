@@ -1,5 +1,5 @@
 import type { ComponentType } from "preact";
-import type { Right } from "../ojs/replies/replies.ts";
+import type { Right } from "../ojs/replies/wire-replies.ts";
 import type { PageProps } from "./page-props.ts";
 import type { IconName } from "./ui/drawings.ts";
 

@@ -6,7 +6,7 @@ import { extended, lengthText, limitsOf } from "../../src/dashboard/pages/job/ti
 import { timelineOf } from "../../src/dashboard/pages/job/timeline/model.ts";
 import { countsOf } from "../../src/dashboard/pages/workflow/step-counts.ts";
 import { attemptText, isLastAttempt, withAttempts } from "../../src/dashboard/ui/attempts.ts";
-import type { Explanation, Job, Workflow } from "../../src/ojs/replies/replies.ts";
+import type { Explanation, Job, Workflow } from "../../src/ojs/replies/wire-replies.ts";
 
 const NOW = Date.parse("2026-11-02T15:00:00Z");
 const instant = (ago: number) => new Date(NOW - ago).toISOString();

@@ -6,7 +6,7 @@ import { concernsOf, type Seen } from "../../src/dashboard/pages/overview/attent
 import { onTimeOf } from "../../src/dashboard/pages/overview/on-time.ts";
 import { areSame } from "../../src/dashboard/ui/same-numbers.ts";
 import type { HistoryPoint } from "../../src/ojs/replies/history-replies.ts";
-import type { Doctor, Job, WireEvent } from "../../src/ojs/replies/replies.ts";
+import type { Doctor, Job, WireEvent } from "../../src/ojs/replies/wire-replies.ts";
 
 const NOW = Date.parse("2026-11-18T12:00:00Z");
 const instant = (ago: number) => new Date(NOW - ago).toISOString();

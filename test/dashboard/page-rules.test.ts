@@ -7,7 +7,7 @@ import { findingsOf } from "../../src/dashboard/pages/system/findings.ts";
 import { countByDay, countByHour, dayOf, weeksOf } from "../../src/dashboard/pages/timeouts/calendar.ts";
 import { factsOf, holdingOf } from "../../src/dashboard/pages/workers/worker-facts.ts";
 import { layoutOf } from "../../src/dashboard/pages/workflow/layers.ts";
-import type { Queue, Timeout, WireEvent, Worker, WorkflowStep } from "../../src/ojs/replies/replies.ts";
+import type { Queue, Timeout, WireEvent, Worker, WorkflowStep } from "../../src/ojs/replies/wire-replies.ts";
 
 const COUNTS = {
   available: 0,

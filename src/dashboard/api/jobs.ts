@@ -1,3 +1,4 @@
+import type { FiredTimeouts, NearMiss } from "../../ojs/replies/timeout-replies.ts";
 import type {
   BulkResult,
   BulkTarget,
@@ -7,8 +8,7 @@ import type {
   Logs,
   Progress,
   Scanned,
-} from "../../ojs/replies/replies.ts";
-import type { FiredTimeouts, NearMiss } from "../../ojs/replies/timeout-replies.ts";
+} from "../../ojs/replies/wire-replies.ts";
 import { api, part, type Query, type Result } from "./client.ts";
 
 /** What pages ask about jobs, and do to them. */

@@ -19,7 +19,7 @@ import type {
   UniqueKey,
   Workers,
   Workflow,
-} from "../../ojs/replies/replies.ts";
+} from "../../ojs/replies/wire-replies.ts";
 import { api, part } from "./client.ts";
 import { findJobs } from "./jobs.ts";
 

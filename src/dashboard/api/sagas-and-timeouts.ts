@@ -1,5 +1,5 @@
-import type { Events, Timeout } from "../../ojs/replies/replies.ts";
 import type { Saga } from "../../ojs/replies/saga-replies.ts";
+import type { Events, Timeout } from "../../ojs/replies/wire-replies.ts";
 import { api, part } from "./client.ts";
 
 /**

@@ -1,4 +1,3 @@
-import type { Page } from "../../ojs/replies/replies.ts";
 import type {
   Calendar,
   Delivery,
@@ -12,6 +11,7 @@ import type {
   Webhook,
   WebhookTest,
 } from "../../ojs/replies/settings-replies.ts";
+import type { Page } from "../../ojs/replies/wire-replies.ts";
 import { api, part } from "./client.ts";
 
 /** Webhooks, schemas, calendars, tenants and fair shares: what is set up once and looked at when something is odd. */

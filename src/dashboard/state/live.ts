@@ -1,5 +1,5 @@
 import { signal } from "@preact/signals";
-import type { Pulse } from "../../ojs/replies/replies.ts";
+import type { Pulse } from "../../ojs/replies/wire-replies.ts";
 import { apiUrl, type Query } from "../api/client.ts";
 import { after, every, localNow } from "../system.ts";
 import { heardServerTime, isTicking, serverNow } from "./clock.ts";

@@ -1,5 +1,5 @@
 import { signal } from "@preact/signals";
-import type { Notice, Right, Session } from "../../ojs/replies/replies.ts";
+import type { Notice, Right, Session } from "../../ojs/replies/wire-replies.ts";
 import { type ApiError, api, onRefused, type Result } from "../api/client.ts";
 import { heardServerTime } from "./clock.ts";
 import { base } from "./router.ts";

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import type { Right } from "../../ojs/replies/replies.ts";
+import type { Right } from "../../ojs/replies/wire-replies.ts";
 import type { ApiError, Result } from "../api/client.ts";
 import { whyNot } from "../state/session.ts";
 import { toast } from "../state/toasts.ts";

@@ -1,4 +1,4 @@
-import type { Explanation, Job } from "../../ojs/replies/replies.ts";
+import type { Explanation, Job } from "../../ojs/replies/wire-replies.ts";
 
 /** How many attempts a job has. Undefined where nothing says so: a definition that the server does not know may say anything. */
 export const mostAttempts = (job: Job): number | undefined =>

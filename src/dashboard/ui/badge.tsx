@@ -1,4 +1,4 @@
-import type { Job, JobState } from "../../ojs/replies/replies.ts";
+import type { Job, JobState } from "../../ojs/replies/wire-replies.ts";
 import type { MarkName } from "./drawings.ts";
 import { Mark } from "./icon.tsx";
 import type { LimitName, Tone } from "./look.ts";

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import type { Page } from "../../ojs/replies/replies.ts";
+import type { Page } from "../../ojs/replies/wire-replies.ts";
 import { Pager } from "./pager.tsx";
 import { Table, type TableProps } from "./table.tsx";
 

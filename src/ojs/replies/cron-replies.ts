@@ -1,4 +1,4 @@
-import type { JobState } from "./replies.ts";
+import type { JobState } from "./wire-replies.ts";
 
 export interface Cron {
   readonly name: string;

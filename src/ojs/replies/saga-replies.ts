@@ -1,4 +1,4 @@
-import type { SagaTimeout } from "./replies.ts";
+import type { SagaTimeout } from "./wire-replies.ts";
 
 export interface Saga {
   readonly type: string;

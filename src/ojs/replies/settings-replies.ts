@@ -1,4 +1,4 @@
-import type { Rate } from "./replies.ts";
+import type { Rate } from "./wire-replies.ts";
 
 /** What the HTTP interface says of webhooks, schemas, calendars, tenants and fair shares. */
 

@@ -1,5 +1,5 @@
 /** What the lists of fired timeouts and near misses say. Names are those of the wire. */
-import type { Job, Scanned, TimeoutKind } from "./replies.ts";
+import type { Job, Scanned, TimeoutKind } from "./wire-replies.ts";
 
 /** A timeout that fired, as it was recorded. */
 export interface FiredTimeout {

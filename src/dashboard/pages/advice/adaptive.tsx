@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import type { AdaptiveWhatIf, Advice } from "../../../ojs/replies/replies.ts";
+import type { AdaptiveWhatIf, Advice } from "../../../ojs/replies/wire-replies.ts";
 import type { ApiError } from "../../api/client.ts";
 import { replayAdvice } from "../../api/operations.ts";
 import { after } from "../../system.ts";

@@ -1,4 +1,4 @@
-import type { Advice } from "../../../ojs/replies/replies.ts";
+import type { Advice } from "../../../ojs/replies/wire-replies.ts";
 import { readAdvice } from "../../api/operations.ts";
 import { useResource } from "../../api/resource.ts";
 import { href, hrefWith, query } from "../../state/router.ts";

@@ -1,4 +1,4 @@
-import type { Advice } from "../../../ojs/replies/replies.ts";
+import type { Advice } from "../../../ojs/replies/wire-replies.ts";
 import { durationText, limitText } from "../../ui/format.ts";
 
 /** Durations from a millisecond to days are drawn side by side, so the scale is one of powers; it says so in words. */

@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import type { Advice } from "../../../ojs/replies/replies.ts";
+import type { Advice } from "../../../ojs/replies/wire-replies.ts";
 import type { ApiError } from "../../api/client.ts";
 import { readAdvice } from "../../api/operations.ts";
 import { hrefWith, query, setQuery } from "../../state/router.ts";

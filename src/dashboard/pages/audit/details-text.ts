@@ -1,4 +1,4 @@
-import type { AuditEntry } from "../../../ojs/replies/replies.ts";
+import type { AuditEntry } from "../../../ojs/replies/wire-replies.ts";
 import { limitText } from "../../ui/format.ts";
 
 const plain = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));

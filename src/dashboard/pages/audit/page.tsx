@@ -1,4 +1,4 @@
-import type { AuditEntry, Page as PageOf } from "../../../ojs/replies/replies.ts";
+import type { AuditEntry, Page as PageOf } from "../../../ojs/replies/wire-replies.ts";
 import { readAudit } from "../../api/operations.ts";
 import { useResource } from "../../api/resource.ts";
 import { href, hrefWith, query } from "../../state/router.ts";

@@ -1,5 +1,5 @@
 import type { Cron } from "../../../ojs/replies/cron-replies.ts";
-import type { Page as PageOf } from "../../../ojs/replies/replies.ts";
+import type { Page as PageOf } from "../../../ojs/replies/wire-replies.ts";
 import { readCrons } from "../../api/operations.ts";
 import { useResource } from "../../api/resource.ts";
 import { href, hrefWith, query } from "../../state/router.ts";

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import type { BulkTarget, DeadLetterStats, Job, Page as PageOf } from "../../../ojs/replies/replies.ts";
+import type { BulkTarget, DeadLetterStats, Job, Page as PageOf } from "../../../ojs/replies/wire-replies.ts";
 import type { BulkAction } from "../../api/jobs.ts";
 import { readDeadLetterStats, readDeadLetters } from "../../api/operations.ts";
 import { areRead, type Resource, useOnce, useResource } from "../../api/resource.ts";

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { EVENT_GROUPS, EVENT_NAMES } from "../../../ojs/event-names.ts";
-import type { WireEvent } from "../../../ojs/replies/replies.ts";
+import type { WireEvent } from "../../../ojs/replies/wire-replies.ts";
 import { useKeys } from "../../state/keys.ts";
 import { href, hrefWith, query } from "../../state/router.ts";
 import { Button } from "../../ui/button.tsx";

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { EVENT_NAMES } from "../../../ojs/event-names.ts";
-import type { Events, WireEvent } from "../../../ojs/replies/replies.ts";
+import type { Events, WireEvent } from "../../../ojs/replies/wire-replies.ts";
 import { type ApiError, api } from "../../api/client.ts";
 import { serverNow } from "../../state/clock.ts";
 import { openLine } from "../../state/live.ts";

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { Job, Right } from "../../../ojs/replies/replies.ts";
+import type { Job, Right } from "../../../ojs/replies/wire-replies.ts";
 import { useKeys } from "../../state/keys.ts";
 import { query, setQuery } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";

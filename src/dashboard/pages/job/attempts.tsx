@@ -1,4 +1,4 @@
-import type { Job, JobError, WireEvent } from "../../../ojs/replies/replies.ts";
+import type { Job, JobError, WireEvent } from "../../../ojs/replies/wire-replies.ts";
 import { readProgress } from "../../api/jobs.ts";
 import { useResource } from "../../api/resource.ts";
 import { now } from "../../state/clock.ts";

@@ -1,4 +1,4 @@
-import type { Job } from "../../../ojs/replies/replies.ts";
+import type { Job } from "../../../ojs/replies/wire-replies.ts";
 import { mostAttempts } from "../../ui/attempts.ts";
 
 const LIMITS = [

@@ -1,4 +1,4 @@
-import type { Job } from "../../../ojs/replies/replies.ts";
+import type { Job } from "../../../ojs/replies/wire-replies.ts";
 import { enqueueCopy } from "../../api/jobs.ts";
 import { serverNow } from "../../state/clock.ts";
 import { go, href } from "../../state/router.ts";

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { Job } from "../../../ojs/replies/replies.ts";
+import type { Job } from "../../../ojs/replies/wire-replies.ts";
 import type { ApiError } from "../../api/client.ts";
 import { extendJob } from "../../api/jobs.ts";
 import { useKeys } from "../../state/keys.ts";

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { Explanation, Job, WireEvent } from "../../../ojs/replies/replies.ts";
+import type { Explanation, Job, WireEvent } from "../../../ojs/replies/wire-replies.ts";
 import { href } from "../../state/router.ts";
 import { Tag } from "../../ui/badge.tsx";
 import { Card, Facts } from "../../ui/card.tsx";

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { Job } from "../../../ojs/replies/replies.ts";
+import type { Job } from "../../../ojs/replies/wire-replies.ts";
 import { activateJob, cancelJob, enqueueCopy, prioritiseJob, retryJob, runJobNow } from "../../api/jobs.ts";
 import { go, href } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";

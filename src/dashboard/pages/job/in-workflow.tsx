@@ -1,4 +1,4 @@
-import type { Job, Workflow } from "../../../ojs/replies/replies.ts";
+import type { Job, Workflow } from "../../../ojs/replies/wire-replies.ts";
 import { readWorkflow } from "../../api/operations.ts";
 import { type Resource, useResource } from "../../api/resource.ts";
 import { href } from "../../state/router.ts";

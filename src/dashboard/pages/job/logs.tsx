@@ -1,4 +1,4 @@
-import type { Logs } from "../../../ojs/replies/replies.ts";
+import type { Logs } from "../../../ojs/replies/wire-replies.ts";
 import { readLogs } from "../../api/jobs.ts";
 import { type Resource, useResource } from "../../api/resource.ts";
 import { Failure } from "../../ui/callout.tsx";

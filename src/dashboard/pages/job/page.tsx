@@ -1,5 +1,5 @@
 import { useMemo } from "preact/hooks";
-import type { Events, Explanation, Job, WireEvent } from "../../../ojs/replies/replies.ts";
+import type { Events, Explanation, Job, WireEvent } from "../../../ojs/replies/wire-replies.ts";
 import { readExplanation, readHistory, readJob } from "../../api/jobs.ts";
 import { areRead, type Resource, useResource } from "../../api/resource.ts";
 import type { PageProps } from "../../page-props.ts";

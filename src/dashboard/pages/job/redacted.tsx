@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { Job } from "../../../ojs/replies/replies.ts";
+import type { Job } from "../../../ojs/replies/wire-replies.ts";
 import { revealJob } from "../../api/jobs.ts";
 import { whyNot } from "../../state/session.ts";
 import { Button } from "../../ui/button.tsx";

@@ -1,5 +1,5 @@
 import { useEffect, useRef } from "preact/hooks";
-import type { Job } from "../../../ojs/replies/replies.ts";
+import type { Job } from "../../../ojs/replies/wire-replies.ts";
 import { api, part } from "../../api/client.ts";
 import { type Resource, useResource } from "../../api/resource.ts";
 import { href, hrefWith } from "../../state/router.ts";

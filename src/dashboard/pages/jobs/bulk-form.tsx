@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { BulkTarget, Job } from "../../../ojs/replies/replies.ts";
+import type { BulkTarget, Job } from "../../../ojs/replies/wire-replies.ts";
 import type { ApiError } from "../../api/client.ts";
 import { type BulkAction, previewBulk, runBulk } from "../../api/jobs.ts";
 import { whyNot } from "../../state/session.ts";

@@ -1,4 +1,4 @@
-import type { Job } from "../../../ojs/replies/replies.ts";
+import type { Job } from "../../../ojs/replies/wire-replies.ts";
 import { durationText, limitText, percentText } from "../../ui/format.ts";
 import type { DeadlineView } from "../../ui/look.ts";
 

@@ -1,4 +1,4 @@
-import type { Job } from "../../../ojs/replies/replies.ts";
+import type { Job } from "../../../ojs/replies/wire-replies.ts";
 import { now } from "../../state/clock.ts";
 import { href, hrefWith, query } from "../../state/router.ts";
 import { attemptText } from "../../ui/attempts.ts";

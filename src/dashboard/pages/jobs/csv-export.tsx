@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { Job } from "../../../ojs/replies/replies.ts";
+import type { Job } from "../../../ojs/replies/wire-replies.ts";
 import { findJobs } from "../../api/jobs.ts";
 import { serverNow } from "../../state/clock.ts";
 import { query } from "../../state/router.ts";

@@ -1,4 +1,4 @@
-import { JOB_STATES, type JobState } from "../../../ojs/replies/replies.ts";
+import { JOB_STATES, type JobState } from "../../../ojs/replies/wire-replies.ts";
 import type { Query } from "../../api/client.ts";
 import type { Filter } from "../../ui/filter-bar.tsx";
 

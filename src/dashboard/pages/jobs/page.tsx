@@ -6,7 +6,7 @@ import {
   type Page as PageOf,
   type Scanned,
   type Stats,
-} from "../../../ojs/replies/replies.ts";
+} from "../../../ojs/replies/wire-replies.ts";
 import { api } from "../../api/client.ts";
 import { type BulkAction, findJobs } from "../../api/jobs.ts";
 import { areRead, type Resource, useOnce, useResource } from "../../api/resource.ts";

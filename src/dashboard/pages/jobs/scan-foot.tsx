@@ -1,4 +1,4 @@
-import type { Pagination } from "../../../ojs/replies/replies.ts";
+import type { Pagination } from "../../../ojs/replies/wire-replies.ts";
 import { hrefWith, query } from "../../state/router.ts";
 import { countText } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";

@@ -1,4 +1,4 @@
-import type { Job } from "../../../ojs/replies/replies.ts";
+import type { Job } from "../../../ojs/replies/wire-replies.ts";
 import { enqueueCopy, readJob } from "../../api/jobs.ts";
 import { type Toast, toast } from "../../state/toasts.ts";
 import { plural } from "../../ui/format.ts";

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { Limit, Page as PageOf, Rate } from "../../../ojs/replies/replies.ts";
+import type { Limit, Page as PageOf, Rate } from "../../../ojs/replies/wire-replies.ts";
 import { liftOverride, overrideLimit, readLimits } from "../../api/operations.ts";
 import { useResource } from "../../api/resource.ts";
 import { query } from "../../state/router.ts";

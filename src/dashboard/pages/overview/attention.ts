@@ -8,7 +8,7 @@ import type {
   Queue,
   WireEvent,
   Worker,
-} from "../../../ojs/replies/replies.ts";
+} from "../../../ojs/replies/wire-replies.ts";
 import type { MarkName } from "../../ui/drawings.ts";
 import { ageText, countText, durationText, plural, shortId } from "../../ui/format.ts";
 import type { Tone } from "../../ui/look.ts";

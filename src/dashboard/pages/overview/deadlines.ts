@@ -1,4 +1,4 @@
-import type { Job } from "../../../ojs/replies/replies.ts";
+import type { Job } from "../../../ojs/replies/wire-replies.ts";
 
 export type DeadlineKind = "wait" | "attempt" | "total";
 

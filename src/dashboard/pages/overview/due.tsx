@@ -1,4 +1,4 @@
-import type { Job, Page } from "../../../ojs/replies/replies.ts";
+import type { Job, Page } from "../../../ojs/replies/wire-replies.ts";
 import { now } from "../../state/clock.ts";
 import { href } from "../../state/router.ts";
 import { LimitLetter } from "../../ui/badge.tsx";

@@ -9,7 +9,7 @@ import type {
   Queues,
   Stats,
   Workers,
-} from "../../../ojs/replies/replies.ts";
+} from "../../../ojs/replies/wire-replies.ts";
 import { api } from "../../api/client.ts";
 import { findJobs } from "../../api/jobs.ts";
 import { areRead, useResource } from "../../api/resource.ts";

@@ -1,6 +1,6 @@
 import { useMemo } from "preact/hooks";
 import type { History } from "../../../ojs/replies/history-replies.ts";
-import type { Stats } from "../../../ojs/replies/replies.ts";
+import type { Stats } from "../../../ojs/replies/wire-replies.ts";
 import type { Resource } from "../../api/resource.ts";
 import { type Sample, samples } from "../../state/live.ts";
 import { href } from "../../state/router.ts";

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
-import type { FairRules, Queue, QueueConfiguration } from "../../../ojs/replies/replies.ts";
 import type { Shares } from "../../../ojs/replies/settings-replies.ts";
+import type { FairRules, Queue, QueueConfiguration } from "../../../ojs/replies/wire-replies.ts";
 import { configureQueue } from "../../api/operations.ts";
 import { useResource } from "../../api/resource.ts";
 import { readShares } from "../../api/settings.ts";

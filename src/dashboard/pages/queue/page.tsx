@@ -6,7 +6,7 @@ import {
   type Queue,
   type QueueConfiguration,
   type Worker,
-} from "../../../ojs/replies/replies.ts";
+} from "../../../ojs/replies/wire-replies.ts";
 import { readAudit, readPriorities, readQueue, readQueueHistory, readWorkers } from "../../api/operations.ts";
 import { useResource } from "../../api/resource.ts";
 import { serverNow } from "../../state/clock.ts";

@@ -1,4 +1,4 @@
-import type { FairRules } from "../../../ojs/replies/replies.ts";
+import type { FairRules } from "../../../ojs/replies/wire-replies.ts";
 
 /** Weights as lines: `enterprise 5`. */
 export function weightsText(weights: FairRules["weights"] = {}): string {

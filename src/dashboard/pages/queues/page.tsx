@@ -1,6 +1,12 @@
 import { useState } from "preact/hooks";
 import type { HistoryPoint } from "../../../ojs/replies/history-replies.ts";
-import type { AuditEntry, Job, Queue, QueueConfiguration, Worker } from "../../../ojs/replies/replies.ts";
+import type {
+  AuditEntry,
+  Job,
+  Queue,
+  QueueConfiguration,
+  Worker,
+} from "../../../ojs/replies/wire-replies.ts";
 import {
   readAudit,
   readOldestWaiting,

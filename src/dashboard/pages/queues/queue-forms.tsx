@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { Queue, QueueConfiguration } from "../../../ojs/replies/replies.ts";
+import type { Queue, QueueConfiguration } from "../../../ojs/replies/wire-replies.ts";
 import { configureQueue, pauseQueue, purgeQueue, resumeQueue } from "../../api/operations.ts";
 import { ActionForm } from "../../ui/action-form.tsx";
 import { Choice, TextField } from "../../ui/fields.tsx";

@@ -1,5 +1,5 @@
 import type { HistoryPoint } from "../../../ojs/replies/history-replies.ts";
-import type { Queue } from "../../../ojs/replies/replies.ts";
+import type { Queue } from "../../../ojs/replies/wire-replies.ts";
 import { fromFirstJob } from "../../ui/history.ts";
 
 /** What the last hour of a queue looked like. */

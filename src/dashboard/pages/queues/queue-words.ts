@@ -1,4 +1,4 @@
-import type { Queue, QueueConfiguration, Worker } from "../../../ojs/replies/replies.ts";
+import type { Queue, QueueConfiguration, Worker } from "../../../ojs/replies/wire-replies.ts";
 import { countText, limitText } from "../../ui/format.ts";
 
 /** The rules of a queue as people say them: `4 at once`, `wait 5m`. */

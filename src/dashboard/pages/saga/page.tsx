@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
-import type { SagaTimeout } from "../../../ojs/replies/replies.ts";
 import type { Saga } from "../../../ojs/replies/saga-replies.ts";
+import type { SagaTimeout } from "../../../ojs/replies/wire-replies.ts";
 import { useResource } from "../../api/resource.ts";
 import { compensateSaga, readSaga } from "../../api/sagas-and-timeouts.ts";
 import { href } from "../../state/router.ts";

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
-import type { Events, WireEvent } from "../../../ojs/replies/replies.ts";
 import type { Saga } from "../../../ojs/replies/saga-replies.ts";
+import type { Events, WireEvent } from "../../../ojs/replies/wire-replies.ts";
 import { useResource } from "../../api/resource.ts";
 import { readSagaEvents } from "../../api/sagas-and-timeouts.ts";
 import { toast } from "../../state/toasts.ts";

@@ -1,5 +1,5 @@
-import type { Page as PageOf } from "../../../ojs/replies/replies.ts";
 import type { SchemaSummary } from "../../../ojs/replies/settings-replies.ts";
+import type { Page as PageOf } from "../../../ojs/replies/wire-replies.ts";
 import { useResource } from "../../api/resource.ts";
 import { readSchemas } from "../../api/settings.ts";
 import { go, href, query } from "../../state/router.ts";

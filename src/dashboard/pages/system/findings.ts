@@ -7,7 +7,7 @@ import type {
   ServerConfig,
   Session,
   Worker,
-} from "../../../ojs/replies/replies.ts";
+} from "../../../ojs/replies/wire-replies.ts";
 import { durationText, plural } from "../../ui/format.ts";
 
 /** Something about the installation that somebody should know. */

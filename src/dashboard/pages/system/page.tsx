@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { Maintenance, ServerConfig } from "../../../ojs/replies/replies.ts";
+import type { Maintenance, ServerConfig } from "../../../ojs/replies/wire-replies.ts";
 import {
   readAdvice,
   readConfig,

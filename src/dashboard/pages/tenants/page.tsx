@@ -1,5 +1,5 @@
-import type { Page as PageOf } from "../../../ojs/replies/replies.ts";
 import type { Tenant } from "../../../ojs/replies/settings-replies.ts";
+import type { Page as PageOf } from "../../../ojs/replies/wire-replies.ts";
 import { useResource } from "../../api/resource.ts";
 import { readTenants } from "../../api/settings.ts";
 import { query } from "../../state/router.ts";

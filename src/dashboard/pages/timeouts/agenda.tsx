@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { Timeout } from "../../../ojs/replies/replies.ts";
+import type { Timeout } from "../../../ojs/replies/wire-replies.ts";
 import { now, serverNow } from "../../state/clock.ts";
 import { whyNot } from "../../state/session.ts";
 import { Button } from "../../ui/button.tsx";

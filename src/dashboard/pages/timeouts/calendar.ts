@@ -1,4 +1,4 @@
-import type { Timeout } from "../../../ojs/replies/replies.ts";
+import type { Timeout } from "../../../ojs/replies/wire-replies.ts";
 
 /** Days of the viewer's zone. A day is named by its date: `2026-11-16`. */
 

@@ -1,4 +1,4 @@
-import type { Timeout } from "../../../ojs/replies/replies.ts";
+import type { Timeout } from "../../../ojs/replies/wire-replies.ts";
 import { serverNow } from "../../state/clock.ts";
 import { hrefWith } from "../../state/router.ts";
 import { plural } from "../../ui/format.ts";

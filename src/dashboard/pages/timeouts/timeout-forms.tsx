@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { Timeout } from "../../../ojs/replies/replies.ts";
+import type { Timeout } from "../../../ojs/replies/wire-replies.ts";
 import type { Result } from "../../api/client.ts";
 import { requeueTimeout, rescheduleTimeout, revokeTimeout } from "../../api/sagas-and-timeouts.ts";
 import { serverNow } from "../../state/clock.ts";

@@ -1,4 +1,4 @@
-import type { Page as PageOf, UniqueKey } from "../../../ojs/replies/replies.ts";
+import type { Page as PageOf, UniqueKey } from "../../../ojs/replies/wire-replies.ts";
 import { readUniqueKeys } from "../../api/operations.ts";
 import { useResource } from "../../api/resource.ts";
 import { href, query } from "../../state/router.ts";

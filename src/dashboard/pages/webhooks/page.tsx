@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
-import type { Page as PageOf } from "../../../ojs/replies/replies.ts";
 import type { Webhook } from "../../../ojs/replies/settings-replies.ts";
+import type { Page as PageOf } from "../../../ojs/replies/wire-replies.ts";
 import { useResource } from "../../api/resource.ts";
 import { readWebhooks } from "../../api/settings.ts";
 import { go, href, hrefWith, query } from "../../state/router.ts";

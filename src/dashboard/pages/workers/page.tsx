@@ -1,4 +1,4 @@
-import type { Job, WireEvent, Worker, Workers } from "../../../ojs/replies/replies.ts";
+import type { Job, WireEvent, Worker, Workers } from "../../../ojs/replies/wire-replies.ts";
 import { findJobs } from "../../api/jobs.ts";
 import { type Directive, directWorker, forgetWorker, readEvents, readWorkers } from "../../api/operations.ts";
 import { areRead, useResource } from "../../api/resource.ts";

@@ -1,4 +1,4 @@
-import type { Job, WireEvent, Worker } from "../../../ojs/replies/replies.ts";
+import type { Job, WireEvent, Worker } from "../../../ojs/replies/wire-replies.ts";
 
 /** What the events of the last hours say about one worker. */
 export interface WorkerFacts {

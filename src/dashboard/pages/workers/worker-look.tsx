@@ -1,4 +1,4 @@
-import type { Worker } from "../../../ojs/replies/replies.ts";
+import type { Worker } from "../../../ojs/replies/wire-replies.ts";
 import { Badge } from "../../ui/badge.tsx";
 
 const LOOKS = {

@@ -1,4 +1,4 @@
-import type { WorkflowStep } from "../../../ojs/replies/replies.ts";
+import type { WorkflowStep } from "../../../ojs/replies/wire-replies.ts";
 import { href } from "../../state/router.ts";
 import { STATE_LOOKS } from "../../ui/badge.tsx";
 import type { Layout } from "./layers.ts";

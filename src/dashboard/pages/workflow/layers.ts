@@ -1,4 +1,4 @@
-import type { Workflow, WorkflowStep } from "../../../ojs/replies/replies.ts";
+import type { Workflow, WorkflowStep } from "../../../ojs/replies/wire-replies.ts";
 
 /** A workflow as a drawing needs it: columns of steps, and which step waits for which. */
 export interface Layout {

@@ -1,4 +1,4 @@
-import type { Workflow, WorkflowStep } from "../../../ojs/replies/replies.ts";
+import type { Workflow, WorkflowStep } from "../../../ojs/replies/wire-replies.ts";
 import { cancelWorkflow, readWorkflow } from "../../api/operations.ts";
 import { useResource } from "../../api/resource.ts";
 import { now } from "../../state/clock.ts";

@@ -1,4 +1,4 @@
-import type { Workflow, WorkflowStep } from "../../../ojs/replies/replies.ts";
+import type { Workflow, WorkflowStep } from "../../../ojs/replies/wire-replies.ts";
 
 /** Where all steps are shown, they are counted: the workflow's own counts follow a moment later. */
 export function countsOf({

@@ -1,4 +1,4 @@
-import type { Page as PageOf, Workflow } from "../../../ojs/replies/replies.ts";
+import type { Page as PageOf, Workflow } from "../../../ojs/replies/wire-replies.ts";
 import { readWorkflows } from "../../api/operations.ts";
 import { useResource } from "../../api/resource.ts";
 import { now } from "../../state/clock.ts";

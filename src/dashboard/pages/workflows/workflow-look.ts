@@ -1,4 +1,4 @@
-import type { Workflow } from "../../../ojs/replies/replies.ts";
+import type { Workflow } from "../../../ojs/replies/wire-replies.ts";
 
 export const WORKFLOW_LOOKS = {
   running: { mark: "running", tone: "run", word: "Running" },

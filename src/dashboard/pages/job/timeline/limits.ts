@@ -1,4 +1,4 @@
-import type { Explanation, Job } from "../../../../ojs/replies/replies.ts";
+import type { Explanation, Job } from "../../../../ojs/replies/wire-replies.ts";
 import { limitText, readLimit } from "../../../ui/format.ts";
 import type { LimitName } from "../../../ui/look.ts";
 

@@ -1,4 +1,4 @@
-import type { Explanation, Job, WireEvent } from "../../../../ojs/replies/replies.ts";
+import type { Explanation, Job, WireEvent } from "../../../../ojs/replies/wire-replies.ts";
 import { isLastAttempt } from "../../../ui/attempts.ts";
 import { durationText } from "../../../ui/format.ts";
 import type { LimitName } from "../../../ui/look.ts";

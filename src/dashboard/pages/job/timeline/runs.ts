@@ -1,4 +1,4 @@
-import type { Job, JobError, WireEvent } from "../../../../ojs/replies/replies.ts";
+import type { Job, JobError, WireEvent } from "../../../../ojs/replies/wire-replies.ts";
 
 /** One attempt as it happened. */
 export interface Run {
