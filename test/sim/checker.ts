@@ -267,6 +267,15 @@ export class Checker implements StoreObserver, ReplyObserver {
     }
   }
 
+  /** With homes the engine hears nothing of a beat before all of them have answered: that is when it may enter the job. */
+  heardFromAll(by: Machine, { jobs }: BeatRequest, times: Pick<Times, "sentAt" | "heardAt">): void {
+    for (const { id, fence } of jobs) {
+      const claim = this.#heldBy(by).get(id);
+      const isOfThisBeat = claim?.fence === fence && (claim.confirmation?.sentAt ?? 0) >= times.sentAt;
+      if (isOfThisBeat) claim.confirmation = times;
+    }
+  }
+
   #confirmed(by: Machine, id: JobId, fence: number, holds: boolean, times: Times): void {
     const claim = this.#heldBy(by).get(id);
     if (claim?.fence !== fence) return;

@@ -12,7 +12,7 @@ export interface Claim {
   readonly claimedAt: number;
   /** When the store last said that the claim holds, counting only answers that reached the holder. */
   confirmedAt: number;
-  /** When the holder last asked whether the claim holds, and when it heard that it does. */
+  /** When the holder last asked whether the claim holds, and when it heard that it does; with homes, from all of them. */
   confirmation: Pick<Times, "sentAt" | "heardAt"> | undefined;
   /** The holder was told that the claim is lost. */
   isLostHeard: boolean;

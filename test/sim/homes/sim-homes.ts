@@ -1,11 +1,11 @@
 import { createHomedIdSource } from "../../../src/core/ids.ts";
 import type { JobId, JobRow } from "../../../src/core/job/job.ts";
-import type { Store } from "../../../src/ports/store.ts";
+import type { BeatRequest, Store } from "../../../src/ports/store.ts";
 import type { HomeStore } from "../../../src/stores/homes/home-store.ts";
 import { createHomedStore } from "../../../src/stores/homes/homed-store.ts";
 import type { Dice } from "../dice.ts";
 import type { Machine } from "../machine.ts";
-import type { Network } from "../network.ts";
+import type { Network, Times } from "../network.ts";
 import type { Scheduler } from "../scheduler.ts";
 import type { Trace } from "../trace.ts";
 import { type StoreObserver, StoreWatch } from "../watched-store.ts";
@@ -24,6 +24,11 @@ export interface HomeMutation {
   readonly repeatsRevisions?: boolean;
 }
 
+/** Hears of beats that all homes have answered. */
+interface BeatObserver {
+  heardFromAll(by: Machine, request: BeatRequest, times: Pick<Times, "sentAt" | "heardAt">): void;
+}
+
 interface HomesOptions {
   readonly count: number;
   readonly scheduler: Scheduler;
@@ -33,7 +38,7 @@ interface HomesOptions {
   readonly mutation?: HomeMutation | undefined;
   report(rule: string, says: string): void;
   /** Sees every change of a job. Left out: jobs are not watched. */
-  readonly observer?: StoreObserver;
+  readonly observer?: StoreObserver & BeatObserver;
   /** A home forgot what happened to these jobs: they are as they were before, or gone. */
   forgot?(home: number, changed: ReadonlyMap<JobId, JobRow | null>): void;
 }
@@ -80,8 +85,25 @@ export class SimHomes {
       return network.connect(machine, store, () => home.isAway);
     });
     const homes = mutation?.route?.(reached) ?? reached;
-    const store = createHomedStore(homes, { nextId: this.#ids(machine.fill) });
+    const store = this.#observed(machine, createHomedStore(homes, { nextId: this.#ids(machine.fill) }));
     return mutation?.routed?.(store) ?? store;
+  }
+
+  /** The network sees the answer of each home. The engine hears nothing before the slowest home has answered a beat. */
+  #observed(machine: Machine, store: Store): Store {
+    const { observer, scheduler } = this.#options;
+    if (!observer) return store;
+    const beat: Store["jobs"]["beat"] = (request) => {
+      const sentAt = scheduler.now;
+      const answers = store.jobs.beat(request);
+      answers.then(
+        () => observer.heardFromAll(machine, request, { sentAt, heardAt: scheduler.now }),
+        () => {},
+      );
+      // The same promise, so that the engine goes on after the observer, and in the same turn as without one.
+      return answers;
+    };
+    return { ...store, jobs: { ...store.jobs, beat } };
   }
 
   /** Some homes are away for up to half a minute, until `calmAt` at the latest, and half of them forget their last second. */
