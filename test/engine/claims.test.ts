@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { processor } from "../../src/index.ts";
+import { defineJob, processor, unchecked } from "../../src/index.ts";
 import type { ClaimRequest } from "../../src/ports/store.ts";
 import { jobOf, openOver } from "./stage.ts";
 
@@ -101,5 +101,48 @@ describe("when a claim is sent", () => {
       ...["claim", "answer", "run"],
       ...["claim", "answer", "run"],
     ]);
+  });
+});
+
+describe("how many jobs a claim takes", () => {
+  const byKey = defineJob({ type: "test.key", payload: unchecked<string>(), fair: (payload) => payload });
+
+  async function limitsOf(how: { inProcess: boolean; isFair: boolean }): Promise<number[]> {
+    const limits: number[] = [];
+    const stage = await openOver((store) => ({
+      ...store,
+      capabilities: { ...store.capabilities, inProcess: how.inProcess },
+      jobs: {
+        ...store.jobs,
+        async claim(request: ClaimRequest) {
+          limits.push(request.limit);
+          return store.jobs.claim(request);
+        },
+      },
+    }));
+    if (how.isFair) await stage.engine.queues.configure("default", { fair: {} });
+    const payloads = Array.from({ length: 1_000 }, (_, nth) => `key-${nth % 10}`);
+    for (let added = 0; added < 8; added++) await stage.engine.enqueueMany(byKey, payloads);
+    let ran = 0;
+    const run = () => {
+      ran += 1;
+    };
+    stage.work([processor(byKey, run)], { queues: { default: { concurrency: 1_000 } } });
+    await stage.advance("5s");
+    expect(ran).toBe(8_000);
+    return limits;
+  }
+
+  it("up to 1,000 of a busy fair queue on a store in this process, and never more than 400 before it is busy", async () => {
+    const limits = await limitsOf({ inProcess: true, isFair: true });
+    expect(limits.slice(0, 2)).toEqual([400, 400]);
+    // None is divided into what the commits of its verdicts make room for.
+    expect(limits.length).toBeGreaterThan(6);
+    expect(new Set(limits.slice(3))).toEqual(new Set([1_000]));
+  });
+
+  it("up to 400 of a queue that is not fair, and on a store that is not in this process", async () => {
+    expect(Math.max(...(await limitsOf({ inProcess: true, isFair: false })))).toBe(400);
+    expect(Math.max(...(await limitsOf({ inProcess: false, isFair: true })))).toBe(400);
   });
 });

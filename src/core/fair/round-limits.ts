@@ -1,6 +1,6 @@
 /** When a fair queue counts as busy, and how long its rounds are. */
 export interface RoundLimits {
-  /** A claimer to which this many jobs are given within `busyWithin` milliseconds takes rounds. */
+  /** A claimer to which jobs are given at a rate of this many in `busyWithin` milliseconds takes rounds. */
   readonly busyFrom: number;
   readonly busyWithin: number;
   /** How long a round may take, in milliseconds, if keys give several times their weight in it. */

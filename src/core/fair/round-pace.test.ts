@@ -27,12 +27,27 @@ describe("the pace of rounds", () => {
     );
   });
 
-  it("what was measured is forgotten after a tenth of a second, and the rounds go on when the queue is busy again", () => {
+  it("a busy queue whose claims are delayed stays busy, as long as its jobs start fast enough", () => {
+    const pace = new RoundPace();
+    claims(pace, { size: 400, every: 20, count: 2 });
+    pace.note(400, 1_190);
+    expect(pace.rounds(1_190)?.most).toBeCloseTo(400 * (250 / 150));
+    pace.note(400, 1_390);
+    expect(pace.rounds(1_390)).toBeUndefined();
+  });
+
+  it("says how many jobs start in a tenth of a second", () => {
     const pace = new RoundPace();
     claims(pace, { size: 400, every: 20, count: 4 });
-    const rounds = pace.rounds(1_180);
+    expect(pace.rounds(1_080)?.startSoon).toBe(2_000);
+  });
+
+  it("what was measured is forgotten after the time of a round, and the rounds go on when the queue is busy again", () => {
+    const pace = new RoundPace();
+    claims(pace, { size: 400, every: 20, count: 4 });
+    const rounds = pace.rounds(1_330);
     expect(rounds).toBeDefined();
-    expect(pace.rounds(1_181)).toBeUndefined();
+    expect(pace.rounds(1_331)).toBeUndefined();
     claims(pace, { size: 400, every: 20, count: 4 });
     expect(pace.rounds(1_080)).toBe(rounds);
   });

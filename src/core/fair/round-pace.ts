@@ -17,7 +17,7 @@ export class RoundPace {
 
   /** The rounds under way. Undefined: the queue is not busy, and keys have their turns one after the other. */
   rounds(now: number): Rounds | undefined {
-    if (now - this.#since > this.#limits.busyWithin) this.#isBusy = false;
+    if (now - this.#since > this.#limits.longest) this.#isBusy = false;
     return this.#isBusy ? this.#rounds : undefined;
   }
 
@@ -26,12 +26,10 @@ export class RoundPace {
     const { busyFrom, busyWithin, longest } = this.#limits;
     this.#taken += count;
     const elapsed = now - this.#since;
-    if (elapsed > busyWithin) this.#isBusy = false;
-    else if (this.#taken < busyFrom) return;
-    else {
-      this.#isBusy = true;
-      this.#rounds.most = (longest * this.#taken) / Math.max(elapsed, 1);
-    }
+    if (this.#taken < busyFrom && elapsed <= busyWithin) return;
+    const started = this.#taken / Math.max(elapsed, 1);
+    this.#isBusy = started * busyWithin >= busyFrom;
+    if (this.#isBusy) this.#rounds.most = longest * started;
     this.#since = now;
     this.#taken = 0;
   }

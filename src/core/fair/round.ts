@@ -14,6 +14,11 @@ export class Rounds {
     this.limits = limits;
   }
 
+  /** How many jobs start in `busyWithin` milliseconds. */
+  get startSoon(): number {
+    return (this.most * this.limits.busyWithin) / this.limits.longest;
+  }
+
   /** The round that gave last, if it is not over. */
   get current(): Round | undefined {
     return this.#current?.isOver === false ? this.#current : undefined;

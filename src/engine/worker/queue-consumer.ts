@@ -2,7 +2,7 @@ import type { Turns } from "../../core/fair/turns.ts";
 import { fenceSalt, type JobRow, type Rank } from "../../core/job/job.ts";
 import { CLAIM_LEASE, CONFIRMED_WITHIN, SLOWLY_CONFIRMED_WITHIN } from "../../core/job/policy/deadlines.ts";
 import { jittered } from "../../core/pace.ts";
-import type { ClaimRequest } from "../../ports/store.ts";
+import { BATCH_LIMIT, type ClaimRequest } from "../../ports/store.ts";
 import { CHARACTERS_PER_TURN } from "../../ports/system.ts";
 import type { EngineContext } from "../context.ts";
 import type { Moment } from "../runtime/engine-clock.ts";
@@ -21,6 +21,8 @@ export interface ConsumerDeps {
   readonly id: string;
   /** Jobs that the worker may still claim. Uncommitted verdicts count against it, so a slow store slows claims down. */
   readonly room: number;
+  /** Whether verdicts wait for a commit. After it the consumer is pumped. */
+  readonly isCommitting: boolean;
   readonly canClaim: boolean;
   /** A worker that closes enters no more jobs and releases those that it prefetched. */
   readonly isClosing: boolean;
@@ -81,6 +83,9 @@ export class QueueConsumer {
   #averageRun: number | undefined;
   /** How long claims of a fair queue take. */
   #averageClaim = 0;
+  /** The most jobs of the next claim. */
+  #batch = CLAIM_BATCH;
+  #lastSentAt = Number.NEGATIVE_INFINITY;
   #isPumping = false;
   /** The jobs whose claims were just confirmed, while they are entered. A handler that blocks the loop ends it early. */
   #justConfirmed: { readonly jobs: ReadonlySet<Prefetched>; readonly until: number } | undefined;
@@ -156,13 +161,21 @@ export class QueueConsumer {
     const prefetched = this.prefetchedCount;
     // Claim when half of the target is used: then claims are large, and handlers do not wait for a round trip.
     if (prefetched > target / 2) return 0;
-    return Math.min(target - prefetched, CLAIM_BATCH, this.#host.room);
+    const wanted = Math.min(target - prefetched, this.#batch);
+    return this.#waitsForRoom(wanted) ? 0 : Math.min(wanted, this.#host.room);
+  }
+
+  /** A large claim is not divided into what each commit makes room for. But verdicts of other queues may take all of the room, so not for long. */
+  #waitsForRoom(wanted: number): boolean {
+    const { room, isCommitting, parts } = this.#host;
+    if (wanted <= CLAIM_BATCH || wanted <= room || !isCommitting) return false;
+    return parts.clock.elapsed() - this.#lastSentAt <= AHEAD;
   }
 
   async #claim(): Promise<number | null> {
     const { parts, id } = this.#host;
-    const limit = this.#wanted;
-    if (limit <= 0) return this.#isDry ? this.#pollDelay() : null;
+    const wanted = this.#wanted;
+    if (wanted <= 0) return this.#isDry ? this.#pollDelay() : null;
     if (parts.queues.isClosed(parts.clock.now())) return this.#dried();
     this.#host.busy();
     const sentAt = parts.clock.elapsed();
@@ -172,6 +185,8 @@ export class QueueConsumer {
       isOneHome && this.#claimFrom && sentAt < this.#claimFrom.until ? this.#claimFrom : undefined;
     const most = this.#queueLimit;
     const turns = parts.queues.turnsOf(this.queue, sentAt);
+    const limit = turns?.rounds ? wanted : Math.min(wanted, CLAIM_BATCH);
+    this.#lastSentAt = sentAt;
     // A hint that arrives during the claim clears this.
     this.#claimFrom = start ?? { rank: 0, until: sentAt + RESTART_SCAN_AFTER };
     const rows = await this.#claimRows({
@@ -220,7 +235,12 @@ export class QueueConsumer {
   }
 
   #tookTurns(turns: Turns, rows: readonly JobRow[], sentAt: number, receivedAt: number): void {
-    this.#host.parts.queues.noteTurns(this.queue, turns, rows, receivedAt);
+    const { queues, store } = this.#host.parts;
+    queues.noteTurns(this.queue, turns, rows, receivedAt);
+    // Jobs of different keys lie apart in the store: what it has to write for a place, it writes once for each claim.
+    const isLarge = store.capabilities.inProcess && turns.rounds !== undefined;
+    const soon = isLarge ? Math.min(BATCH_LIMIT, Math.floor(turns.rounds.startSoon)) : 0;
+    this.#batch = Math.max(CLAIM_BATCH, soon);
     this.#averageClaim = this.#averageClaim * 0.8 + (receivedAt - sentAt) * 0.2;
   }
 

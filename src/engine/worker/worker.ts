@@ -93,6 +93,10 @@ export class Worker
     return this.concurrency + UNFLUSHED_ROOM - this.running.size - this.prefetchedCount - this.writer.backlog;
   }
 
+  get isCommitting(): boolean {
+    return this.writer.backlog > 0;
+  }
+
   /** For workers with a limited time. */
   dried(): void {}
 

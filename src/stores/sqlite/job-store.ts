@@ -174,7 +174,9 @@ const NOTHING: ClaimRound = { rows: [], isCut: false };
 function claimBest(session: Session, request: ClaimRequest, limit: number): ClaimRound {
   const { queue, from, now, salt, worker } = request;
   if (session.get(PAUSED, [queue])) return NOTHING;
-  const most = Math.min(limit, BATCH.items, roomIn(session, request));
+  // A transaction writes each page once. In rounds nearly every job changes a page of the index of keys.
+  const items = request.turns?.rounds ? BATCH_LIMIT : BATCH.items;
+  const most = Math.min(limit, items, roomIn(session, request));
   if (most <= 0) return NOTHING;
   if (request.turns) {
     const claimed = claimFair(session, request, request.turns, most);
