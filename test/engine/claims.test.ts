@@ -141,6 +141,47 @@ describe("how many jobs a claim takes", () => {
     expect(new Set(limits.slice(3))).toEqual(new Set([1_000]));
   });
 
+  it("a large claim waits for the commit that makes room for all of it, but not for longer than 100 ms", async () => {
+    const limits: number[] = [];
+    const gate = Promise.withResolvers<void>();
+    const stage = await openOver((store) => ({
+      ...store,
+      capabilities: { ...store.capabilities, inProcess: true },
+      async commit(units, options) {
+        if (limits.includes(1_000)) await gate.promise;
+        return store.commit(units, options);
+      },
+      jobs: {
+        ...store.jobs,
+        async claim(request: ClaimRequest) {
+          limits.push(request.limit);
+          return store.jobs.claim(request);
+        },
+      },
+    }));
+    await stage.engine.queues.configure("default", { fair: {} });
+    const payloads = Array.from({ length: 1_000 }, (_, nth) => `key-${nth % 10}`);
+    for (let added = 0; added < 8; added++) await stage.engine.enqueueMany(byKey, payloads);
+    let ran = 0;
+    const run = () => {
+      ran += 1;
+    };
+    stage.work([processor(byKey, run)], { queues: { default: { concurrency: 1_000 } } });
+    await stage.advance("50ms");
+    await stage.engine.enqueue(byKey, "hint");
+    await stage.advance("10ms");
+    expect(limits.at(-1)).toBe(1_000);
+    const before = limits.length;
+    await stage.advance("60ms");
+    await stage.engine.enqueue(byKey, "hint");
+    await stage.advance("10ms");
+    expect(limits.length).toBeGreaterThan(before);
+    expect(limits[before]).toBeLessThan(1_000);
+    gate.resolve();
+    await stage.advance("5s");
+    expect(ran).toBe(8_002);
+  });
+
   it("up to 400 of a queue that is not fair, and on a store that is not in this process", async () => {
     expect(Math.max(...(await limitsOf({ inProcess: true, isFair: false })))).toBe(400);
     expect(Math.max(...(await limitsOf({ inProcess: false, isFair: true })))).toBe(400);
