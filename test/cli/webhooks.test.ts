@@ -35,9 +35,13 @@ it("webhooks are added, tested, sent again, rotated and removed by commands", as
   await engine.enqueue(defineJob({ type: "mail.send", queue: "mail" }));
   const types = () => receiver.received.map(({ headers }) => headers["x-ojs-event-type"]);
   await expect.poll(types).toEqual(["webhook.test", "job.enqueued"]);
-  const { items } = await answer(["webhooks", "deliveries", id, "--status", "delivered", ...on]);
-  expect(items).toMatchObject([{ subscription_id: id, event_types: ["job.enqueued"], status: "delivered" }]);
-  await answer(["webhooks", "redeliver", String(items[0]?.id), ...on]);
+  // The receiver has it before its answer is stored.
+  const delivered = async () =>
+    (await answer(["webhooks", "deliveries", id, "--status", "delivered", ...on])).items;
+  await expect
+    .poll(delivered)
+    .toMatchObject([{ subscription_id: id, event_types: ["job.enqueued"], status: "delivered" }]);
+  await answer(["webhooks", "redeliver", String((await delivered())[0]?.id), ...on]);
   await expect.poll(types).toHaveLength(3);
   const rotated = await answer(["webhooks", "rotate", id, "--overlap", "1h", ...on]);
   expect(rotated.secret).not.toBe(made.secret);

@@ -205,7 +205,8 @@ describe("14 what is bound to a document", () => {
 
   it("a result that somebody moved to another job does not open", async () => {
     const { url } = await (BEDS.SQLite as () => Promise<Bed>)();
-    const engine = await openWith(url, { keys: { k: key() }, current: "k" });
+    const encryption = { keys: { k: key() }, current: "k" };
+    const engine = await openWith(url, encryption);
     engine.work({ processors: [processor(charge, ({ payload }) => payload)] });
     const [a, b] = [await engine.enqueue(charge, { pan: "a" }), await engine.enqueue(charge, { pan: "b" })];
     await Promise.all([a, b].map((job) => job.result({ within: "1m" })));
@@ -218,11 +219,13 @@ describe("14 what is bound to a document", () => {
         .prepare(`update ${name} set result = (select result from ${name} where id = ?) where id = ?`)
         .run(b.id, a.id);
     database.close();
-    await expect(engine.job(a.id, charge).result({ within: "1m" })).rejects.toMatchObject({
+    // Another engine: the one that ran the job may still answer with what it has in memory.
+    const reader = await openWith(url, encryption);
+    await expect(reader.job(a.id, charge).result({ within: "1m" })).rejects.toMatchObject({
       code: "unsealed",
     });
-    expect((await engine.job(a.id, charge).load())?.result).toMatchObject({ "$curfew.sealed": "k" });
-    expect(await engine.job(b.id, charge).result({ within: "1m" })).toEqual({ pan: "b" });
+    expect((await reader.job(a.id, charge).load())?.result).toMatchObject({ "$curfew.sealed": "k" });
+    expect(await reader.job(b.id, charge).result({ within: "1m" })).toEqual({ pan: "b" });
   });
 
   it("unique keys of encrypted payloads are found, under a hash with a secret", async () => {

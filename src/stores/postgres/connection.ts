@@ -82,6 +82,8 @@ export class Connection implements Runner {
   readonly #options: ConnectionOptions;
   #connected: Promise<Connected> | null = null;
   #session: Session | undefined;
+  /** A client that the server let in, and that is not ready for work. */
+  #opening: PooledClient | undefined;
   /** The server's process of a connection that was given up. It may still run a statement, and hold its locks. */
   #abandoned: SqlRow | undefined;
   #lastRun: Promise<unknown> = Promise.resolve();
@@ -177,16 +179,18 @@ export class Connection implements Runner {
     this.#isClosed = true;
     const { system } = this.#options;
     await within(system, CLOSE_WORK, this.#lastRun);
-    const isBusy = this.load > 0;
+    // A server that is gone may never let it in.
+    const isInUse = this.load > 0 || !this.#isOpen;
     const connected = this.#connected;
     this.#connected = null;
-    if (isBusy) void connected?.then(({ client }) => giveUp(client), ignore);
+    if (this.#opening) hangUp(this.#opening);
+    if (isInUse) void connected?.then(({ client }) => giveUp(client), ignore);
     else await connected?.then(({ client }) => endInOrder(client, system), ignore);
   }
 
   async #work<Result>(work: (session: Session) => Promise<Result>): Promise<Result> {
     try {
-      if (this.#isClosed) throw new CurfewError("closed", "The PostgreSQL store is closed");
+      if (this.#isClosed) throw closed();
       const { session } = await this.#current();
       // A pooler may lead to another cluster without closing this connection.
       if (this.#options.isPooled && this.#options.local === undefined) await enterCluster(session);
@@ -232,7 +236,9 @@ export class Connection implements Runner {
     client.on("end", () => this.#forget(session));
     client.on("notice", (notice) => session.heard(notice));
     this.#session = session;
+    this.#opening = client;
     try {
+      if (this.#isClosed) throw closed();
       const [backend = []] = await session.run(IDENTIFY);
       if (backend[2] === "on") throw failure(readOnly());
       await this.#endAbandoned(session);
@@ -242,6 +248,8 @@ export class Connection implements Runner {
     } catch (error) {
       giveUp(client);
       throw error;
+    } finally {
+      this.#opening = undefined;
     }
   }
 
@@ -275,6 +283,10 @@ export class Connection implements Runner {
       if (!this.#isClosed) this.#options.onLost?.();
     }, ignore);
   }
+}
+
+function closed(): CurfewError {
+  return new CurfewError("closed", "The PostgreSQL store is closed");
 }
 
 /** One text, so that the settings of a transaction cost no round trip. A pooler may lead to another cluster each time. */
