@@ -49,11 +49,13 @@ export function Page() {
   );
 }
 
+/** As long in each state, so that nothing below moves on a phone when the line opens late. */
 function stateOf({ isOpen, isLoading, lines, dropped }: Tail, isHeld: boolean): string {
+  if (isLoading) return "Reading what happened last. New events come in at the top.";
   const kept = dropped > 0 ? ` The newest ${MOST_LINES} are kept.` : "";
-  if (isLoading) return "Reading what happened last.";
-  if (!isOpen) return `Not connected; it tries again by itself.${kept}`;
-  return `${isHeld ? "Held: new events wait." : "Live: new events come in at the top."} ${plural(lines.length, "event")} shown.${kept}`;
+  const shown = `${plural(lines.length, "event")} shown.${kept}`;
+  if (!isOpen) return `Not connected; it tries again by itself. ${shown}`;
+  return `${isHeld ? "Held: new events wait." : "Live: new events come in at the top."} ${shown}`;
 }
 
 function Lines({ tail, isFiltered }: { readonly tail: Tail; readonly isFiltered: boolean }) {
