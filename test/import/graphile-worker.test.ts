@@ -17,6 +17,7 @@ import {
 } from "./support.ts";
 
 let database: TestPostgres;
+let pool: pg.Pool;
 let utils: WorkerUtils;
 let admin: pg.Client;
 
@@ -25,11 +26,15 @@ beforeAll(async () => {
   await (await openStore(database.url)).close();
   admin = new pg.Client({ connectionString: database.url });
   await admin.connect();
-  utils = await makeWorkerUtils({ connectionString: database.url });
+  pool = new pg.Pool({ connectionString: database.url });
+  // A client that is still being ended when the database is dropped fails, and that must not end the process.
+  pool.on("connect", (client) => client.on("error", () => {}));
+  utils = await makeWorkerUtils({ pgPool: pool });
   await utils.migrate();
 });
 afterAll(async () => {
   await utils.release();
+  await pool.end();
   await admin.end();
   await database[Symbol.asyncDispose]();
 });
@@ -74,7 +79,7 @@ describe("an import from graphile-worker", () => {
     await utils.addJob("broken", { n: 1 }, { maxAttempts: 1 });
     await utils.addJob("broken", { n: 2 }, { maxAttempts: 5 });
     const broken = () => Promise.reject(new Error("no network"));
-    await runOnce({ connectionString: database.url, taskList: { broken }, logger: quiet() });
+    await runOnce({ pgPool: pool, taskList: { broken }, logger: quiet() });
     expect(await importFrom(from(["broken"]))).toMatchObject({ moved: 2, isComplete: true });
     const jobs = await jobsOf("broken");
     expect(jobs.find(({ payload }) => payload.includes("1"))).toMatchObject({

@@ -62,7 +62,11 @@ it.each(KINDS)("10.6 a call inside a %s gets what is left of the attempt", async
   const row = await stage.play("anything", null, LONG_GRACE);
   expect(row.errors).toMatchObject([{ type: "timeout", kind: "execution", cause: { type: "TimeoutError" } }]);
   expect(row.errors?.[0]).not.toHaveProperty("forced");
-  expect((await stage.lines(row.id)).slice(0, 2)).toEqual(["left: true", "ended: TimeoutError total"]);
+  // The call's own end and the signal of the attempt come at the same time; either may be first.
+  expect((await stage.lines(row.id)).slice(0, 2)).toEqual([
+    "left: true",
+    expect.stringMatching(/^ended: TimeoutError (total|execution)$/),
+  ]);
 });
 
 describe("a step of a workflow", () => {
@@ -201,14 +205,14 @@ describe("8.8 the reaper", () => {
     const reapers = reapersOf(process.pid);
     expect(reapers).toHaveLength(1);
     await first.engine.close({ drain: "0s" });
-    expect(first.processes()).toEqual([]);
+    await expect.poll(() => first.processes()).toEqual([]);
     expect(reapersOf(process.pid)).toEqual(reapers);
     // Another one killed it: its successor knows what is running.
     process.kill(reapers[0] as number, "SIGKILL");
     await expect.poll(() => reapersOf(process.pid).filter((pid) => pid !== reapers[0])).toHaveLength(1);
     expect(second.processes().length).toBeGreaterThan(0);
     await second.engine.close({ drain: "0s" });
-    expect(second.processes()).toEqual([]);
+    await expect.poll(() => second.processes()).toEqual([]);
     expect(reapersOf(process.pid)).toEqual([]);
   });
 });

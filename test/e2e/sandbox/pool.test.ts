@@ -123,7 +123,7 @@ describe("8.5 the pool", () => {
         attempt: 0,
         expiredClaims: 0,
       });
-    expect(stage.processes()).toEqual([]);
+    await expect.poll(() => stage.processes()).toEqual([]);
   });
 
   it("a module that hangs while it is loaded fails its job with where it hung", async () => {
