@@ -85,10 +85,12 @@ describe("a connection whose server does not answer", () => {
 /** A server whose statements are answered when the test says so, and that lets in as many connections as it says. */
 function heldServer() {
   const statements: { readonly text: string; answer(): void }[] = [];
-  const doors: (() => void)[] = [];
+  const doors: PromiseWithResolvers<void>[] = [];
   const pool: PoolLike = {
     async connect() {
-      await new Promise<void>((resolve) => doors.push(resolve));
+      const door = Promise.withResolvers<void>();
+      doors.push(door);
+      await door.promise;
       return {
         on: () => undefined,
         release: () => {},
@@ -101,7 +103,12 @@ function heldServer() {
   };
   const letIn = async () => {
     await settled();
-    doors.shift()?.();
+    doors.shift()?.resolve();
+    await settled();
+  };
+  const turnAway = async () => {
+    await settled();
+    doors.shift()?.reject(new Error("the server is gone"));
     await settled();
   };
   const answer = async (text: string) => {
@@ -109,7 +116,7 @@ function heldServer() {
     statements.find((each) => each.text === text)?.answer();
     await settled();
   };
-  return { pool, letIn, answer, doors, texts: () => statements.map(({ text }) => text) };
+  return { pool, letIn, turnAway, answer, doors, texts: () => statements.map(({ text }) => text) };
 }
 
 function groupBeside(pool: PoolLike) {
@@ -148,6 +155,21 @@ describe("a group whose connection is not open", () => {
     expect(texts()).toEqual(["held stuck", "held work"]);
     await answer("held work");
     expect(await work).toEqual([["held work"]]);
+    await answer("held stuck");
+    await stuck;
+  });
+
+  it("tries to open one only once for a piece of work, because each try takes seconds if the server is gone", async () => {
+    const { pool, letIn, turnAway, answer, doors } = heldServer();
+    const { system, group, beside } = groupBeside(pool);
+    const stuck = group.run({ text: "held stuck" });
+    await letIn();
+    const work = beside.run({ text: "held work" }).catch((error: Error) => error.message);
+    await settled();
+    system.fireAll();
+    await turnAway();
+    expect(await work).toContain("the server is gone");
+    expect(doors).toHaveLength(0);
     await answer("held stuck");
     await stuck;
   });

@@ -145,11 +145,11 @@ export class Connection implements Runner {
     return this.#isOpen;
   }
 
-  /** Connects, if it is not connected. Work that comes meanwhile may go elsewhere. Resolves when it has connected or failed. */
-  async open(): Promise<void> {
+  /** Connects, if it is not connected, without waiting for it. Work that comes meanwhile may go elsewhere. */
+  open(): void {
     if (this.#isClosed) return;
     this.#isUsed = true;
-    await this.#current().catch(ignore);
+    this.#current().catch(ignore);
   }
 
   /** Resolves when the work that was given to it so far has ended. */
@@ -385,29 +385,28 @@ export class ConnectionGroup implements Runner {
     return this.#standIn.group.#open.length === 0 ? work(best) : this.#withFirst(this.#standIn, work);
   }
 
-  /** Runs work on a connection of the stand-in that is free, or on an own one that is open, whichever comes first. */
+  /**
+   * Runs work on a connection of the stand-in as soon as one is free. After a while it goes to an own one, and waits for that
+   * alone: a server that is gone must not cost it a connect and then another.
+   */
   async #withFirst<Result>(
     standIn: StandIn,
     work: (connection: Connection) => Promise<Result>,
   ): Promise<Result> {
-    const own = Promise.withResolvers<void>();
-    let isOpened = false;
-    const open = async () => {
-      await this.#best().open();
-      isOpened = true;
-      own.resolve();
-    };
     this.#waited += 1;
-    const within = this.#waited > MOST_WAITED ? 0 : STAND_IN_WITHIN;
-    const timer = within === 0 ? undefined : this.#system.after(within, () => void open());
-    if (within === 0) void open();
+    if (this.#waited > MOST_WAITED) return work(this.#best());
+    const late = Promise.withResolvers<void>();
+    let isLate = false;
+    const timer = this.#system.after(STAND_IN_WITHIN, () => {
+      isLate = true;
+      late.resolve();
+    });
     for (;;) {
-      const busy = standIn.group.#open.map(({ ended }) => ended);
-      await Promise.race([own.promise, ...busy]);
+      await Promise.race([late.promise, ...standIn.group.#open.map(({ ended }) => ended)]);
       const best = this.#best();
-      const first = isOpened || best.isOpen ? best : this.#takeStandIn(standIn);
+      const first = isLate || best.isOpen ? best : this.#takeStandIn(standIn);
       if (!first) continue;
-      timer?.cancel();
+      timer.cancel();
       return work(first);
     }
   }
@@ -416,7 +415,7 @@ export class ConnectionGroup implements Runner {
     const other = group.#open.find(({ load }) => load === 0);
     if (!other) return undefined;
     this.#stoodIn += 1;
-    if (this.#stoodIn > most) void this.#best().open();
+    if (this.#stoodIn > most) this.#best().open();
     return other;
   }
 
