@@ -190,6 +190,7 @@ describe.skipIf(!hasBrowser)("webhooks, schemas, calendars, tenants and fair tur
 
   it("every page is walked with the keyboard alone", async () => {
     const page = await open("/schemas");
+    await page.locator("tbody tr").first().waitFor();
     await page.keyboard.press("j");
     await page.keyboard.press("Enter");
     await page.waitForURL("**/schemas/card.charge");

@@ -1,5 +1,5 @@
 import { signal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { after } from "../system.ts";
 import { stored } from "./storage.ts";
 
@@ -32,8 +32,8 @@ export function useKeys(actions: readonly KeyAction[]): void {
   const latest = useRef(actions);
   latest.current = actions;
   const names = actions.map(({ keys }) => keys).join("|");
-  // The actions themselves are read when a key is pressed.
-  useEffect(() => {
+  // Before the paint: what can be seen can be reached by its keys. The actions themselves are read when a key is pressed.
+  useLayoutEffect(() => {
     const mine = latest.current.map((action, index) => ({
       ...action,
       run: (event: KeyboardEvent) => latest.current[index]?.run(event),
