@@ -5,7 +5,7 @@ import { useKeys } from "../../state/keys.ts";
 import { href, hrefWith, query } from "../../state/router.ts";
 import { Button } from "../../ui/button.tsx";
 import { Empty, Failure, Skeleton } from "../../ui/callout.tsx";
-import { PageHead } from "../../ui/card.tsx";
+import { PageHead, Summed } from "../../ui/card.tsx";
 import { FilterBar } from "../../ui/filter-bar.tsx";
 import { clockText, countText, durationText, exactText, plural, shortId } from "../../ui/format.ts";
 import { JsonTree } from "../../ui/json-tree.tsx";
@@ -25,7 +25,7 @@ export function Page() {
   useKeys([{ keys: "p", says: "Hold or release the tail", run: () => setHeld(!isHeld) }]);
   return (
     <>
-      <PageHead title="Events" below={stateOf(tail, isHeld)}>
+      <PageHead title="Events" below={<Summed>{stateOf(tail, isHeld)}</Summed>}>
         <Button icon={isHeld ? "play" : "pause"} hint="p" onClick={() => setHeld(!isHeld)}>
           {isHeld ? `Go on${tail.held > 0 ? ` with ${countText(tail.held)}` : ""}` : "Hold"}
         </Button>
@@ -49,9 +49,8 @@ export function Page() {
   );
 }
 
-/** As long in each state, so that nothing below moves on a phone when the line opens late. */
 function stateOf({ isOpen, isLoading, lines, dropped }: Tail, isHeld: boolean): string {
-  if (isLoading) return "Reading what happened last. New events come in at the top.";
+  if (isLoading) return "Reading what happened last.";
   const kept = dropped > 0 ? ` The newest ${MOST_LINES} are kept.` : "";
   const shown = `${plural(lines.length, "event")} shown.${kept}`;
   if (!isOpen) return `Not connected; it tries again by itself. ${shown}`;
