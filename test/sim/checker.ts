@@ -75,6 +75,7 @@ export class Checker implements StoreObserver, ReplyObserver {
   changed(change: Change): void {
     const { after, before, isGone } = change;
     this.events.changed(change);
+    this.fair.changed(before, isGone ? null : after);
     const now = this.#options.now();
     const job = this.#jobOf(change);
     if (!job) return;
@@ -103,10 +104,11 @@ export class Checker implements StoreObserver, ReplyObserver {
 
   /** Limits are looked at once all that a call did is seen: one job leaves its place to another in one commit. */
   looked(): void {
-    for (const change of this.#changes.splice(0)) {
+    for (const change of this.#changes) {
       const problem = this.#limits.changed(change);
       if (problem) this.report("limits are kept", problem);
     }
+    this.#changes.length = 0;
     this.fair.looked();
   }
 
@@ -381,6 +383,7 @@ export class Checker implements StoreObserver, ReplyObserver {
   forgot(id: JobId, row: JobRow | null): void {
     const job = this.jobs.get(id);
     if (!job) return;
+    this.fair.changed(job.row, row);
     job.isForgotten = true;
     job.isGone = row === null;
     if (row) job.row = row;

@@ -13,6 +13,9 @@ type Passed = Map<string, Map<string, number>>;
  * What it lost of a round it does not take again, so `all` has these claims too.
  */
 interface Place {
+  readonly queue: string;
+  readonly home: number;
+  readonly level: number;
   heard: Passed;
   claimed: Passed;
   readonly all: Passed;
@@ -40,6 +43,10 @@ export class FairRules {
   inRounds = 0;
   /** The most jobs of a round in which keys give more than their weight. */
   readonly #longestRound: number;
+  /** The home of each job. */
+  readonly #homesOf = new Map<string, number>();
+  /** A job began to wait, or waits no more, since the last look. */
+  #isStale = false;
 
   constructor(
     { settings, roundLimits, fairKeys }: Plan,
@@ -60,6 +67,11 @@ export class FairRules {
     this.#weights.set(queue, [...(this.#weights.get(queue) ?? []), fair]);
   }
 
+  /** A job has another row, or is gone. */
+  changed(before: JobRow | null, after: JobRow | null): void {
+    if (before?.state === "available" || after?.state === "available") this.#isStale = true;
+  }
+
   /** A process was given these rows, in this order. Returns what is wrong. The rows are still what they were before. */
   claimed(by: Machine, rows: readonly JobRow[]): string | undefined {
     const [first] = rows;
@@ -71,7 +83,7 @@ export class FairRules {
       const level = Math.floor(row.rank / RANK_SPAN);
       const best = Math.min(...waiting.keys());
       if (best < level) return `a job of ${row.queue} was taken although a better priority waits`;
-      const place = this.#placeOf(by, `${row.queue} ${home} ${level}`);
+      const place = this.#placeOf(by, row.queue, home, level);
       if (!begun.has(place)) place.claimed = copyOf(place.heard);
       begun.add(place);
       const problem = this.#pass(row, place, waiting, level);
@@ -114,29 +126,36 @@ export class FairRules {
     if (!first || !this.#weights.has(first.queue)) return;
     const home = this.#homeOf(first);
     for (const row of rows) {
-      const place = this.#placeOf(by, `${row.queue} ${home} ${Math.floor(row.rank / RANK_SPAN)}`);
+      const place = this.#placeOf(by, row.queue, home, Math.floor(row.rank / RANK_SPAN));
       place.heard = place.claimed;
     }
   }
 
   /** A key without a waiting job has no claim to turns that it missed. */
   looked(): void {
-    if (this.#weights.size === 0) return;
+    if (this.#weights.size === 0 || !this.#isStale) return;
+    this.#isStale = false;
     const all = new Map<string, Waiting>();
     for (const places of this.#places.values()) {
-      for (const [name, { heard, claimed, all: every }] of places) {
-        const [queue = "", home = "", level = ""] = name.split(" ");
-        const waiting = all.get(`${queue} ${home}`) ?? this.#waitingIn(queue, Number(home));
-        all.set(`${queue} ${home}`, waiting);
-        const keys = waiting.get(Number(level));
+      for (const { queue, home, level, heard, claimed, all: every } of places.values()) {
+        if (heard.size + claimed.size + every.size === 0) continue;
+        const name = `${queue} ${home}`;
+        const waiting = all.get(name) ?? this.#waitingIn(queue, home);
+        all.set(name, waiting);
+        const keys = waiting.get(level);
         for (const passed of [heard, claimed, every])
-          for (const key of [...passed.keys()]) if (!keys?.has(key)) passed.delete(key);
+          for (const key of passed.keys()) if (!keys?.has(key)) passed.delete(key);
       }
     }
   }
 
   #homeOf({ id }: Pick<JobRow, "id">): number {
-    return this.#homes === 1 ? 0 : homeOf(cellOfId(id), this.#homes);
+    if (this.#homes === 1) return 0;
+    const known = this.#homesOf.get(id);
+    if (known !== undefined) return known;
+    const home = homeOf(cellOfId(id), this.#homes);
+    this.#homesOf.set(id, home);
+    return home;
   }
 
   #waitingIn(queue: string, home: number): Waiting {
@@ -150,10 +169,13 @@ export class FairRules {
     return waiting;
   }
 
-  #placeOf(by: Machine, name: string): Place {
+  #placeOf(by: Machine, queue: string, home: number, level: number): Place {
     const places = this.#places.get(by) ?? new Map<string, Place>();
     this.#places.set(by, places);
-    const place = places.get(name) ?? { heard: new Map(), claimed: new Map(), all: new Map() };
+    const name = `${queue} ${home} ${level}`;
+    const known = places.get(name);
+    if (known) return known;
+    const place = { queue, home, level, heard: new Map(), claimed: new Map(), all: new Map() };
     places.set(name, place);
     return place;
   }

@@ -35,10 +35,11 @@ export class LimitRules {
     if (limitKey !== null) this.#entries.delete(limitKey);
   }
 
-  #live(): JobRow[] {
-    const live: JobRow[] = [];
-    for (const { row, isGone } of this.#jobs.values()) if (!isGone && !hasEnded(row.state)) live.push(row);
-    return live;
+  #countLive(counts: (row: JobRow) => boolean): number {
+    let count = 0;
+    for (const { row, isGone } of this.#jobs.values())
+      if (!isGone && !hasEnded(row.state) && counts(row)) count += 1;
+    return count;
   }
 
   /** A job with a strict limit that was not entered keeps its slot: nobody asked for the next one of its key. */
@@ -55,24 +56,26 @@ export class LimitRules {
   #tooManyBehind(limitKey: string | null): string | undefined {
     const limit = this.#plan.limits.find(({ key }) => key === limitKey);
     if (limit?.concurrency === undefined) return undefined;
-    const held = this.#live().filter(
-      (row) => row.limitKey === limitKey && (isAdmitted(row) || (limit.strict && row.state === "retryable")),
+    const held = this.#countLive(
+      (row) =>
+        row.limitKey === limitKey &&
+        (isAdmitted(row) || (limit.strict === true && row.state === "retryable")),
     );
-    if (held.length <= limit.concurrency) return undefined;
-    return `${held.length} jobs hold places of "${limitKey}", which has ${limit.concurrency}`;
+    if (held <= limit.concurrency) return undefined;
+    return `${held} jobs hold places of "${limitKey}", which has ${limit.concurrency}`;
   }
 
   #tooManyIn(queue: string): string | undefined {
     const most = this.#plan.settings[queue]?.concurrency;
     if (most === undefined) return undefined;
-    const active = this.#live().filter((row) => row.queue === queue && row.state === "active").length;
+    const active = this.#countLive((row) => row.queue === queue && row.state === "active");
     return active <= most ? undefined : `${active} jobs of ${queue} are active, and ${most} may be`;
   }
 
   #tooDeep(queue: string): string | undefined {
     const most = this.#plan.settings[queue]?.depth?.most;
     if (most === undefined) return undefined;
-    const waiting = this.#live().filter((row) => row.queue === queue && row.state !== "active").length;
+    const waiting = this.#countLive((row) => row.queue === queue && row.state !== "active");
     // What comes back is not refused; but then there is no room for a new one either.
     return waiting <= most ? undefined : `${waiting} jobs wait in ${queue}, and ${most} may`;
   }

@@ -109,8 +109,10 @@ function planFor({ seed, isDistant, isFair, isBusy }: SimOptions): Plan {
 function distances(seed: number): (machine: Machine) => number {
   const known = new Map<Machine, number>();
   return (machine) => {
+    const before = known.get(machine);
+    if (before !== undefined) return before;
     const dice = new Dice(subSeed(seed, `distance ${machine.name}`));
-    const distance = known.get(machine) ?? (dice.chance(0.5) ? dice.between(...DISTANCE) : 0);
+    const distance = dice.chance(0.5) ? dice.between(...DISTANCE) : 0;
     known.set(machine, distance);
     return distance;
   };

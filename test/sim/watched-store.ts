@@ -33,7 +33,9 @@ export interface StoreObserver {
 export class StoreWatch<Watched extends Store = Store> {
   readonly #store: Watched;
   readonly #observer: StoreObserver;
-  readonly #rows = new Map<JobId, JobRow>();
+  /** The jobs that are there, and the last row of each at the same place: a look compares all of them. */
+  #ids: JobId[] = [];
+  #rows: JobRow[] = [];
   readonly #gone = new Set<JobId>();
 
   constructor(store: Watched, observer: StoreObserver) {
@@ -41,27 +43,22 @@ export class StoreWatch<Watched extends Store = Store> {
     this.#observer = observer;
   }
 
-  rows(): Iterable<JobRow> {
-    return this.#rows.values();
-  }
-
-  row(id: JobId): JobRow | undefined {
-    return this.#rows.get(id);
-  }
-
   /** The store forgot its last writes. Returns the jobs that are not what they were, null for those that are gone. */
   async forgot(): Promise<Map<JobId, JobRow | null>> {
-    const ids = [...this.#rows.keys(), ...this.#gone];
+    const known = new Map(this.#ids.map((id, index) => [id, this.#rows[index] as JobRow]));
+    const ids = [...known.keys(), ...this.#gone];
     const rows = ids.length === 0 ? [] : await this.#store.jobs.load(ids);
     const changed = new Map<JobId, JobRow | null>();
     for (const [index, id] of ids.entries()) {
-      const [before, after] = [this.#rows.get(id) ?? null, rows[index] ?? null];
+      const [before, after] = [known.get(id) ?? null, rows[index] ?? null];
       // A job that came and went may have done so in the time that is forgotten.
       const isNew = before === null || JSON.stringify(before) !== JSON.stringify(after);
       if (isNew) changed.set(id, after);
-      if (after) this.#rows.set(id, after);
-      else this.#rows.delete(id);
+      if (after) known.set(id, after);
+      else known.delete(id);
     }
+    this.#ids = [...known.keys()];
+    this.#rows = [...known.values()];
     return changed;
   }
 
@@ -122,19 +119,18 @@ export class StoreWatch<Watched extends Store = Store> {
     added: readonly NewJob[] = [],
     units: readonly Unit[] = [],
   ): Promise<void> {
-    const ids = [...this.#rows.keys()];
-    for (const { id } of added) if (!this.#rows.has(id)) ids.push(id);
+    const fresh = added.length === 0 ? [] : this.#unknown(added);
+    const ids = fresh.length === 0 ? this.#ids : [...this.#ids, ...fresh];
     const rows = await this.#store.jobs.load(ids);
-    for (const [index, id] of ids.entries()) {
+    let isLess = false;
+    for (let index = 0; index < ids.length; index++) {
       const after = rows[index] ?? null;
-      const before = this.#rows.get(id) ?? null;
+      const before = this.#rows[index] ?? null;
       if (after === before) continue;
+      const id = ids[index] as JobId;
       const write = units.find((unit) => unit.job?.id === id)?.job;
-      if (after) this.#rows.set(id, after);
-      else {
-        this.#rows.delete(id);
-        this.#gone.add(id);
-      }
+      isLess ||= after === null;
+      if (after === null) this.#gone.add(id);
       this.#observer.changed({
         by,
         call,
@@ -144,7 +140,17 @@ export class StoreWatch<Watched extends Store = Store> {
         write,
       });
     }
+    // Else the rows belong to the ids as they are.
+    const isSame = !isLess && fresh.length === 0;
+    this.#ids = isSame ? this.#ids : ids.filter((_, index) => rows[index]);
+    this.#rows = isSame ? (rows as JobRow[]) : rows.filter((row) => row !== null && row !== undefined);
     this.#observer.looked();
+  }
+
+  /** The new jobs of an enqueue that are not known yet. */
+  #unknown(added: readonly NewJob[]): JobId[] {
+    const known = new Set(this.#ids);
+    return [...new Set(added.map(({ id }) => id))].filter((id) => !known.has(id));
   }
 }
 

@@ -79,7 +79,7 @@ export class HomeRules {
       jobs: {
         ...store.jobs,
         enqueue: async (jobs, options) => {
-          for (const { id } of jobs) this.#checkCell(home, cellOfId(id), `job ${id}`);
+          for (const { id } of jobs) this.#checkCell(home, cellOfId(id), id);
           return store.jobs.enqueue(jobs, options);
         },
       },
@@ -115,11 +115,9 @@ export class HomeRules {
   }
 
   #committed(home: Home, unit: Unit, outcome: Outcome): void {
-    if (unit.job) this.#checkCell(home, cellOfId(unit.job.id), `the job ${unit.job.id}`);
-    for (const guard of unit.when ?? []) this.#checkCell(home, cellOfGuard(guard), JSON.stringify(guard));
-    for (const effect of unit.effects ?? []) {
-      this.#checkCell(home, cellOfEffect(effect), JSON.stringify(effect).slice(0, 200));
-    }
+    if (unit.job) this.#checkCell(home, cellOfId(unit.job.id), unit.job.id);
+    for (const guard of unit.when ?? []) this.#checkCell(home, cellOfGuard(guard), guard);
+    for (const effect of unit.effects ?? []) this.#checkCell(home, cellOfEffect(effect), effect);
     if (outcome.ok) for (const effect of unit.effects ?? []) this.#count(home, unit, effect);
   }
 
@@ -160,11 +158,13 @@ export class HomeRules {
     if (message.times > 1) this.#report(ONCE, `${of} was applied ${message.times} times`);
   }
 
-  #checkCell(home: Home, cell: Cell | undefined, what: string): void {
+  /** `what` is made a text only if it is reported: most of the time goes into texts otherwise. */
+  #checkCell(home: Home, cell: Cell | undefined, what: string | Guard | Effect): void {
     if (cell === undefined) return;
     const own = homeOf(cell, this.#homes);
-    if (own !== home)
-      this.#report("a unit never spans homes", `home ${home} was given ${what}, which is in home ${own}`);
+    if (own === home) return;
+    const text = JSON.stringify(what).slice(0, 200);
+    this.#report("a unit never spans homes", `home ${home} was given ${text}, which is in home ${own}`);
   }
 }
 
