@@ -205,6 +205,7 @@ export class Checker implements StoreObserver, ReplyObserver {
         claimedAt: now,
         confirmedAt: now,
         confirmation: undefined,
+        answeredAt: undefined,
         isLostHeard: false,
         isHeard: false,
         startedAt: null,
@@ -255,8 +256,9 @@ export class Checker implements StoreObserver, ReplyObserver {
       }
     } else if (call === "jobs.beat") {
       const { jobs } = request as BeatRequest;
-      for (const [index, { id, fence }] of jobs.entries())
-        this.#confirmed(by, id, fence, typeof (answer as BeatAnswer[])[index] === "string", times);
+      if (this.#options.homes === 1) this.#beaten(by, jobs, answer as BeatAnswer[], times);
+      // With homes the engine does not know it yet, and if another home fails, it never does.
+      else for (const { id } of jobs) this.#answered(by, id, times.doneAt);
     } else if (call === "commit") {
       for (const [index, { job }] of (request as readonly Unit[]).entries()) {
         const outcome = (answer as Outcome[])[index] as Outcome;
@@ -270,12 +272,27 @@ export class Checker implements StoreObserver, ReplyObserver {
   }
 
   /** With homes the engine hears nothing of a beat before all of them have answered: that is when it may enter the job. */
-  heardFromAll(by: Machine, { jobs }: BeatRequest, times: Pick<Times, "sentAt" | "heardAt">): void {
-    for (const { id, fence } of jobs) {
-      const claim = this.#heldBy(by).get(id);
-      const isOfThisBeat = claim?.fence === fence && (claim.confirmation?.sentAt ?? 0) >= times.sentAt;
-      if (isOfThisBeat) claim.confirmation = times;
+  heardFromAll(
+    by: Machine,
+    { jobs }: BeatRequest,
+    answers: readonly BeatAnswer[],
+    times: Pick<Times, "sentAt" | "heardAt">,
+  ): void {
+    for (const [index, job] of jobs.entries()) {
+      const doneAt = this.#heldBy(by).get(job.id)?.answeredAt ?? 0;
+      const isOfThisBeat = doneAt >= times.sentAt;
+      if (isOfThisBeat) this.#beaten(by, [job], answers.slice(index, index + 1), { ...times, doneAt });
     }
+  }
+
+  #answered(by: Machine, id: JobId, doneAt: number): void {
+    const claim = this.#heldBy(by).get(id);
+    if (claim) claim.answeredAt = doneAt;
+  }
+
+  #beaten(by: Machine, jobs: BeatRequest["jobs"], answers: readonly BeatAnswer[], times: Times): void {
+    for (const [index, { id, fence }] of jobs.entries())
+      this.#confirmed(by, id, fence, typeof answers[index] === "string", times);
   }
 
   #confirmed(by: Machine, id: JobId, fence: number, holds: boolean, times: Times): void {

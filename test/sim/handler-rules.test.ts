@@ -12,12 +12,12 @@ const GAP = { from: T0 + 100, to: T0 + 800 };
 const SENT = T0 + 90;
 
 /** A process that stands still from 100 to 800 ms. It has claimed a job, and asked for its claim 10 ms before the gap. */
-function world() {
+function world(homes = 4) {
   let now: number = T0;
   const checker = new Checker({
     now: () => now,
     plan: planOf(1),
-    homes: 4,
+    homes,
     trace: new Trace({ isKept: false, now: () => now }),
     troubledAt: () => 0,
   });
@@ -36,7 +36,8 @@ function world() {
     answer: (heardAt: number) =>
       checker.heard(machine, "jobs.beat", beat, ["ok"], { sentAt: SENT, doneAt: SENT + 1, heardAt }),
     /** The last of all homes answers. */
-    answerAll: (heardAt: number, sentAt = SENT) => checker.heardFromAll(machine, beat, { sentAt, heardAt }),
+    answerAll: (heardAt: number, sentAt = SENT) =>
+      checker.heardFromAll(machine, beat, ["ok"], { sentAt, heardAt }),
     enter(at: number) {
       now = at;
       checker.entered(machine, { id, attempt: 1, deadline: null, isListening: false });
@@ -47,9 +48,15 @@ function world() {
 
 describe("the rule of entries after a gap", () => {
   it("lets an answer that comes after the gap be used at once", () => {
-    const { answer, enter } = world();
+    const { answer, enter } = world(1);
     answer(GAP.to + 50);
     expect(enter(GAP.to + 50)).toEqual([]);
+  });
+
+  it("names an entry after a beat that the home of the job has answered and another home has not", () => {
+    const { answer, enter } = world();
+    answer(GAP.to + 50);
+    expect(enter(GAP.to + 50)).toEqual([RULE]);
   });
 
   it("takes a beat to several homes for heard when the last of them has answered", () => {

@@ -14,6 +14,8 @@ export interface Claim {
   confirmedAt: number;
   /** When the holder last asked whether the claim holds, and when it heard that it does; with homes, from all of them. */
   confirmation: Pick<Times, "sentAt" | "heardAt"> | undefined;
+  /** With homes: when the job's own home last answered a beat, which the holder hears if no other home fails. */
+  answeredAt: number | undefined;
   /** The holder was told that the claim is lost. */
   isLostHeard: boolean;
   /** The holder knows of the claim: a reply that was lost leaves one that nobody can give back. */

@@ -1,6 +1,6 @@
 import { createHomedIdSource } from "../../../src/core/ids.ts";
 import type { JobId, JobRow } from "../../../src/core/job/job.ts";
-import type { BeatRequest, Store } from "../../../src/ports/store.ts";
+import type { BeatAnswer, BeatRequest, Store } from "../../../src/ports/store.ts";
 import type { HomeStore } from "../../../src/stores/homes/home-store.ts";
 import { createHomedStore } from "../../../src/stores/homes/homed-store.ts";
 import type { Dice } from "../dice.ts";
@@ -26,7 +26,12 @@ export interface HomeMutation {
 
 /** Hears of beats that all homes have answered. */
 interface BeatObserver {
-  heardFromAll(by: Machine, request: BeatRequest, times: Pick<Times, "sentAt" | "heardAt">): void;
+  heardFromAll(
+    by: Machine,
+    request: BeatRequest,
+    answers: readonly BeatAnswer[],
+    times: Pick<Times, "sentAt" | "heardAt">,
+  ): void;
 }
 
 interface HomesOptions {
@@ -97,7 +102,7 @@ export class SimHomes {
       const sentAt = scheduler.now;
       const answers = store.jobs.beat(request);
       answers.then(
-        () => observer.heardFromAll(machine, request, { sentAt, heardAt: scheduler.now }),
+        (all) => observer.heardFromAll(machine, request, all, { sentAt, heardAt: scheduler.now }),
         () => {},
       );
       // The same promise, so that the engine goes on after the observer, and in the same turn as without one.
