@@ -51,7 +51,7 @@ const TEXTS: { readonly [Name in Lane]: LaneText } = {
     rule: "A checker outside of the engine watches the store and the handlers: no deadline fires early, fences only grow, an ended job stays as it is, no job is lost, everything settles, limits are kept, every commit is announced once, and a closed engine leaves no timer. Mutants prove that the checker sees a violation: `npm test` plants defects and fails if no rule catches them.",
     notCovered:
       "SQL and the disk: these worlds use the store in memory. The chaos and failover runs below use the real ones.",
-    repeat: "npm run sim -- --world all --minutes 20 --from 1200000000 --report-folder docs/reliability",
+    repeat: "npm run sim -- --world all --seeds 200000 --from 1200000000 --report-folder docs/reliability",
     on: "world",
     counts: {
       seeds: "seeds",
