@@ -38,7 +38,9 @@ export function withCommands(
 /** Adds the options that name the store or the server. */
 export function withTarget(command: Command): Command {
   return command
-    .addOption(new Option("--store <address>", "sqlite:<file> or postgres://…").env("CURFEW_STORE"))
+    .addOption(
+      new Option("--store <address>", "sqlite:<file>, postgres://… or redis://…").env("CURFEW_STORE"),
+    )
     .addOption(new Option("--url <url>", "a curfew server, such as http://127.0.0.1:8080").env("CURFEW_URL"))
     .addOption(
       new Option("--key <key>", "the key for the server; the variable keeps it out of the process list").env(

@@ -9,7 +9,10 @@ export function register(command: Command): void {
   command
     .description("Serve jobs over HTTP, by Open Job Spec.")
     .addOption(
-      new Option("--store <address>", "where jobs are kept: sqlite:<file>, postgres://… or memory:")
+      new Option(
+        "--store <address>",
+        "where jobs are kept: sqlite:<file>, postgres://…, redis://… or memory:",
+      )
         .default("sqlite:curfew.db")
         .env("CURFEW_STORE"),
     )

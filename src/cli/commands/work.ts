@@ -10,7 +10,7 @@ export function register(command: Command): void {
     .description("Run a worker: a process that runs jobs and serves no HTTP.")
     .argument("<module>", "a JavaScript or TypeScript file that exports processors by default")
     .addOption(
-      new Option("--store <address>", "where jobs are stored: sqlite:<file> or postgres://…")
+      new Option("--store <address>", "where jobs are stored: sqlite:<file>, postgres://… or redis://…")
         .default("sqlite:curfew.db")
         .env("CURFEW_STORE"),
     )
