@@ -276,23 +276,23 @@ function createLimits(home: Home): Pick<Inspector, "limitKeys" | "limitKey" | "l
     async limitJobs(key, state, limit) {
       home.assertOpen();
       checkLimit(limit);
-      return jobsOf(home, `gj:${key}`, state, limit);
+      return limitJobs(home, key, state, limit);
     },
   };
 }
 
-/** The first jobs of an index of ids, in one state or in any. */
-async function jobsOf(home: Home, index: string, state: JobState | null, limit: number): Promise<JobRow[]> {
-  const found: JobRow[] = [];
-  for (let after: string | null = null; ; ) {
-    const ids = await listNames(home, index, after, "", ITEMS_PER_CALL);
-    for (const row of await loadJobs(home, ids)) {
-      if (row && (state === null || row.state === state)) found.push(row);
-      if (found.length === limit) return found;
-    }
-    if (ids.length < ITEMS_PER_CALL) return found;
-    after = ids.at(-1) as string;
-  }
+async function limitJobs(home: Home, key: string, state: JobState | null, limit: number): Promise<JobRow[]> {
+  const code = state === null ? null : STATE_CODES[state];
+  const ids = (await home.call("limitIds", [key, code, limit])).read() as string[];
+  const rows = await loadJobs(home, ids);
+  return rows.filter((row) => row !== null && (state === null || row.state === state)) as JobRow[];
+}
+
+/** The first active jobs of a queue with a limit. */
+async function activeJobs(home: Home, queue: string, limit: number): Promise<JobRow[]> {
+  const ids = await listNames(home, `gq:${queue}`, null, "", limit);
+  const rows = await loadJobs(home, ids);
+  return rows.filter((row) => row?.state === "active") as JobRow[];
 }
 
 /** Queries about waiting jobs. */
@@ -326,7 +326,7 @@ function createLines(home: Home): Pick<Inspector, "ahead" | "shares" | "slots"> 
 
 async function heldSlots(home: Home, line: Line, most: number): Promise<HeldSlots> {
   if ("queue" in line) {
-    const active = await jobsOf(home, `gq:${line.queue}`, "active", most);
+    const active = await activeJobs(home, line.queue, most);
     const unstarted = active.filter(({ startedAt }) => startedAt === null).length;
     const use = { available: 0, active: active.length, unstarted, retryable: 0, starts: 0 };
     return { ...use, nextAt: null, jobs: active.slice(0, HOLDERS_SHOWN) };
@@ -339,6 +339,6 @@ async function heldSlots(home: Home, line: Line, most: number): Promise<HeldSlot
     retryable: Math.min(row.retryable, most),
     starts: Math.min(row.starts, most),
     nextAt: row.nextAt,
-    jobs: row.active === 0 ? [] : await jobsOf(home, `gj:${line.limitKey}`, "active", HOLDERS_SHOWN),
+    jobs: row.active === 0 ? [] : await limitJobs(home, line.limitKey, "active", HOLDERS_SHOWN),
   };
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { JobRow } from "../../core/job/job.ts";
+import type { JobRow, JobState } from "../../core/job/job.ts";
 import type { KeyLimit } from "../../core/limit/limit.ts";
 import {
   type Effect,
@@ -408,6 +408,13 @@ const looks: ConformanceCase[] = [
       assert.deepEqual(await bed.store.inspect.limitKeys(null, 1), all.slice(0, 1));
       const listed = await bed.store.inspect.limitJobs(LIMIT_KEY, "pending", 1);
       assert.deepEqual(idsOf(listed), [ids[2]]);
+      const inState = async (state: JobState | null, most: number) =>
+        idsOf(await bed.store.inspect.limitJobs(LIMIT_KEY, state, most));
+      assert.deepEqual(await inState("active", 10), [ids[0]]);
+      assert.deepEqual(await inState("available", 10), [ids[1]]);
+      assert.deepEqual(await inState("retryable", 10), []);
+      assert.deepEqual(await inState(null, 3), ids);
+      assert.equal((await inState(null, 10)).length, 4);
       const depths = await bed.store.inspect.depths();
       assert.deepEqual([...depths.keys()], ["b", "default"]);
       assert.deepEqual(depths.get("default"), await depthOf(bed.store, "default"));

@@ -115,6 +115,19 @@ function api.limitRows(keys, args)
   return pack(answer)
 end
 
+-- {key, state or false, limit} answers the first ids of its live jobs in that state, or in any.
+function api.limitIds(keys, args)
+  begin(keys, args)
+  local a, found = unpack1(args[1]), {}
+  for state = a[2] or PENDING, a[2] or RETRYABLE do
+    local some = call('ZRANGEBYSCORE', B .. 'gj:' .. a[1], state, state, 'LIMIT', 0, a[3])
+    for at = 1, #some do found[#found + 1] = some[at] end
+  end
+  if not a[2] then table.sort(found, before) end
+  while #found > a[3] do found[#found] = nil end
+  return pack(found)
+end
+
 -- {line, rank, id}: a line is {'q', queue}, {'g', limit key} or {'f', queue, fair key}.
 function api.ahead(keys, args)
   begin(keys, args)

@@ -38,7 +38,7 @@ local function leaveReady(id, r)
   leaveFair(id, r)
 end
 
--- A limit key: the live jobs that have it, those that wait only for it, and counts of the others.
+-- A limit key: the live jobs that have it by their states, those that wait only for it, and counts of the others.
 local function addLimit(id, r, by)
   local key, state = r[LIMIT], r[STATE]
   if state >= COMPLETED then return end
@@ -53,7 +53,7 @@ local function addLimit(id, r, by)
     if by == 1 then call('ZADD', B .. 'gq:' .. r[QUEUE], 0, id) else call('ZREM', B .. 'gq:' .. r[QUEUE], id) end
   end
   if by == 1 then
-    if call('ZADD', B .. 'gj:' .. key, 0, id) == 1 then call('ZADD', B .. 'gk', 0, key) end
+    if call('ZADD', B .. 'gj:' .. key, state, id) == 1 then call('ZADD', B .. 'gk', 0, key) end
   else
     call('ZREM', B .. 'gj:' .. key, id)
     if call('EXISTS', B .. 'gj:' .. key) == 0 then call('ZREM', B .. 'gk', key) call('DEL', counts) end

@@ -44,6 +44,7 @@ const FUNCTIONS = {
   listNames: "read",
   uniqueKeys: "read",
   limitRows: "read",
+  limitIds: "read",
   ahead: "read",
   shares: "read",
   oldest: "read",
