@@ -106,6 +106,24 @@ describe.skipIf(!program)("a store on one node", () => {
     await open(node.url);
   });
 
+  it("reads none of the jobs that wait for a limit to say which ones hold its slots", async () => {
+    const store = await open(node.url);
+    const bed = await openBed({ store });
+    const job = () => bed.job({ limitKey: "key", payload: "x".repeat(1_000) });
+    await bed.addMany(Array.from({ length: 200 }, job));
+    await bed.addMany(Array.from({ length: 200 }, job));
+    await bed.effect({ admit: "key", count: 2, limit: { concurrency: 2 } });
+    const running = (await bed.claim({ limit: 2 })).map(({ id }) => id);
+    expect(running).toHaveLength(2);
+    const read = async () =>
+      Number(/cmdstat_hgetall:calls=(\d+)/.exec(await client.info("commandstats"))?.[1]);
+    const before = await read();
+    const held = await store.inspect.limitJobs("key", "active", 10);
+    const slots = await store.inspect.slots({ limitKey: "key" }, 10);
+    expect((await read()) - before).toBe(4);
+    expect([held, slots.jobs].map((jobs) => jobs.map(({ id }) => id))).toEqual([running, running]);
+  });
+
   it("leaves large documents in the server when brief rows are read", async () => {
     const store = await open(node.url);
     const bed = await openBed({ store });
@@ -319,6 +337,18 @@ describe.skipIf(!program)("a store on a cluster", () => {
     }
   });
 
+  it("leaves no connection open when it cannot be opened", async () => {
+    const masters = await cluster.masters();
+    const onAll = (...args: string[]) => Promise.all(masters.map((node) => cluster.cli(node, ...args)));
+    await onAll("acl", "setuser", "default", "-function");
+    try {
+      await expect(open(cluster.url, { durability: "replicated" })).rejects.toThrow(/NOPERM/);
+      await expect.poll(async () => (await onAll("client", "list")).join()).not.toContain("name=curfew");
+    } finally {
+      await onAll("acl", "setuser", "default", "+function");
+    }
+  });
+
   it("lets a process end that closes it during a refresh of the slots", async () => {
     const child = spawn(process.execPath, [join(import.meta.dirname, "redis-close-child.ts"), cluster.url]);
     // Without the mend it goes on for ever.
@@ -348,45 +378,6 @@ describe.skipIf(!program)("a store on a cluster", () => {
     await moving.end();
     expect((await claimed).length).toBe(10);
     expect((await bed.claim({ limit: 100 })).length).toBe(40);
-  });
-});
-
-describe.skipIf(!program)("a store behind a Sentinel", () => {
-  it("goes on with the new master when the old one dies", async () => {
-    if (!program) return;
-    await using master = await startNode(program, DURABLE);
-    const replicaOf = ["--replicaof", "127.0.0.1", String(master.port), "--repl-diskless-sync-delay", "0"];
-    await using _replica = await startNode(program, [...DURABLE, ...replicaOf]);
-    // The Sentinel asks the master for its replicas at once, and then every 10 s: it has to be there by then.
-    const asked = new Redis(master.url);
-    await expect.poll(() => asked.info("replication")).toMatch(/state=online/);
-    asked.disconnect();
-    await using sentinel = await startNode(
-      program,
-      ["--sentinel"],
-      [
-        `sentinel monitor main 127.0.0.1 ${master.port} 1`,
-        "sentinel down-after-milliseconds main 300",
-        "sentinel failover-timeout main 2000",
-        "",
-      ].join("\n"),
-    );
-    const client = new Redis(sentinel.url);
-    await expect.poll(() => client.call("sentinel", "replicas", "main")).toHaveLength(1);
-    client.disconnect();
-    await expect(open(sentinel.url)).rejects.toThrow(/add \?sentinel=/);
-    const store = await open(`redis://127.0.0.1:${sentinel.port}?sentinel=main`);
-    const before = await openBed({ store });
-    const { id } = await before.add();
-    // With local durability a job may be lost with its master. This one has reached the replica.
-    const writer = new Redis(master.url);
-    await writer.set("after", "the job");
-    expect(await writer.wait(1, 5_000)).toBe(1);
-    writer.disconnect();
-    master.signal("SIGKILL");
-    const found = async () => (await store.jobs.load([id]).catch(() => []))[0]?.id;
-    await expect.poll(found).toBe(id);
-    expect((await before.claim()).length).toBe(1);
   });
 });
 

@@ -25,7 +25,7 @@ export function parseAddress(address: string, shown: string): RedisAddress {
   for (const key of options.keys())
     if (!QUERY_KEYS.includes(key)) throw wrong(`"${key}" is not known; use ${QUERY_KEYS.join(", ")}`);
   const sentinel = options.get("sentinel");
-  const [username, password] = credentials(user);
+  const [username, password] = credentials(user, wrong);
   return {
     hosts: hosts.split(",").map((text) => hostOf(text, sentinel ? SENTINEL_PORT : PORT, wrong)),
     ...(username && { username }),
@@ -37,11 +37,19 @@ export function parseAddress(address: string, shown: string): RedisAddress {
   };
 }
 
-function credentials(user: string | undefined): [string | undefined, string | undefined] {
+function credentials(
+  user: string | undefined,
+  wrong: (fix: string) => Error,
+): [string | undefined, string | undefined] {
   if (user === undefined) return [undefined, undefined];
   const colon = user.indexOf(":");
-  if (colon === -1) return [decodeURIComponent(user), undefined];
-  return [decodeURIComponent(user.slice(0, colon)), decodeURIComponent(user.slice(colon + 1))];
+  const parts = colon === -1 ? [user] : [user.slice(0, colon), user.slice(colon + 1)];
+  try {
+    const [name, password] = parts.map(decodeURIComponent);
+    return [name, password];
+  } catch {
+    throw wrong('the user or the password has a "%" that encodes nothing; write %25 for a "%"');
+  }
 }
 
 function hostOf(

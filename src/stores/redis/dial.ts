@@ -9,6 +9,10 @@ const ANSWER_WITHIN = 6_000;
 const LONGEST_RETRY = 1_000;
 /** A replica that does not answer for this long is not asked for its settings. */
 const VISIT_WITHIN = 1_000;
+/** A Sentinel that does not answer for this long is passed over for the next one. */
+const SENTINEL_WITHIN = 2_000;
+/** A machine that vanished is noticed on a connection that waits for nothing: ten probes follow, one a second. */
+const PROBE_AFTER = 5_000;
 
 export interface Dialer {
   readonly client: RedisLike;
@@ -28,8 +32,7 @@ export async function createDialer(address: RedisAddress): Promise<Dialer> {
     return connected(new ioredis.Redis({ ...single(address), ...short, host, port }), address);
   };
   if (sentinel !== undefined) {
-    const dial = () =>
-      connected(new ioredis.Redis({ ...single(address), ...behind(address, sentinel) }), address);
+    const dial = () => dialBehind(ioredis, address, sentinel);
     const client = await dial();
     return { client, isCluster: false, masters: () => [client], dial, visit };
   }
@@ -43,12 +46,22 @@ export async function createDialer(address: RedisAddress): Promise<Dialer> {
     throw refuse("invalid_option", "store", address.hosts[0]?.host, fix);
   }
   if (mode !== "cluster") {
-    const [host] = [address.hosts.find(({ port }) => port) ?? address.hosts[0]];
-    const dial = () =>
-      connected(new ioredis.Redis({ ...single(address), ...host, db: address.database }), address);
+    if (address.hosts.length > 1) {
+      closeClient(first);
+      const fix = "these are not nodes of a cluster: name one host, or the Sentinels and ?sentinel=";
+      throw refuse("invalid_option", "store", shownHosts(address), fix);
+    }
+    const dial = () => dialOne(ioredis, address, address.hosts[0]);
     return { client: first, isCluster: false, masters: () => [first], dial, visit };
   }
-  first.disconnect();
+  closeClient(first);
+  if (address.database !== 0)
+    throw refuse(
+      "invalid_option",
+      "store",
+      `/${address.database}`,
+      "a cluster has only database 0: leave it out",
+    );
   const dial = ({ isSubscriber = false } = {}) =>
     connected(new ioredis.Cluster(address.hosts, clusterOptions(address, isSubscriber)), address);
   const client = await dial();
@@ -59,15 +72,51 @@ async function firstReachable(ioredis: RedisPackage, address: RedisAddress): Pro
   const failures: unknown[] = [];
   for (const host of address.hosts) {
     try {
-      return await connected(
-        new ioredis.Redis({ ...single(address), ...host, db: address.database }),
-        address,
-      );
+      return await dialOne(ioredis, address, host);
     } catch (error) {
       failures.push(error);
     }
   }
   throw failures[0];
+}
+
+async function dialOne(ioredis: RedisPackage, address: RedisAddress, host?: object): Promise<RedisLike> {
+  const options = { ...single(address), ...host, db: address.database };
+  return inDatabase(await connected(new ioredis.Redis(options), address), address);
+}
+
+/** The client itself would go on in database 0 if the server has no other. */
+async function inDatabase(client: RedisLike, { database }: RedisAddress): Promise<RedisLike> {
+  if (database === 0) return client;
+  try {
+    await client.call("select", database);
+    return client;
+  } catch (error) {
+    closeClient(client);
+    if (!/out of range|not allowed/i.test((error as Error).message)) throw withoutCommand(error);
+    const fix = "the server has no such database: see its setting databases";
+    throw refuse("invalid_option", "store", `/${database}`, fix);
+  }
+}
+
+/**
+ * Connects to the master that Sentinels name. The client itself would ask them for ever: the first time each is asked once,
+ * so that an address that is wrong is noticed.
+ */
+async function dialBehind(ioredis: RedisPackage, address: RedisAddress, name: string): Promise<RedisLike> {
+  let isOpen = false;
+  const options = {
+    ...single(address),
+    ...sentinelOptions(address, name),
+    sentinelRetryStrategy: (times: number) => (isOpen ? Math.min(50 * times, LONGEST_RETRY) : null),
+  };
+  const client = await connected(new ioredis.Redis(options), address).catch((error: CurfewError) => {
+    if (!/No such master|retry is disabled\.$/.test(error.message)) throw error;
+    const message = `none of the Sentinels ${shownHosts(address)} knows a master "${name}"`;
+    throw new CurfewError("store_failed", message, { cause: error });
+  });
+  isOpen = true;
+  return inDatabase(client, address);
 }
 
 function common({ username, password, tls }: RedisAddress): object {
@@ -80,6 +129,7 @@ function common({ username, password, tls }: RedisAddress): object {
     connectionName: "curfew",
     connectTimeout: ANSWER_WITHIN,
     commandTimeout: ANSWER_WITHIN,
+    keepAlive: PROBE_AFTER,
     // A command that was sent may have run. The engine decides whether it is safe to repeat.
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: null,
@@ -89,16 +139,28 @@ function common({ username, password, tls }: RedisAddress): object {
   };
 }
 
-/** Hints subscribe again by themselves: ioredis leaves the failure of its own attempt unhandled, which ends a process. */
 function single(address: RedisAddress): object {
-  return { ...common(address), autoResubscribe: false };
+  return {
+    ...common(address),
+    // Hints subscribe again by themselves: ioredis leaves the failure of its own attempt unhandled, which ends a process.
+    autoResubscribe: false,
+    // A master that stands still keeps its connections. The next one may lead to another master. A cluster says it by itself.
+    socketTimeout: ANSWER_WITHIN,
+  };
 }
 
-function behind({ hosts, username, password }: RedisAddress, name: string): object {
+export function sentinelOptions(
+  { hosts, username, password, tls, database }: RedisAddress,
+  name: string,
+): object {
   return {
     sentinels: hosts,
     name,
     role: "master",
+    db: database,
+    sentinelCommandTimeout: SENTINEL_WITHIN,
+    // Without these, the client would talk to both in plain text.
+    ...(tls && { enableTLSForSentinelMode: true, sentinelTLS: {} }),
     ...(password && { sentinelPassword: password }),
     ...(username && { sentinelUsername: username }),
   };
@@ -123,7 +185,10 @@ function clusterOptions(address: RedisAddress, isSubscriber: boolean): object {
   };
 }
 
-async function connected(client: RedisLike, { hosts }: RedisAddress): Promise<RedisLike> {
+const shownHosts = ({ hosts }: RedisAddress): string =>
+  hosts.map(({ host, port }) => `${host}:${port}`).join(", ");
+
+async function connected(client: RedisLike, address: RedisAddress): Promise<RedisLike> {
   let last: unknown;
   for (const event of ["error", "node error"])
     client.on(event, (error: unknown) => {
@@ -134,12 +199,11 @@ async function connected(client: RedisLike, { hosts }: RedisAddress): Promise<Re
     return client;
   } catch (error) {
     closeClient(client);
-    const where = hosts.map(({ host, port }) => `${host}:${port}`).join(", ");
     // The error of the call says only that the connection is closed.
     withoutCommand(error);
     if (error instanceof Error && error !== last) error.cause = last;
     const { message } = (last ?? error) as Error;
-    throw new CurfewError("store_failed", `cannot connect to Redis at ${where}: ${message}`, {
+    throw new CurfewError("store_failed", `cannot connect to Redis at ${shownHosts(address)}: ${message}`, {
       cause: error,
     });
   }

@@ -6,6 +6,7 @@ import type { RedisLike } from "./redis-package.ts";
 
 /** A client that subscribes as it is told. `lose` breaks its connection, which comes back at once. */
 class FakeClient extends EventEmitter {
+  status = "ready";
   readonly subscribe = vi.fn(async () => 1);
   readonly disconnect = vi.fn((reconnect?: boolean) => {
     if (reconnect) this.lose();
@@ -40,6 +41,20 @@ describe("a connection of hints that comes back", () => {
     await vi.waitFor(() => expect(hints).toEqual([{ missed: true }]));
     expect(client.disconnect).toHaveBeenCalledExactlyOnceWith(true);
     expect(client.subscribe).toHaveBeenCalledTimes(3);
+  });
+
+  it("is replaced when the connection of commands was, unless it connects already", async () => {
+    const { client, channels, hints } = await listening();
+    client.status = "reconnecting";
+    await channels.renew();
+    expect(client.disconnect).not.toHaveBeenCalled();
+    client.status = "ready";
+    await channels.renew();
+    expect(client.disconnect).toHaveBeenCalledExactlyOnceWith(true);
+    await vi.waitFor(() => expect(hints).toEqual([{ missed: true }]));
+    await channels.close();
+    await channels.renew();
+    expect(client.disconnect).not.toHaveBeenLastCalledWith(true);
   });
 
   it("is not replaced once the store is closed", async () => {

@@ -43,6 +43,20 @@ export class HintChannels {
     if (client) closeClient(client);
   }
 
+  /**
+   * Connects anew. A server that stands still keeps this connection, which waits for nothing: that it was replaced shows on
+   * the connection of commands alone.
+   */
+  async renew(): Promise<void> {
+    const client = await this.#client?.catch(() => undefined);
+    if (client) this.#reconnect(client);
+  }
+
+  /** One that is not ready connects already, and ioredis would give up on it for good. */
+  #reconnect(client: RedisLike): void {
+    if (!this.#isClosed && client.status === "ready") client.disconnect(true);
+  }
+
   #subscribe(channel: string): Promise<unknown> {
     let subscribed = this.#subscribed.get(channel);
     if (!subscribed) {
@@ -95,7 +109,7 @@ export class HintChannels {
     } catch {
       // The next connection subscribes. A busy server may leave the subscription unanswered on one that stays open: without
       // a new one, no hint would come any more.
-      if (!this.#isClosed) client.disconnect(true);
+      this.#reconnect(client);
     }
   }
 

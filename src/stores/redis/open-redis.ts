@@ -19,7 +19,7 @@ import { homeKey } from "./home-key.ts";
 import { createInspector } from "./inspector.ts";
 import { createJobStore } from "./job-store.ts";
 import { createRecordStore } from "./record-store.ts";
-import { closeClient } from "./redis-package.ts";
+import { closeClient, type RedisLike } from "./redis-package.ts";
 import { createTimeoutStore } from "./timeout-store.ts";
 
 export interface RedisStoreOptions {
@@ -52,12 +52,14 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
   const asked = options.homes ?? (given.has("homes") ? Number(given.get("homes")) : undefined);
   if (asked !== undefined) checkCount(asked, "homes", CELLS);
   const dialer = await createDialer(address);
+  let patient: RedisLike | undefined;
   try {
     await Promise.all(dialer.masters().map((node) => checkServer(node, durability, dialer.visit)));
     const homes = await settleHomes(dialer, prefix, asked);
     const isReplicated = durability === "replicated";
+    if (isReplicated) patient = await dialer.dial();
     const connection = new RedisConnection(
-      { client: dialer.client, patient: isReplicated ? await dialer.dial() : undefined },
+      { client: dialer.client, patient },
       {
         isCluster: dialer.isCluster,
         acknowledgement: isReplicated ? { replicas: 1, within: REPLICAS_WITHIN } : undefined,
@@ -66,9 +68,11 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
     );
     await connection.load();
     const channels = new HintChannels(() => dialer.dial({ isSubscriber: true }), dialer.isCluster);
+    if (!dialer.isCluster) dialer.client.on("close", () => void channels.renew());
     return createStore(connection, channels, { prefix, homes, durability, system });
   } catch (error) {
     closeClient(dialer.client);
+    if (patient) closeClient(patient);
     throw error;
   }
 }
