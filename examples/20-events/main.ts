@@ -30,7 +30,9 @@ engine.work({
 });
 
 let lastSeen: string | undefined;
-const first = observer.journal.follow({ types: ["job.*"] });
+// Without a cursor it would begin when the store answers, which may be after the enqueue.
+const { cursor: begin } = await observer.journal.latest();
+const first = observer.journal.follow({ after: begin, types: ["job.*"] });
 await engine.enqueue(sendMail, { to: "mia" });
 for await (const { name, type, result, cursor } of first) {
   console.log(`${name} ${type}${result ? `: ${result}` : ""}`);
