@@ -25,7 +25,11 @@ const LONG: Readonly<Record<string, LongTest>> = {
   paced: { files: ["test/e2e/paced.test.ts"], env: { CURFEW_PACED_ROUNDS: "200" } },
   batches: { files: ["test/engine/batch-leaks.test.ts"], env: { CURFEW_BATCH_ROUNDS: "50" } },
   redis: {
-    files: ["test/stores/redis.test.ts", "test/stores/redis-store.test.ts"],
+    files: [
+      "test/stores/redis.test.ts",
+      "test/stores/redis-store.test.ts",
+      "test/stores/redis-sentinel.test.ts",
+    ],
     env: { CURFEW_REDIS_GROWTH: "1", CURFEW_HISTORIES: "50" },
   },
   calls: { files: ["test/calls/leaks.test.ts"], env: { CURFEW_TIMED_OUT_CALLS: "10000" } },

@@ -322,12 +322,17 @@ const UNREACHABLE = new Set([
   "25006",
 ]);
 
+/** A Redis that is starting, still a replica, or between two masters; and Sentinels that are not there yet. */
+const NOT_YET =
+  /^All sentinels are unreachable.* Last error: (?!ERR No such master)|^(Too many Cluster redirections\. Last error: \w*Error: )?(READONLY|LOADING|CLUSTERDOWN|MASTERDOWN)\b/;
+
 function isUnreachable(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause) {
     if ("code" in at && typeof at.code === "string" && UNREACHABLE.has(at.code)) return true;
     // The driver gives no code when a connection ends during or right after its handshake.
     if (/^Connection terminated|^timeout expired|^Client has encountered a connection error/.test(at.message))
       return true;
+    if (NOT_YET.test(at.message)) return true;
     if (at instanceof AggregateError && at.errors.some(isUnreachable)) return true;
   }
   return false;

@@ -1,8 +1,9 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
+import { inspect } from "node:util";
 import { Redis } from "ioredis";
-import { afterEach, describe, expect, it } from "vitest";
-import type { Store } from "../../src/index.ts";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { openEngine, type Store, silentLogger } from "../../src/index.ts";
 import { parseAddress } from "../../src/stores/redis/address.ts";
 import { sentinelOptions } from "../../src/stores/redis/dial.ts";
 import { openRedisStore } from "../../src/stores/redis/open-redis.ts";
@@ -106,7 +107,48 @@ describe.skipIf(!program)("a store behind Sentinels", () => {
     await expect(open(`redis://127.0.0.1:${sentinel.port}?sentinel=main`)).rejects.toThrow(
       /none of the Sentinels 127\.0\.0\.1:\d+ knows a master "main"/,
     );
+    const warn = vi.fn();
+    const store = `redis://127.0.0.1:${sentinel.port}?sentinel=main`;
+    await expect(openEngine({ store, logger: { ...silentLogger, warn } })).rejects.toThrow(/knows a master/);
+    expect(warn).not.toHaveBeenCalled();
   });
+});
+
+describe.skipIf(!program)("a store that cannot be opened", () => {
+  it("is waited for by an engine: Sentinels that are away, and a replica that may become the master", async () => {
+    await using master = await startNode(program as Program, DURABLE);
+    await using replica = await startNode(program as Program, [
+      ...DURABLE,
+      ...["--replicaof", "127.0.0.1", String(master.port)],
+    ]);
+    await expect(open(replica.url)).rejects.toMatchObject({
+      code: "store_failed",
+      message: expect.stringMatching(/READONLY.*this is a replica: name its master/),
+    });
+    for (const store of ["redis://127.0.0.1:1?sentinel=main", replica.url]) {
+      const warn = vi.fn();
+      const opening = openEngine({ store, openWithin: "300ms", logger: { ...silentLogger, warn } });
+      await expect(opening).rejects.toMatchObject({ code: "store_failed" });
+      expect(warn).toHaveBeenCalledWith(expect.anything(), "cannot reach the store yet; trying again");
+    }
+  });
+
+  it.each(["info", "function"])(
+    "says that its user may not call %s, and leaves no connection",
+    async (command) => {
+      await using node = await startNode(program as Program, DURABLE);
+      const client = new Redis(node.url);
+      await client.call("acl", "setuser", "some", "on", ">secret", "~*", "&*", "+@all", `-${command}`);
+      const failure = await open(`redis://some:secret@127.0.0.1:${node.port}`).catch((error) => error);
+      expect(failure).toMatchObject({
+        code: "store_failed",
+        message: expect.stringMatching(/NOPERM.*allow the user INFO, FUNCTION/),
+      });
+      expect(inspect(failure, { depth: 10 })).not.toMatch(/secret|lua/);
+      await expect.poll(() => client.call("client", "list")).not.toContain("user=some");
+      client.disconnect();
+    },
+  );
 });
 
 describe("an address with TLS that names Sentinels", () => {

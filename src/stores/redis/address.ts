@@ -18,7 +18,8 @@ const QUERY_KEYS = ["durability", "homes", "prefix", "sentinel"];
 
 /** `redis://user:password@host:port,host:port/0?durability=replicated`. */
 export function parseAddress(address: string, shown: string): RedisAddress {
-  const wrong = (fix: string) => refuse("invalid_option", "store", shown, fix);
+  const wrong = (fix: string, caught?: { cause: unknown }) =>
+    refuse("invalid_option", "store", shown, fix, caught);
   const [, , secure, user, hosts = "", database = "", query = ""] = ADDRESS.exec(address) ?? [];
   if (hosts === "") throw wrong('write "redis://host:port", or "redis://host:port,host:port" for a cluster');
   const options = new Map(new URLSearchParams(query));
@@ -39,7 +40,7 @@ export function parseAddress(address: string, shown: string): RedisAddress {
 
 function credentials(
   user: string | undefined,
-  wrong: (fix: string) => Error,
+  wrong: (fix: string, caught: { cause: unknown }) => Error,
 ): [string | undefined, string | undefined] {
   if (user === undefined) return [undefined, undefined];
   const colon = user.indexOf(":");
@@ -47,8 +48,10 @@ function credentials(
   try {
     const [name, password] = parts.map(decodeURIComponent);
     return [name, password];
-  } catch {
-    throw wrong('the user or the password has a "%" that encodes nothing; write %25 for a "%"');
+  } catch (error) {
+    throw wrong('the user or the password has a "%" that encodes nothing; write %25 for a "%"', {
+      cause: error,
+    });
   }
 }
 

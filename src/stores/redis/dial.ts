@@ -37,7 +37,10 @@ export async function createDialer(address: RedisAddress): Promise<Dialer> {
     return { client, isCluster: false, masters: () => [client], dial, visit };
   }
   const first = await firstReachable(ioredis, address);
-  const facts = await readFacts(first);
+  const facts = await readFacts(first).catch((error) => {
+    closeClient(first);
+    throw error;
+  });
   // Valkey has another name for it.
   const mode = facts.get("server_mode") ?? facts.get("redis_mode");
   if (mode === "sentinel") {
@@ -95,7 +98,7 @@ async function inDatabase(client: RedisLike, { database }: RedisAddress): Promis
     closeClient(client);
     if (!/out of range|not allowed/i.test((error as Error).message)) throw withoutCommand(error);
     const fix = "the server has no such database: see its setting databases";
-    throw refuse("invalid_option", "store", `/${database}`, fix);
+    throw refuse("invalid_option", "store", `/${database}`, fix, { cause: withoutCommand(error) });
   }
 }
 
@@ -112,8 +115,11 @@ async function dialBehind(ioredis: RedisPackage, address: RedisAddress, name: st
   };
   const client = await connected(new ioredis.Redis(options), address).catch((error: CurfewError) => {
     if (!/No such master|retry is disabled\.$/.test(error.message)) throw error;
-    const message = `none of the Sentinels ${shownHosts(address)} knows a master "${name}"`;
-    throw new CurfewError("store_failed", message, { cause: error });
+    throw new CurfewError(
+      "store_failed",
+      `none of the Sentinels ${shownHosts(address)} knows a master "${name}"`,
+      { cause: error },
+    );
   });
   isOpen = true;
   return inDatabase(client, address);

@@ -19,7 +19,7 @@ import { homeKey } from "./home-key.ts";
 import { createInspector } from "./inspector.ts";
 import { createJobStore } from "./job-store.ts";
 import { createRecordStore } from "./record-store.ts";
-import { closeClient, type RedisLike } from "./redis-package.ts";
+import { closeClient, type RedisLike, withoutCommand } from "./redis-package.ts";
 import { createTimeoutStore } from "./timeout-store.ts";
 
 export interface RedisStoreOptions {
@@ -51,7 +51,9 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
   const durability = checkDurability(options.durability ?? given.get("durability") ?? "local");
   const asked = options.homes ?? (given.has("homes") ? Number(given.get("homes")) : undefined);
   if (asked !== undefined) checkCount(asked, "homes", CELLS);
-  const dialer = await createDialer(address);
+  const dialer = await createDialer(address).catch((error) => {
+    throw openingFailed(error);
+  });
   let patient: RedisLike | undefined;
   try {
     await Promise.all(dialer.masters().map((node) => checkServer(node, durability, dialer.visit)));
@@ -73,8 +75,21 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
   } catch (error) {
     closeClient(dialer.client);
     if (patient) closeClient(patient);
-    throw error;
+    throw openingFailed(error);
   }
+}
+
+/** What a server answered is told without the command, which may be a whole library. */
+function openingFailed(error: unknown): unknown {
+  if (error instanceof CurfewError) return error;
+  withoutCommand(error);
+  const { message } = error as Error;
+  const fix = message.startsWith("READONLY")
+    ? "; this is a replica: name its master, or the Sentinels"
+    : message.startsWith("NOPERM")
+      ? "; allow the user INFO, FUNCTION, FCALL, SUBSCRIBE and the keys of the prefix"
+      : "";
+  return new CurfewError("store_failed", `cannot open the Redis store: ${message}${fix}`, { cause: error });
 }
 
 /** The number of homes that the store has. The first one to open it decides. Refuses keys that this version cannot read. */
