@@ -124,6 +124,25 @@ describe.skipIf(!program)("a store on one node", () => {
     expect([held, slots.jobs].map((jobs) => jobs.map(({ id }) => id))).toEqual([running, running]);
   });
 
+  it("reads none of the other timeouts to find the first one of a saga", async () => {
+    const store = await open(node.url);
+    const now = await store.clock();
+    const timeout = (nth: number) => ({
+      id: `timeout-${1_000 + nth}`,
+      destination: "sagas",
+      dueAt: now + 60_000,
+      saga: ["order", nth < 500 ? "other" : "mine"] as const,
+    });
+    const all = Array.from({ length: 502 }, (_, nth) => timeout(nth));
+    for (const from of [0, 250, 500]) await store.timeouts.insert(all.slice(from, from + 250), { now });
+    const read = async () => Number(/cmdstat_get:calls=(\d+)/.exec(await client.info("commandstats"))?.[1]);
+    const before = await read();
+    const [first] = await store.timeouts.list({ saga: ["order", "mine"], isDead: false }, null, 1);
+    expect(first?.id).toBe("timeout-1500");
+    expect((await read()) - before).toBe(1);
+    expect(await store.timeouts.list({ saga: ["order", "mine"] }, null, 10)).toHaveLength(2);
+  });
+
   it("leaves large documents in the server when brief rows are read", async () => {
     const store = await open(node.url);
     const bed = await openBed({ store });

@@ -215,7 +215,7 @@ async function calendar(home: Home, request: CalendarRequest): Promise<TimeoutRo
   return found.sort(byDue).slice(0, limit);
 }
 
-/** A walk over the ids: there is no index of what a filter asks for. */
+/** A walk over the ids of a saga, or of all: there is no index of what else a filter asks for. */
 async function list(
   home: Home,
   filter: TimeoutFilter,
@@ -225,14 +225,18 @@ async function list(
   const { from, to } = namesOf(filter.tenant);
   const found: TimeoutRow[] = [];
   const end = filter.tenant === undefined ? null : to;
+  const saga = filter.saga ? sagaText(filter.saga) : null;
+  // Sagas ask for the first of theirs again and again.
+  let asked = saga === null ? ITEMS_PER_CALL : Math.min(limit, ITEMS_PER_CALL);
   for (let cursor = after ?? from; ; ) {
-    const rows = readTimeouts(await home.call("listTimeouts", [cursor, end, ITEMS_PER_CALL]));
+    const rows = readTimeouts(await home.call("listTimeouts", [cursor, end, asked, saga]));
     for (const row of rows) {
       if (matches(row, filter)) found.push(row);
       if (found.length === limit) return found;
     }
-    if (rows.length < ITEMS_PER_CALL) return found;
+    if (rows.length < asked) return found;
     cursor = (rows.at(-1) as TimeoutRow).id;
+    asked = ITEMS_PER_CALL;
   }
 }
 

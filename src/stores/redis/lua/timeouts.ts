@@ -53,7 +53,7 @@ local function deleteTimeout(id, t)
   call('DEL', timeoutKey(id))
   call('ZREM', B .. 'ti', id)
   if t[T_KEY] then call('HDEL', B .. 'tk', pair(t[T_SCOPE], t[T_KEY])) end
-  if t[T_SAGA] then call('SREM', B .. 'ts:' .. t[T_SAGA], id) end
+  if t[T_SAGA] then call('ZREM', B .. 'ts:' .. t[T_SAGA], id) end
 end
 
 -- {id, destination, dueAt, payload, headers, key, saga, wall clock, scope}. Returns whether it was stored.
@@ -69,7 +69,7 @@ local function insertTimeout(a)
   local t = {a[2], a[3], a[4], a[5], a[6], a[7], a[8], false, false, 0, false, false, a[9]}
   call('SET', timeoutKey(id), pack(t))
   call('ZADD', B .. 'ti', 0, id)
-  if a[7] then call('SADD', B .. 'ts:' .. a[7], id) end
+  if a[7] then call('ZADD', B .. 'ts:' .. a[7], 0, id) end
   placeTimeout(id, t)
   return true
 end
@@ -86,7 +86,7 @@ end
 local function revoke(which, now)
   local ids = {}
   if which[1] == 'i' then ids = {which[2]}
-  elseif which[1] == 's' then ids = call('SMEMBERS', B .. 'ts:' .. which[2])
+  elseif which[1] == 's' then ids = call('ZRANGE', B .. 'ts:' .. which[2], 0, -1)
   else ids = {call('HGET', B .. 'tk', pair(which[2], which[3])) or nil} end
   local pending, leased = 0, 0
   for at = 1, #ids do
@@ -236,11 +236,11 @@ function api.loadTimeouts(keys, args)
   return pack(found)
 end
 
--- {after, from, limit} answers ids and rows in the order of the ids.
+-- {after, before, limit, saga} answers ids and rows in the order of the ids, of one saga or of all.
 function api.listTimeouts(keys, args)
   begin(keys, args)
   local a, parts = unpack1(args[1]), {}
-  local ids = names(B .. 'ti', a[1], '', a[2], a[3])
+  local ids = names(B .. (a[4] and ('ts:' .. a[4]) or 'ti'), a[1], '', a[2], a[3])
   for at = 1, #ids do parts[at] = pack(ids[at], timeoutOf(ids[at])) end
   return table.concat(parts)
 end
