@@ -106,8 +106,16 @@ const GOALS: readonly Goal[] = [
   }),
 ];
 
-/** The goals of a workload as lines of text, for each server; those that cannot be judged by these rows are left out. */
-export function goalsOf(workload: string, rows: readonly Row[]): string[] {
+/** How a goal stands on one server. */
+export interface JudgedGoal {
+  readonly server: string;
+  readonly says: string;
+  readonly figure: number;
+  readonly isMet: boolean;
+}
+
+/** The goals of a workload on each server; those that cannot be judged by these rows are left out. */
+export function judgedGoals(workload: string, rows: readonly Row[]): JudgedGoal[] {
   const goals = GOALS.filter((goal) => goal.workload === workload);
   return [...new Set(rows.map(({ server }) => server))].flatMap((server) => {
     const own = rows.filter((row) => row.server === server);
@@ -117,12 +125,20 @@ export function goalsOf(workload: string, rows: readonly Row[]): string[] {
     };
     return goals
       .filter(({ database }) => database === own[0]?.database)
-      .flatMap((goal) => lineOf(server, goal, goal.figure(find)));
+      .map((goal) => judged(server, goal, goal.figure(find)))
+      .filter(({ figure }) => !Number.isNaN(figure));
   });
 }
 
-function lineOf(server: string, { says, atLeast, atMost }: Goal, figure: number): string[] {
-  if (Number.isNaN(figure)) return [];
+function judged(server: string, { says, atLeast, atMost }: Goal, figure: number): JudgedGoal {
   const isMet = figure >= (atLeast ?? -Infinity) && figure <= (atMost ?? Infinity);
-  return [`- ${server}: ${says}: ${figure.toFixed(2)}, ${isMet ? "met" : "**missed**"}`];
+  return { server, says, figure, isMet };
+}
+
+/** The goals of a workload as lines of text. */
+export function goalsOf(workload: string, rows: readonly Row[]): string[] {
+  return judgedGoals(workload, rows).map(
+    ({ server, says, figure, isMet }) =>
+      `- ${server}: ${says}: ${figure.toFixed(2)}, ${isMet ? "met" : "**missed**"}`,
+  );
 }

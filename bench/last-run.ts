@@ -79,14 +79,21 @@ function httpTable(results: readonly ServerResult[]): string {
   return ["### http: round trips over HTTP", "", head, `|---|${"---:|".repeat(6)}`, ...rows].join("\n");
 }
 
-function httpGoals(results: readonly ServerResult[]): string[] {
-  return results.flatMap(({ store, shape, rate, bare }) => {
+/** How each store stands, with the figure as it is shown. */
+export function judgedHttp(results: readonly ServerResult[]) {
+  return results.flatMap(({ store, shape, rate, bare, at }) => {
     if (shape !== "16 clients") return [];
     const goal = HTTP_GOALS[store];
     const figure = store === "memory" ? rate / (bare?.rate ?? Number.NaN) : rate;
-    const wanted =
+    const says =
       store === "memory" ? `at least ${goal} of a bare server` : `at least ${goal.toLocaleString("en")}/s`;
     const shown = store === "memory" ? figure.toFixed(2) : Math.round(figure).toLocaleString("en");
-    return [`- ${STORES[store]}, 16 clients: ${wanted}: ${shown}, ${figure >= goal ? "met" : "**missed**"}`];
+    return [{ says: `${STORES[store]}, 16 clients: ${says}`, shown, isMet: figure >= goal, at }];
   });
+}
+
+function httpGoals(results: readonly ServerResult[]): string[] {
+  return judgedHttp(results).map(
+    ({ says, shown, isMet }) => `- ${says}: ${shown}, ${isMet ? "met" : "**missed**"}`,
+  );
 }

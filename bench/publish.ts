@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { CHART, chartOf } from "./chart.ts";
 import { CONTENDERS, keyOf } from "./contenders/all.ts";
+import { goalTable } from "./goal-table.ts";
 import { type LastRun, sectionOf } from "./last-run.ts";
 
 const { values } = parseArgs({
@@ -104,6 +105,7 @@ function place(page: string, name: string, text: string): void {
 function write(): void {
   const run = readJson(FILE) as LastRun | undefined;
   if (!run) throw new Error(`there is no ${FILE}: run npm run bench:publish first`);
+  place("docs/benchmarks.md", "goals", goalTable(run));
   place("docs/benchmarks.md", "last run", sectionOf(run));
   const drained = run.workloads?.[DRAIN];
   if (!drained) return;

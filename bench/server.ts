@@ -185,6 +185,8 @@ export interface ServerResult {
   /** Calls of the store a round trip, by name. */
   readonly calls: Readonly<Record<string, number>>;
   readonly bare: { readonly rate: number; readonly cpu: number } | null;
+  /** When it was measured; older results do not say it. */
+  readonly at?: string;
 }
 
 const results: ServerResult[] = [];
@@ -200,6 +202,7 @@ function note(store: StoreName, shape: string, ours: Rates, bares?: Rates): void
     database: Number.isNaN(database) ? null : database,
     calls: Object.fromEntries([...ours.calls].map(([name, times]) => [name, median(times)])),
     bare: bares ? { rate: median(bares.trips), cpu: median(bares.costs) } : null,
+    at: new Date().toISOString(),
   });
 }
 
