@@ -5,7 +5,7 @@ import type { Instant } from "../../core/time.ts";
 import type { Enqueued } from "../../ports/store.ts";
 import { batchesOf, textOfJob } from "../sql/batches.ts";
 import { eventRow, packEvents } from "../sql/event-pack.ts";
-import { alikeColumns, optionsText, STATE_CODES, WAKE_CODES } from "../sql/row-codec.ts";
+import { alikeColumns, newOptionsText, STATE_CODES, WAKE_CODES } from "../sql/row-codec.ts";
 import { idArray, jsonTexts, numberArray, textArray } from "./array-literal.ts";
 import { type ConnectionGroup, STATEMENT, withRepeats } from "./connection.ts";
 import type { HintBatch, HintChannel } from "./hints.ts";
@@ -262,7 +262,7 @@ function insertValues(jobs: readonly NewJob[], given: readonly string[]): unknow
     textArray(jobs, ({ limitKey }) => limitKey),
     textArray(jobs, ({ uniqueKey }) => uniqueKey),
     jsonTexts(jobs, ({ payload }) => payload),
-    jsonTexts(jobs, optionsText),
+    jsonTexts(jobs, newOptionsText),
     numberArray(jobs, ({ image }) => STATE_CODES[image.state]),
     numberArray(jobs, ({ image }) => WAKE_CODES[image.wake]),
     numberArray(jobs, ({ image }) => image.wakeAt),

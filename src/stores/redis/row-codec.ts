@@ -1,8 +1,9 @@
 import type { NewJob } from "../../core/job/enqueue/envelope.ts";
 import type { JobDocuments } from "../../core/job/job.ts";
 import { type JobImage, type JobRow, priorityOf } from "../../core/job/job.ts";
+import { parseOptions } from "../sql/options-codec.ts";
 import { parsePolicy } from "../sql/policy-codec.ts";
-import { documentChange, optionsText, STATE_CODES, stateOf, WAKE_CODES } from "../sql/row-codec.ts";
+import { documentChange, newOptionsText, STATE_CODES, stateOf, WAKE_CODES } from "../sql/row-codec.ts";
 import { encodeAll, type Packed, type Reader, type Unpacked } from "./codec.ts";
 import type { EventHeads } from "./event-heads.ts";
 
@@ -94,8 +95,8 @@ export class NewJobs {
   encode(job: NewJob): Packed {
     const event = job.records && this.#heads.item(job.records);
     const text = this.#texts.of(job);
-    if (!event) return [job.id, text, job.payload, optionsText(job)];
-    return [job.id, text, job.payload, optionsText(job), ...event];
+    if (!event) return [job.id, text, job.payload, newOptionsText(job)];
+    return [job.id, text, job.payload, newOptionsText(job), ...event];
   }
 }
 
@@ -135,7 +136,7 @@ export function readJob(reader: Reader): JobRow | null {
   for (let at = 1; at < ROW_LENGTH; at++) row.push(reader.read());
   const id = reader.read() as string;
   const payload = reader.read() as string;
-  const options = parseOptions(reader.read() as Text) as JobRow["options"];
+  const options = parseOptionsText(reader.read() as Text) as JobRow["options"];
   const policy = parsePolicyText(reader.read() as Text) as JobRow["policy"];
   const errors = reader.read() as Text;
   return {
@@ -186,7 +187,7 @@ export function readJobs(reader: Reader): JobRow[] {
   return rows;
 }
 
-const parseOptions = rememberingParser(JSON.parse);
+const parseOptionsText = rememberingParser(parseOptions);
 const parsePolicyText = rememberingParser(parsePolicy);
 
 /** Jobs of one definition have equal texts, and rows are never changed. So consecutive rows share the parsed value. */

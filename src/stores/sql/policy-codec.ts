@@ -23,7 +23,7 @@ const USUAL = {
   hears: true,
 } satisfies Omit<Policy, "sources">;
 
-/** One letter for each field, in this order. Both are part of the format on disk: add at the end, never change. */
+/** One letter for each field, in this order. Both, and the letters, are part of the format on disk: add at the end, never change. */
 const FIELDS: readonly PolicyField[] = [
   "attempt",
   "grace",
@@ -37,14 +37,21 @@ const FIELDS: readonly PolicyField[] = [
   "onExhausted",
   "retention",
 ];
-const LETTERS: Readonly<Record<SettingSource, string>> = {
+export const SOURCE_LETTERS: Readonly<Record<SettingSource, string>> = {
   enqueue: "e",
   definition: "d",
   queue: "q",
   engine: "n",
   "built-in": "b",
 };
-const SOURCES = new Map(Object.entries(LETTERS).map(([source, letter]) => [letter, source as SettingSource]));
+const SOURCES = new Map(
+  Object.entries(SOURCE_LETTERS).map(([source, letter]) => [letter, source as SettingSource]),
+);
+
+/** The source of a letter; undefined if it is none. */
+export function sourceOf(letter: string | undefined): SettingSource | undefined {
+  return letter === undefined ? undefined : SOURCES.get(letter);
+}
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -55,7 +62,7 @@ export function policyText(policy: Policy): string {
   let text = texts.get(policy);
   if (text === undefined) {
     const { sources, retry, ...fields } = policy;
-    const letters = FIELDS.map((field) => LETTERS[sources[field]]).join("");
+    const letters = FIELDS.map((field) => SOURCE_LETTERS[sources[field]]).join("");
     text = JSON.stringify({ ...unusual(fields, USUAL), retry: unusual({ ...retry }, USUAL.retry), letters });
     texts.set(policy, text);
   }
@@ -73,7 +80,7 @@ export function parsePolicy(text: string): Policy {
   // Written before policies were shortened.
   if (letters === undefined) return JSON.parse(text) as Policy;
   const sources = Object.fromEntries(
-    FIELDS.map((field, index) => [field, SOURCES.get(letters.charAt(index)) ?? "built-in"]),
+    FIELDS.map((field, index) => [field, sourceOf(letters.charAt(index)) ?? "built-in"]),
   ) as Policy["sources"];
   return { ...USUAL, ...fields, retry: { ...USUAL.retry, ...retry }, sources: sources } as Policy;
 }

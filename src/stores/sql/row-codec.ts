@@ -2,6 +2,7 @@ import { BRIEF_PROGRESS } from "../../core/job/documents/brief-row.ts";
 import type { NewJob } from "../../core/job/enqueue/envelope.ts";
 import {
   type JobDocuments,
+  type JobOptions,
   type JobRow,
   type JobState,
   type Policy,
@@ -10,6 +11,7 @@ import {
 } from "../../core/job/job.ts";
 import type { Json } from "../../core/schema.ts";
 import type { RecordRow } from "../../ports/store.ts";
+import { optionsText, parseOptions } from "./options-codec.ts";
 import { parsePolicy, policyText } from "./policy-codec.ts";
 
 /** The code of each state in SQL stores. The numbers are on disk: add new ones, never change one. */
@@ -140,7 +142,7 @@ export function decodeJob(row: SqlRow): JobRow {
   };
 }
 
-export const optionsParser = rememberingParser(JSON.parse);
+export const optionsParser = rememberingParser(parseOptions);
 export const policyParser = rememberingParser(parsePolicy);
 
 /** Jobs of one definition have equal texts, and rows are never changed. So consecutive rows share the parsed value. */
@@ -177,11 +179,12 @@ export function documentChange(documents: JobDocuments | undefined, name: keyof 
   if (value === undefined) return null;
   if (value === null) return CLEARED;
   if (typeof value === "string") return value;
+  if (name === "options") return optionsText(value as JobOptions);
   return name === "policy" ? policyText(value as Policy) : JSON.stringify(value);
 }
 
-export function optionsText({ options }: NewJob): string | null {
-  return options === null ? null : JSON.stringify(options);
+export function newOptionsText({ options }: NewJob): string | null {
+  return options === null ? null : optionsText(options);
 }
 
 /** What `INSERT_ALIKE` of both stores takes once for all its jobs, in its order: they differ only in id and payload. */
@@ -199,7 +202,7 @@ export function alikeColumns(job: NewJob): (string | number | null)[] {
     image.waitAt,
     image.totalAt,
     image.heartbeat,
-    optionsText(job),
+    newOptionsText(job),
     job.fairKey ?? null,
   ];
 }

@@ -1,7 +1,7 @@
 import type { NewJob } from "../../core/job/enqueue/envelope.ts";
 import type { JobImage } from "../../core/job/job.ts";
 import type { EnqueueCallOptions, Enqueued } from "../../ports/store.ts";
-import { alikeColumns, optionsText } from "../sql/row-codec.ts";
+import { alikeColumns, newOptionsText } from "../sql/row-codec.ts";
 import type { HintBatch } from "./hints.ts";
 import { WAITING_IN } from "./limit-statements.ts";
 import type { Session } from "./session.ts";
@@ -66,7 +66,7 @@ function endOfRun(jobs: readonly NewJob[], start: number): number {
   const first = jobs[start] as NewJob;
   let end = start + 1;
   if (!isPlain(first)) return end;
-  const options = optionsText(first);
+  const options = newOptionsText(first);
   while (end < jobs.length && areAlike(first, jobs[end] as NewJob, options)) end += 1;
   return end;
 }
@@ -109,7 +109,7 @@ function areAlike(a: NewJob, b: NewJob, optionsOfA: string | null): boolean {
     a.createdAt === b.createdAt &&
     a.fairKey === b.fairKey &&
     (a.image === b.image || areAlikeImages(a.image, b.image)) &&
-    (a.options === b.options || optionsOfA === optionsText(b))
+    (a.options === b.options || optionsOfA === newOptionsText(b))
   );
 }
 
@@ -180,7 +180,7 @@ function insertValues(job: NewJob): unknown[] {
     job.fairKey ?? null,
     job.uniqueKey ?? null,
     job.payload,
-    optionsText(job),
+    newOptionsText(job),
     ...imageValues(job.image),
   ];
 }
