@@ -204,7 +204,8 @@ export class QueueConsumer {
     const receivedAt = parts.clock.elapsed();
     if (turns) this.#tookTurns(turns, rows, sentAt, receivedAt);
     const confirmedAt = this.#host.isFresh(sentAt) ? receivedAt : sentAt;
-    for (const row of rows) this.#prefetched.push({ row, claimedAt: receivedAt, confirmedAt });
+    for (let index = 0; index < rows.length; index++)
+      this.#prefetched.push({ row: rows[index] as JobRow, claimedAt: receivedAt, confirmedAt });
     const isShort = rows.length < limit;
     // The queue counts as empty only after a claim from rank 0. A claim in turns always looks at all ranks.
     this.#isDry = isShort && (start === undefined || turns !== undefined);

@@ -9,8 +9,9 @@ export function numberArray<Item>(
 ): string | null {
   let text = "";
   let isEmpty = true;
-  for (const item of items) {
-    const value = read(item) ?? null;
+  // By position: an iterator would make garbage for each element.
+  for (let index = 0; index < items.length; index++) {
+    const value = read(items[index] as Item) ?? null;
     if (value === null) text += ",NULL";
     else {
       text += `,${value}`;
@@ -26,8 +27,8 @@ export function textArray<Item>(
 ): string | null {
   let text = "";
   let isEmpty = true;
-  for (const item of items) {
-    const value = read(item) ?? null;
+  for (let index = 0; index < items.length; index++) {
+    const value = read(items[index] as Item) ?? null;
     if (value === null) text += ",NULL";
     else {
       text += `,"${escaped(value)}"`;

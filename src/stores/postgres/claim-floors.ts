@@ -149,7 +149,8 @@ function ignore(): void {}
 
 /** All jobs of a claim's priorities up to its last rank are taken, or locked by others. */
 function raise(floors: Map<Rank, Rank>, ranks: readonly Rank[]): void {
-  for (const rank of ranks) {
+  for (let index = 0; index < ranks.length; index++) {
+    const rank = ranks[index] as Rank;
     const priority = priorityRank(rank);
     if (rank > (floors.get(priority) ?? 0)) floors.set(priority, rank);
   }

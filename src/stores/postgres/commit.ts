@@ -91,14 +91,18 @@ function leadingSet(units: readonly Unit[], start: number): SetUnit[] {
     text += textOfUnit(unit);
     if (text > STATEMENT.text && set.length > 0) break;
     written.add(unit.job.id);
-    const targets = (unit.effects ?? []).flatMap((effect) =>
-      "countdown" in effect ? [effect.countdown] : [],
-    );
+    const targets = unit.effects ? countedIn(unit.effects) : NO_JOBS;
     if (targets.some((id) => written.has(id))) break;
     for (const id of targets) counted.add(id);
     set.push(unit);
   }
   return set;
+}
+
+const NO_JOBS: readonly JobId[] = [];
+
+function countedIn(effects: readonly Follower[]): readonly JobId[] {
+  return effects.flatMap((effect) => ("countdown" in effect ? [effect.countdown] : []));
 }
 
 async function commitSet(

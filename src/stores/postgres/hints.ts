@@ -71,7 +71,10 @@ export class HintBatch {
   }
 
   all(): SentHint[] {
-    return [...this.urgent(), ...this.settled.map((id) => ({ settled: id }))];
+    const hints = this.urgent();
+    for (let index = 0; index < this.settled.length; index++)
+      hints.push({ settled: this.settled[index] as JobId });
+    return hints;
   }
 }
 

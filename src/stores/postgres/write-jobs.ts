@@ -118,8 +118,13 @@ async function runShapes(
       const { values, ...call } = shape(group);
       const statement = recorded ? call[table].recorded : call[table];
       const rows = await runner.run(statement, recorded ? [...values, ...recorded(group)] : values);
-      const queues = new Map(rows.map((row) => [row[0] as string, row[1] as string | undefined]));
-      for (const write of group) {
+      const queues = new Map<string, string | undefined>();
+      for (let index = 0; index < rows.length; index++) {
+        const [id, queue] = rows[index] as [string, string | undefined];
+        queues.set(id, queue);
+      }
+      for (let index = 0; index < group.length; index++) {
+        const write = group[index] as JobWrite;
         if (!queues.has(write.id)) continue;
         answers.set(write.id, OK);
         addHints(hints, write, queues.get(write.id));
