@@ -24,6 +24,20 @@ describe("a run", () => {
     await expect(late.run.result).rejects.toThrow(SandboxKilled);
   });
 
+  it("is gone even if this process gets no CPU for seconds between the kill and the exit", async () => {
+    const { run, child, system } = openRun();
+    child.look = { stack: "It hung here:\n    at spin" };
+    // The test says when it exits.
+    child.isKilled = true;
+    const end = run.kill();
+    await system.settle();
+    // The timers that are due fire first, and only then it is read that the child has ended.
+    system.pause(3_000);
+    await system.advance(0);
+    child.exit({ code: null, signal: "SIGKILL" });
+    expect(await end).toMatchObject({ isGone: true });
+  });
+
   it("fails when its child ends, with code 0 too; after the result an exit changes nothing", async () => {
     const { run, child } = openRun();
     child.exit({ code: 0, signal: null });
@@ -109,6 +123,20 @@ describe("8.4 where it hangs", () => {
     expect((await end).where).toBe("Its event loop was running; it waited for Timeout, TCPSocketWrap.");
     expect(child.captures).toEqual([]);
   });
+
+  it.each([
+    { silence: 60_000, from: 55_000 },
+    { silence: 6_000, from: 3_000 },
+  ])(
+    "a loop that is silent for $from of $silence ms is looked at until it counts as stalled",
+    async ({ silence, from }) => {
+      const { child, system } = openRun({ silence });
+      await system.advance(from - 1);
+      expect(child.captures).toEqual([]);
+      await system.advance(1);
+      expect(child.captures).toEqual([silence - from]);
+    },
+  );
 
   it("a blocked event loop is looked at in grace, right after the signal", async () => {
     const { run, child, system } = openRun();

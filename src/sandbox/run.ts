@@ -40,8 +40,8 @@ const CAPTURE_IN_GRACE = 1_000;
 /** The longest look after the hard deadline, in milliseconds (SEMANTICS 8.4). */
 const LAST_LOOK = 100;
 const NO_ANSWER = "it has not answered the debugger";
-/** How long before a stall the stack is read, in milliseconds. */
-const LOOK_AHEAD = 700;
+/** How long before a stall the stack is read, in milliseconds: a busy machine takes seconds to open a debugger. */
+const LOOK_AHEAD = 5_000;
 
 /** One attempt in a pool: it waits for a sandbox, runs in it, and ends with it or before it. */
 export class Run implements SandboxRun {
@@ -129,7 +129,7 @@ export class Run implements SandboxRun {
       if (this.isOver || this.#looking || this.#seen) return;
       const rest = this.#lookAfter - this.#silentFor;
       if (rest > 0) this.#listenFor(rest);
-      else void this.#look(CAPTURE_IN_GRACE);
+      else void this.#look(Math.max(CAPTURE_IN_GRACE, (this.call.silence as number) - this.#silentFor));
     });
   }
 

@@ -38,8 +38,13 @@ interface SandboxPlan {
 const LOOK_AT_LOAD = 1_000;
 /** How long cleanup may run after the handler has returned, in milliseconds. */
 const IDLE_WITHIN = 5_000;
-/** A process is gone a few milliseconds after SIGKILL. What still exists after this is a thread in a native call. */
+/**
+ * A process is gone a few milliseconds after SIGKILL. What still exists after this is a thread in a native call. The
+ * time is counted in steps: where this process gets no CPU for seconds, it reads that the child has ended only after the
+ * timer of one step has fired.
+ */
 const GONE_WITHIN = 1_000;
+const GONE_STEPS = 10;
 const OUT_OF_MEMORY = /heap out of memory|ERR_WORKER_OUT_OF_MEMORY/;
 
 /** One child process or thread with the loaded module. It runs at most one attempt at a time. */
@@ -210,8 +215,9 @@ export class Sandbox implements CarrierEvents, RunDeps {
   async kill(): Promise<boolean> {
     const gone = this.gone();
     this.end("it was ended by force");
-    await within(this.#system, GONE_WITHIN, gone);
-    return (this.#state as string) === "gone";
+    for (let step = 0; step < GONE_STEPS && this.#state !== "gone"; step++)
+      await within(this.#system, GONE_WITHIN / GONE_STEPS, gone);
+    return this.#state === "gone";
   }
 
   end(because: string): void {

@@ -16,6 +16,8 @@ function sandboxOf(definition: JobDefinition<never, unknown, unknown> | ReturnTy
     result: async (): Promise<unknown> => "done",
     lookAfter: undefined as (() => Promise<void>) | undefined,
     killed: 0,
+    /** Whether a killed run is gone at once. */
+    isGone: true,
     ready(): void {
       sandbox.isReady = true;
       for (const [key, again] of waiting) {
@@ -34,7 +36,7 @@ function sandboxOf(definition: JobDefinition<never, unknown, unknown> | ReturnTy
       where: () => "It hung here:\n    at spin",
       kill: async () => {
         sandbox.killed += 1;
-        return { isGone: true, where: "It hung here:\n    at spin" };
+        return { isGone: sandbox.isGone, where: "It hung here:\n    at spin" };
       },
     };
   };
@@ -187,6 +189,26 @@ describe("8.3 the verdict is given at the hard deadline (8.4)", () => {
     ]);
     expect(row.errors?.[0]).not.toHaveProperty("cause");
     expect(stage.names(job.id).filter((name) => name === "job.failed")).toHaveLength(1);
+    expect(stage.names(job.id).filter((name) => name === "job.killed")).toHaveLength(1);
+    expect(stage.counters().stuck).toBe(0);
+  });
+
+  it("a sandbox that is gone late is stuck until then, and is announced as killed then", async () => {
+    const { stage, sandbox, job, worker } = await openLoop(80);
+    let exit = () => {};
+    sandbox.isGone = false;
+    sandbox.result = () =>
+      new Promise((_, reject) => {
+        exit = () => reject(new Error("killed"));
+      });
+    await stage.advance("5s");
+    expect(stage.names(job.id)).toContain("job.stuck");
+    expect(stage.names(job.id)).not.toContain("job.killed");
+    expect(worker.status().stuck).toBe(1);
+    exit();
+    await stage.advance("1s");
+    expect(stage.names(job.id).slice(-2).sort()).toEqual(["job.killed", "job.unstuck"]);
+    expect(worker.status().stuck).toBe(0);
   });
 
   it("a close or a cancel in between finds one verdict", async () => {

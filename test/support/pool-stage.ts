@@ -109,10 +109,10 @@ export function openPool(options: Partial<PoolOptions> = {}) {
   };
 }
 
-export function callOf(key: string, calls: unknown[] = []): SandboxCall {
+export function callOf(key: string, calls: unknown[] = [], silence: number | null = null): SandboxCall {
   return {
     key,
-    silence: null,
+    silence,
     job: {
       id: key,
       type: "a",
@@ -137,12 +137,15 @@ export function callOf(key: string, calls: unknown[] = []): SandboxCall {
 }
 
 /** A pool with one loaded sandbox and an attempt that it has entered. */
-export function openRun(options: Partial<PoolOptions> = {}, key = "a 1") {
+export function openRun(
+  { silence = null, ...options }: Partial<PoolOptions> & { silence?: number | null } = {},
+  key = "a 1",
+) {
   const opened = openPool({ spare: 1, size: 1, ...options });
   opened.ready(0);
   const calls: unknown[] = [];
   expect(opened.pool.admits(key, () => {})).toBe(true);
-  const run = opened.pool.run(callOf(key, calls));
+  const run = opened.pool.run(callOf(key, calls, silence));
   opened.carrier(0).say({ say: "entered", key });
   return { ...opened, run, calls, child: opened.carrier(0) };
 }

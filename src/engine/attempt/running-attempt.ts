@@ -317,7 +317,8 @@ export abstract class RunningAttempt<Deps extends RunDeps = RunDeps> implements 
 
   #ended(): void {
     this.#hasLeft = true;
-    if (this.#isInside) return;
+    // A sandbox that ends while its stack is read is announced as killed, after its forced verdict.
+    if (this.#isInside || (this.#isForced && !this.#isOver)) return;
     this.#hasEnded = true;
     if (this.#isOver) this.host.unstuck(this);
   }

@@ -105,15 +105,26 @@ export class SandboxedRun {
   async end(): Promise<boolean> {
     const { isGone, where } = await this.run.kill();
     const { row, parts } = this.#attempt;
-    const { bus, clock, logger } = parts;
-    logger.warn(
+    parts.logger.warn(
       { job: row.id, type: row.type, attempt: row.attempt, where },
       isGone
         ? "the sandbox was killed"
         : "the sandbox still runs: a thread inside a native call cannot be killed",
     );
-    if (isGone && bus.wants("job.killed"))
-      bus.emit({ ...bus.detail(row, "job.killed", clock.now()), ...(where !== undefined && { where }) });
+    if (isGone) this.#announceKilled(where);
+    // The result of a killed run settles when its sandbox is gone.
+    else
+      void this.run.result.then(
+        () => this.#announceKilled(where),
+        () => this.#announceKilled(where),
+      );
     return isGone;
+  }
+
+  #announceKilled(where: string | undefined): void {
+    const { row, parts } = this.#attempt;
+    const { bus, clock } = parts;
+    if (bus.wants("job.killed"))
+      bus.emit({ ...bus.detail(row, "job.killed", clock.now()), ...(where !== undefined && { where }) });
   }
 }

@@ -166,9 +166,10 @@ describe("8.5 the pool", () => {
 describe("3.6 liveness inside", () => {
   it("a blocked loop is stalled before the attempt deadline, and it says where", async () => {
     const stage = await openStage({ concurrency: 1 });
-    const timeouts = { attempt: "1m" as const, heartbeat: "2s" as const, grace: "4s" as const };
+    // Its stack is read in the second half of the silence, which is long enough on a busy machine.
+    const timeouts = { attempt: "1m" as const, heartbeat: "6s" as const, grace: "4s" as const };
     const row = await stage.play("loop", null, { timeouts });
-    expect(row.errors).toMatchObject([{ type: "stalled", message: "Stalled: no beat for 2s" }]);
+    expect(row.errors).toMatchObject([{ type: "stalled", message: "Stalled: no beat for 6s" }]);
     expect(row.errors?.[0]?.stack).toContain("at spin (file:");
     await stage.told("job.killed", row.id);
   });
