@@ -1,6 +1,8 @@
+import { once } from "node:events";
 import { DatabaseSync } from "node:sqlite";
 import { createIdSource } from "../../src/core/ids.ts";
 import { realSystem } from "../../src/engine/runtime/real-system.ts";
+import { rest } from "../../src/ports/system.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { sketchJob } from "../../src/testing/conformance/test-bed.ts";
 import { depthOf } from "../../src/testing/read-store.ts";
@@ -42,20 +44,17 @@ const DEEDS: Record<string, () => Promise<void>> = {
     await store.close();
     process.send?.(ids, () => process.disconnect());
   },
-  /** Keeps everybody else from writing for this many milliseconds. */
+  /** Keeps everybody else from writing for this many milliseconds, and until it is told to stop. */
   async hold() {
     const handle = new DatabaseSync(path);
     handle.exec("begin immediate");
+    const stop = once(process, "message");
     process.send?.("held");
-    realSystem.after(
-      Number(number),
-      () => {
-        handle.exec("commit");
-        handle.close();
-        process.disconnect();
-      },
-      { keepAlive: true },
-    );
+    await rest(realSystem, Number(number));
+    await stop;
+    handle.exec("commit");
+    handle.close();
+    process.disconnect();
   },
 };
 

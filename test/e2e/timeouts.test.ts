@@ -73,6 +73,9 @@ describe.concurrent.each(Object.entries(STORES))(
       const processes = [start("claim", store), start("claim", store)];
       for (const { next } of processes) expect(await next()).toBe("ready");
       for (const { child } of processes) child.send("go");
+      // A process that gets no CPU for a second would find nothing left.
+      for (const { next } of processes) expect(await next()).toBe("claimed");
+      for (const { child } of processes) child.send("go on");
       const held = await Promise.all(processes.map(({ next }) => next() as Promise<string[]>));
       for (const each of held) expect(each.length).toBeGreaterThan(0);
       expect(held.flat().toSorted()).toEqual(all);
@@ -156,6 +159,8 @@ describe.concurrent.each(Object.entries(STORES))(
           const { child, next } = start("claim", store, skew);
           await next();
           child.send("go");
+          expect(await next()).toBe("claimed");
+          child.send("go on");
           expect(await next()).toEqual(skew > 0 ? ids(10) : []);
         }
         expect((await timeouts.count()).pending).toBe(10);

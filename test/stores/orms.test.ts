@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import Database from "better-sqlite3";
 import pg from "pg";
-import { beforeAll, describe, expect, inject, it, onTestFinished, vi } from "vitest";
+import { beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
 import {
   confirmOrder,
   type OpenShop,
@@ -108,7 +108,7 @@ async function handled(engine: Engine, count: number): Promise<{ confirmed: stri
   engine.on("saga.started", ({ saga }) => void started.push(saga));
   await using _worker = engine.work({ processors: [processor(confirmOrder, work)] });
   await using _host = engine.host([orderSaga]);
-  await vi.waitUntil(() => confirmed.length >= count && started.length >= count, 20_000);
+  await expect.poll(() => confirmed.length >= count && started.length >= count).toBe(true);
   return { confirmed, started };
 }
 

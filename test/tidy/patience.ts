@@ -4,9 +4,12 @@ import { type Finding, type Source, walk } from "./source.ts";
 /** What `vitest.config.ts` gives a test or a hook, and what it gives `expect.poll`, in milliseconds. */
 const TEST = 300_000;
 const POLL = 60_000;
+/** What `vi.waitFor` and `vi.waitUntil` wait if nobody says how long. */
+const WAIT = 1_000;
+const WAITS = new Set(["waitFor", "waitUntil"]);
 const RUNNERS = new Set(["it", "beforeAll", "beforeEach", "afterAll", "afterEach"]);
 const FIX =
-  "Leave it out: a busy machine takes ten times as long, and a test that hangs is found all the same.";
+  "Leave it out, or use expect.poll: a busy machine takes ten times as long, and a test that hangs is found all the same.";
 
 /** A limit that is shorter than the usual one fails on a busy machine, and judges only how busy it is. */
 export function shortLimits(sources: readonly Source[]): Finding[] {
@@ -16,7 +19,9 @@ export function shortLimits(sources: readonly Source[]): Finding[] {
       if (node.type !== "CallExpression") return;
       const least = leastOf(node.callee);
       const limit =
-        least === undefined ? undefined : node.arguments.map(limitOf).find((one) => one !== undefined);
+        least === undefined
+          ? undefined
+          : (node.arguments.map(limitOf).find((one) => one !== undefined) ?? usualOf(node.callee));
       if (least === undefined || limit === undefined || limit >= least) return;
       const says = `has a limit of ${limit} ms, which is under the ${least} of vitest.config.ts.`;
       found.push({ path: source.path, line: source.lineAt(node.start), says, fix: FIX });
@@ -28,8 +33,14 @@ export function shortLimits(sources: readonly Source[]): Finding[] {
 function leastOf(callee: Node): number | undefined {
   if (callee.type === "MemberExpression" && callee.property.type === "Identifier")
     if (callee.property.name === "poll" && rootOf(callee) === "expect") return POLL;
+  if (usualOf(callee) !== undefined) return POLL;
   const root = rootOf(callee);
   return root !== undefined && RUNNERS.has(root) ? TEST : undefined;
+}
+
+function usualOf(callee: Node): number | undefined {
+  if (callee.type !== "MemberExpression" || callee.property.type !== "Identifier") return undefined;
+  return rootOf(callee) === "vi" && WAITS.has(callee.property.name) ? WAIT : undefined;
 }
 
 /** `it.each(cases)("…")` and `it.concurrent("…")` -> it. */

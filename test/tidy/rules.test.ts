@@ -301,6 +301,8 @@ describe("limits of tests", () => {
     "it.concurrent.each(cases)('a', async () => {}, 120_000);",
     "beforeAll(async () => {}, 120_000);",
     "async () => { await expect.poll(f, { timeout: 10_000 }).toBe(1); };",
+    "async () => { await vi.waitFor(f); };",
+    "async () => { await vi.waitUntil(f, 20_000); };",
   ])("refuses %s", (text) => {
     expect(check(shortLimits, "test/a.test.ts", text)).toHaveLength(1);
   });
@@ -310,6 +312,7 @@ describe("limits of tests", () => {
     "it('a', { timeout: 600_000 }, async () => {});",
     "it.each([1, 2])('a %i', async () => {});",
     "expect.poll(f, { interval: 20 }).toBe(1);",
+    "vi.waitUntil(f, { timeout: 60_000 });",
     "new DatabaseSync(path, { timeout: 20_000 });",
   ])("accepts %s", (text) => {
     expect(check(shortLimits, "test/a.test.ts", text)).toEqual([]);

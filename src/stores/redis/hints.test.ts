@@ -30,7 +30,7 @@ describe("a connection of hints that comes back", () => {
   it("subscribes again, and then tells what was missed", async () => {
     const { client, hints } = await listening();
     client.lose();
-    await vi.waitFor(() => expect(hints).toEqual([{ missed: true }]));
+    await expect.poll(() => hints).toEqual([{ missed: true }]);
     expect(client.subscribe).toHaveBeenCalledTimes(2);
   });
 
@@ -38,7 +38,7 @@ describe("a connection of hints that comes back", () => {
     const { client, hints } = await listening();
     client.subscribe.mockRejectedValueOnce(new Error("Command timed out"));
     client.lose();
-    await vi.waitFor(() => expect(hints).toEqual([{ missed: true }]));
+    await expect.poll(() => hints).toEqual([{ missed: true }]);
     expect(client.disconnect).toHaveBeenCalledExactlyOnceWith(true);
     expect(client.subscribe).toHaveBeenCalledTimes(3);
   });
@@ -64,7 +64,7 @@ describe("a connection of hints that comes back", () => {
     client.lose();
     await channels.close();
     failed.reject(new Error("Connection is closed."));
-    await vi.waitFor(() => expect(client.disconnect).toHaveBeenCalled());
+    await expect.poll(() => client.disconnect).toHaveBeenCalled();
     expect(client.disconnect).not.toHaveBeenCalledWith(true);
   });
 });

@@ -2,7 +2,8 @@ import { constant, defineJob, unchecked } from "../../../src/index.ts";
 
 const common = {
   payload: unchecked<number>(),
-  timeouts: { attempt: "5s", heartbeat: "3s" },
+  // A worker that gets no CPU for this long loses its place while its handler is inside. So does one that was killed.
+  timeouts: { attempt: "30s", heartbeat: "10s" },
   retry: { attempts: 50, backoff: constant({ first: "20ms" }) },
 } as const;
 

@@ -11,14 +11,17 @@ function tell(message: unknown): Promise<void> {
 }
 
 const DEEDS: Record<string, () => Promise<void>> = {
-  /** Claims until nothing is due, and tells what it got. */
+  /** Claims once, waits for the others that do, claims until nothing is due, and tells what it got. */
   async claim() {
     const system = { ...realSystem, wall: () => realSystem.wall() + Number(skew) };
     const timeouts = await openTimeouts({ store, system });
     const go = once(process, "message");
     await tell("ready");
     await go;
-    const ids: string[] = [];
+    const ids = (await timeouts.claimDue({ limit: 7 })).map(({ id }) => id);
+    const goOn = once(process, "message");
+    await tell("claimed");
+    await goOn;
     for (let idle = 0; idle < 3; ) {
       const claimed = await timeouts.claimDue({ limit: 7 });
       idle = claimed.length === 0 ? idle + 1 : 0;
