@@ -33,9 +33,14 @@ chmodSync(temporary, 0o1777);
 const countsFile = join(scratch, "counts.json");
 const costsFile = join(scratch, "costs.jsonl");
 
+/** `npm run package`, without checking the types that the stage `types` checks at the same time. */
+const UNCHECKED_PACKAGE =
+  "tsc -p tsconfig.build.json --noCheck --singleThreaded && npm run --silent bundle && node scripts/check-package.ts";
+
 const stages: Stage[] = [
-  { name: "types", command: ["tsc", "--noEmit"], first: true },
-  { name: "package", command: ["npm", "run", "--silent", "package"], first: true },
+  // Both run at once on two cores, so threads of tsc only cost CPU: 19 s instead of 14 s.
+  { name: "types", command: ["tsc", "--noEmit", "--singleThreaded"], first: true },
+  { name: "package", command: ["sh", "-c", UNCHECKED_PACKAGE], first: true },
   { name: "dashboard types", command: ["tsc", "-p", "src/dashboard"] },
   { name: "Nest types", command: ["tsc", "-p", "test/frameworks/nest"] },
   { name: "lint", command: ["biome", "check", "--error-on-warnings"] },
