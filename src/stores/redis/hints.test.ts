@@ -51,7 +51,7 @@ describe("a connection of hints that comes back", () => {
     client.status = "ready";
     await channels.renew();
     expect(client.disconnect).toHaveBeenCalledExactlyOnceWith(true);
-    await vi.waitFor(() => expect(hints).toEqual([{ missed: true }]));
+    await expect.poll(() => hints).toEqual([{ missed: true }]);
     await channels.close();
     await channels.renew();
     expect(client.disconnect).not.toHaveBeenLastCalledWith(true);
