@@ -4,7 +4,7 @@ import { deadLettersQuery } from "../wire/admin-schemas.ts";
 import { readFilter } from "../wire/filter.ts";
 import { countOwn } from "../wire/internal-jobs.ts";
 import { readTexts } from "../wire/job-page.ts";
-import { cursorAfter, pageRequestOf } from "../wire/pages.ts";
+import { cursorAfter, cursorOfMore, pageRequestOf } from "../wire/pages.ts";
 import { deletedReplySchema, jobsReplySchema } from "../wire/replies.ts";
 import { manyLetterRoutesBy } from "./admin-dead-letters.ts";
 import { letterRoutesBy, plainRoutes } from "./job-actions.ts";
@@ -27,15 +27,10 @@ const list = route("GET", PATH, "read", {
     const read = (after: string | null, count: number) => service.rows.find(filter, { after, limit: count });
     const from = cursor ?? (await cursorAfter(skipped, read));
     const page = from === "end" ? { texts: [], cursor: null } : await readTexts(read, from, perPage);
-    // The last page may end with a cursor. Check that jobs follow it, so that no reader asks for an empty page.
-    const next = page.cursor && (await read(page.cursor, 1));
-    const hasMore = next ? next.jobs.length > 0 || next.cursor !== null : false;
+    const next = await cursorOfMore(read, page.cursor);
     const { count, isComplete } = await countOwn(engine, filter);
     const total = { total: count, total_is_exact: isComplete };
-    return listReply({ texts: page.texts, cursor: hasMore ? page.cursor : null }, perPage, {
-      ...total,
-      offset: skipped,
-    });
+    return listReply({ texts: page.texts, cursor: next }, perPage, { ...total, offset: skipped });
   },
 });
 

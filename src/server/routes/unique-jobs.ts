@@ -42,6 +42,11 @@ const list = route("GET", "/ojs/v1/unique-jobs", "read", {
       after = some.cursor;
       if (after === null) break;
     }
+    if (after !== null) {
+      // The last page may end with a key. Check that keys follow it, so that no reader asks for an empty page.
+      const next = await uniqueKeys(engine.store, { now, after, limit: 1 });
+      if (next.keys.length === 0 && next.cursor === null) after = null;
+    }
     return json(200, {
       items: found.slice(skipped).map(fieldsOf),
       pagination: {

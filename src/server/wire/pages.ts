@@ -111,7 +111,20 @@ export async function jobsPage(
     after === "end" ? END : readTexts(read, after, perPage),
     count(),
   ]);
-  return jobsReply(found.texts, pagination(counted, { page, perPage }, found.cursor));
+  return jobsReply(
+    found.texts,
+    pagination(counted, { page, perPage }, await cursorOfMore(read, found.cursor)),
+  );
+}
+
+/** The cursor, or null if no job follows it: a full last page ends with a cursor, too, and leads to an empty one. */
+export async function cursorOfMore(
+  read: Parameters<typeof skipRows>[0],
+  cursor: string | null,
+): Promise<string | null> {
+  if (cursor === null) return null;
+  const next = await read(cursor, 1);
+  return next.jobs.length > 0 || next.cursor !== null ? cursor : null;
 }
 
 /** Jobs that are JSON texts already, and their page. */
