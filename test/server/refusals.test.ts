@@ -65,7 +65,43 @@ it.each([
     "a cursor beyond what every store counts to",
     "/events?after=9999999999999999999~0",
     undefined,
-    "after: not a cursor of this server; leave it out to start over",
+    'after: "9999999999999999999~0" is not a cursor of this server; leave it out to start over',
+  ],
+  [
+    "a step without arguments",
+    "/workflows",
+    { type: "chain", steps: [{ type: "a.b" }] },
+    "steps.0.args: it is missing; send a list",
+  ],
+  [
+    "a step of an inner group without arguments",
+    "/workflows",
+    { type: "chain", steps: [{ type: "group", jobs: [job, { type: "a.b", args: 3 }] }] },
+    "steps.0.jobs.1.args: 3 is not valid; send a list",
+  ],
+  [
+    "a cron without a job",
+    "/cron",
+    { name: "c", cron: "@daily" },
+    'type: it is missing; send the type of the job, such as "card.charge", or a job_template',
+  ],
+  [
+    "an option of a cron",
+    "/cron",
+    { name: "c", cron: "@daily", ...job, options: { priority: 1000 } },
+    "options.priority: 1000 is not valid; send 100 at most",
+  ],
+  [
+    "a zone of a cron",
+    "/cron",
+    { name: "c", cron: "@daily", ...job, timezone: "Mars/X" },
+    /^timezone: "Mars\/X" is not a known time zone; use an IANA name/,
+  ],
+  [
+    "a channel",
+    "/events/stream?channel=foo",
+    undefined,
+    'channel: "foo" is not valid; use "job:<id>", "queue:<name>" or "all"',
   ],
 ])("%s is refused with the field, the value and the fix", async (_what, path, body, message) => {
   await using stage = await openStage();

@@ -74,6 +74,22 @@ describe("subscriptions of webhooks", () => {
       expect((await stage.call(method, path, method === "DELETE" ? undefined : {})).status, path).toBe(404);
   });
 
+  it("show no secret and no header in a refusal", async () => {
+    await using stage = await open();
+    const { id } = (await stage.post(PATH, { url: URL, events: ["job.*"] })).body;
+    for (const [method, path, body] of [
+      ["POST", PATH, { url: URL, events: ["job.*"], secret: "too-short" }],
+      ["POST", PATH, { url: URL, events: ["job.*"], secret: ["too-short"] }],
+      ["POST", PATH, { url: URL, events: ["job.*"], headers: { Authorization: ["too-short"] } }],
+      ["POST", PATH, { url: URL, events: ["job.*"], headers: "too-short" }],
+      ["PATCH", `${PATH}/${id}`, { secret: "too-short" }],
+    ] as const) {
+      const { status, body: said } = await stage.call(method, path, body);
+      expect([status, said.error.message]).toEqual([400, expect.stringContaining("(not shown)")]);
+      expect(JSON.stringify(said)).not.toContain("too-short");
+    }
+  });
+
   it("send a secret back once if the server made it, and never otherwise", async () => {
     await using stage = await open();
     const own = await stage.post(PATH, { url: URL, events: ["job.*"], secret: SECRET });

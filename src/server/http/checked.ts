@@ -9,7 +9,7 @@ export function checked(schema: z.ZodType, value: unknown): unknown {
   const outcome = parsed(schema, value);
   if (outcome.success) return outcome.data;
   const { issues } = outcome.error;
-  const issue = issues[0] as Issue;
+  const issue = narrowed(issues[0] as Issue);
   const path = placeOf(issue).map(String);
   const field = path.join(".") || "body";
   const more = issues.length > 1 ? ` (and ${issues.length - 1} more)` : "";
@@ -18,7 +18,7 @@ export function checked(schema: z.ZodType, value: unknown): unknown {
   throw new HttpError(
     isRetry ? 422 : 400,
     isRetry ? "schema_validation" : "invalid_request",
-    `${field}: ${complaint(issue, valueAt(value, placeOf(issue)))}${more}`,
+    `${field}: ${complaint(issue, path, valueAt(value, placeOf(issue)))}${more}`,
     { type: "validation_error", details: { field } },
   );
 }
@@ -38,6 +38,21 @@ function parsed(schema: z.ZodType, value: unknown): ReturnType<z.ZodType["safePa
   }
 }
 
+/** The mistake in the alternative that the sender probably meant: the one whose fields fit the furthest. */
+function narrowed(issue: Issue): Issue {
+  if (issue.code !== "invalid_union") return issue;
+  const meant = issue.errors
+    .filter((mistakes) => mistakes.length > 0 && mistakes.every(({ path }) => path.length > 0))
+    .sort((a, b) => likelihood(b) - likelihood(a))[0]?.[0];
+  return meant ? narrowed({ ...meant, path: [...issue.path, ...meant.path] }) : issue;
+}
+
+/** A mistake further inside is more likely. A fixed value, such as the type of a workflow, that is not there is the least. */
+function likelihood(mistakes: readonly Issue[]): number {
+  if (mistakes.some(({ code }) => code === "invalid_value")) return 0;
+  return Math.min(...mistakes.map(({ path }) => path.length));
+}
+
 /** An unknown field is the place of its own mistake. */
 function placeOf(issue: Issue): readonly PropertyKey[] {
   return issue.code === "unrecognized_keys" ? [...issue.path, issue.keys[0] as string] : issue.path;
@@ -50,10 +65,15 @@ function valueAt(root: unknown, path: readonly PropertyKey[]): unknown {
   );
 }
 
-function complaint(issue: Issue, value: unknown): string {
+/** Fields whose values are write-only, with all below them. */
+const SECRET = new Set(["secret", "headers"]);
+
+function complaint(issue: Issue, path: readonly string[], value: unknown): string {
   if (issue.code === "unrecognized_keys") return "it is not known here; leave it out";
   const wanted = wantedBy(issue);
-  return value === undefined ? `it is missing; ${wanted}` : `${show(value)} is not valid; ${wanted}`;
+  if (value === undefined) return `it is missing; ${wanted}`;
+  const shown = path.some((name) => SECRET.has(name)) ? "(not shown)" : show(value);
+  return `${shown} is not valid; ${wanted}`;
 }
 
 /** The fix. Our own schemas bring their message; messages of zod are rewritten here. */

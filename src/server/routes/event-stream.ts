@@ -1,7 +1,8 @@
 import { z } from "zod";
+import { show } from "../../core/errors.ts";
 import { type EventFilter, isEventCursor } from "../../core/event/journal-event.ts";
 import { readTypes, wireEvents } from "../../ojs/wire-events.ts";
-import { HttpError } from "../http/http-error.ts";
+import { HttpError, refusedField } from "../http/http-error.ts";
 import type { Feed } from "../live/event-hub.ts";
 import { eventFrame, eventLine } from "../live/event-lines.ts";
 import { type Reply, type Route, type RouteCall, type RouteContext, route } from "../route.ts";
@@ -30,12 +31,12 @@ export const STREAM_REPLIES = { 503: "Too many event streams are open" };
 function filterOf({ channel = "all", types, queues, queue, job_id }: StreamCall["query"]): EventFilter {
   const [kind, name] = channel.split(/:(.*)/s);
   if (!(kind === "all" || ((kind === "job" || kind === "queue") && name)))
-    throw new HttpError(400, "invalid_request", 'channel: use "job:<id>", "queue:<name>" or "all"');
+    throw refusedField("channel", `${show(channel)} is not valid; use "job:<id>", "queue:<name>" or "all"`);
   const given = queues ?? queue;
   const other =
     kind === "queue" && given !== undefined ? "queue" : kind === "job" && job_id ? "job_id" : null;
   if (other !== null)
-    throw new HttpError(400, "invalid_request", `channel: it contradicts ${other}; send one of them`);
+    throw refusedField("channel", `${show(channel)} contradicts ${other}; send one of them`);
   const job = kind === "job" ? name : job_id;
   const inQueues = kind === "queue" ? [name as string] : listOf(given);
   const ofTypes = listOf(types);

@@ -1,3 +1,4 @@
+import { show } from "../../core/errors.ts";
 import { type EventFilter, isEventCursor, type JournalEvent } from "../../core/event/journal-event.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { LatestPage } from "../../engine/events/event-journal.ts";
@@ -133,8 +134,7 @@ function searchedFields({ reach }: Events) {
 
 function cursorIn(text: string | undefined, field: string): string | null {
   if (text === undefined || isEventCursor(text)) return text ?? null;
-  const message = `${field}: not a cursor of this server; leave it out to start over`;
-  throw new HttpError(400, "invalid_request", message);
+  throw refusedField(field, `${show(text)} is not a cursor of this server; leave it out to start over`);
 }
 
 function sagaIn({

@@ -1,9 +1,10 @@
+import { show } from "../../core/errors.ts";
 import { type EventFilter, isEventCursor, type JournalEvent } from "../../core/event/journal-event.ts";
 import { TIMEOUT_EVENTS } from "../../core/event/stored-event.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { LatestPage } from "../../engine/events/event-journal.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
-import { HttpError } from "../http/http-error.ts";
+import { refusedField } from "../http/http-error.ts";
 import { json, type Route, route } from "../route.ts";
 import { firedTimeoutsReply } from "../wire/admin-replies.ts";
 import { firedTimeoutsQuery } from "../wire/admin-schemas.ts";
@@ -51,11 +52,7 @@ const list = route("GET", "/ojs/v1/admin/timeouts-fired", "read", {
     const before = query.before ?? null;
     for (const [field, text] of Object.entries({ cursor, before }))
       if (text !== null && !isEventCursor(text))
-        throw new HttpError(
-          400,
-          "invalid_request",
-          `${field}: not a cursor of this server; leave it out to start over`,
-        );
+        throw refusedField(field, `${show(text)} is not a cursor of this server; leave it out to start over`);
     const isWanted = (event: JournalEvent) =>
       (kind === undefined || kindOf(event) === kind) &&
       (mode === undefined || event.mode === mode) &&

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { show } from "../../core/errors.ts";
 import { UUID } from "../../core/ids.ts";
 import { dueAtOf, type JobRow, type JobState } from "../../core/job/job.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
@@ -192,10 +193,9 @@ const list = route("GET", `${BASE}${PATHS.jobs}`, "read", {
 
 function checkCursor(cursor: string): string {
   if (!UUID.test(cursor))
-    throw new HttpError(
-      400,
-      "invalid_request",
-      "cursor: not a cursor of this server; leave it out to start over",
+    throw refusedField(
+      "cursor",
+      `${show(cursor)} is not a cursor of this server; leave it out to start over`,
     );
   return cursor;
 }

@@ -1,3 +1,4 @@
+import { show } from "../../core/errors.ts";
 import { UUID } from "../../core/ids.ts";
 import { stepRows } from "../../engine/workflows/workflow-handle.ts";
 import type { WorkflowSummary, WorkflowView } from "../../engine/workflows/workflow-view.ts";
@@ -134,10 +135,9 @@ const jobs = route("GET", "/ojs/v1/workflows/:id/jobs", "read", {
     const { cursor, limit = 100 } = query;
     const from = Number(cursor ?? 0);
     if (!Number.isSafeInteger(from) || from < 0)
-      throw new HttpError(
-        400,
-        "invalid_request",
-        "cursor: not a cursor of this server; leave it out to start over",
+      throw refusedField(
+        "cursor",
+        `${show(cursor)} is not a cursor of this server; leave it out to start over`,
       );
     let next = from;
     const read = async (_after: string | null, count: number) => {

@@ -5,13 +5,15 @@ import { pathsWithin, redactTexts } from "../../core/job/documents/redaction.ts"
 import type { JobRow } from "../../core/job/job.ts";
 import { redactValue } from "../../core/redact.ts";
 import type { Instant } from "../../core/time.ts";
+import { checkZone } from "../../core/timeout/wall-clock.ts";
 import type { CronView, RemoteCronJob } from "../../engine/crons/crons.ts";
 import { readIsoDuration } from "../../ojs/wire-durations.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
+import { checked } from "../http/checked.ts";
 import { HttpError, refusedField } from "../http/http-error.ts";
 import { adminPageQuery } from "./admin-schemas.ts";
 import { readJob } from "./enqueue.ts";
-import { type EnqueueBody, enqueueSchema, metaObject, queueName } from "./schemas.ts";
+import { type EnqueueBody, enqueueSchema, jobType, metaObject, optionsSchema, queueName } from "./schemas.ts";
 
 const OVERLAPS = ["allow", "skip", "cancel_previous"] as const;
 const window = z.string().refine((text) => (readIsoDuration(text) ?? 0) > 0, {
@@ -57,11 +59,11 @@ export const cronSchema = z
     ...calendarFields,
     enabled: z.boolean().nullish(),
     job_template: templateSchema.nullish(),
-    type: z.string().max(255).nullish(),
+    type: jobType.nullish(),
     args: z.array(z.any()).nullish(),
     meta: metaObject.nullish(),
     queue: queueName.nullish().meta({ description: "As options.queue." }),
-    options: z.looseObject({}).nullish(),
+    options: optionsSchema.nullish(),
   })
   .refine(({ expression, cron }) => (expression ?? cron) != null, {
     error: 'name when it fires, such as "0 9 * * 1-5"',
@@ -102,6 +104,7 @@ type Schedule = Pick<
 export function readSchedule(body: Schedule): Partial<CronOptions> {
   const { timezone, overlap_policy, missed_policy, calendar, closed_days } = body;
   const expression = body.expression ?? body.cron;
+  if (timezone != null) checkZone(timezone, "timezone");
   if (body.cron != null && body.cron !== expression)
     throw refusedField(
       "cron",
@@ -148,11 +151,12 @@ function refuseOtherJob(body: CronBody, template: EnqueueBody): void {
 }
 
 function readFlat({ type, args, meta, queue, options }: CronBody): EnqueueBody {
-  const read = enqueueSchema.safeParse({ type, args: args ?? [], meta, queue, options });
-  if (read.success) return read.data;
-  const [issue] = read.error.issues;
-  const field = issue?.path.join(".") ?? "type";
-  throw refusedField(field, `${issue?.message}`);
+  if (type == null)
+    throw refusedField(
+      "type",
+      'it is missing; send the type of the job, such as "card.charge", or a job_template',
+    );
+  return checked(enqueueSchema, { type, args: args ?? [], meta, queue, options }) as EnqueueBody;
 }
 
 export function cronFields(view: CronView) {
