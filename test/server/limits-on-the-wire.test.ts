@@ -173,6 +173,20 @@ describe("settings of a queue", () => {
     });
   });
 
+  it("are changed in the spelling of queue-config, and a setting that is sent twice must be the same", async () => {
+    await using stage = await openStage();
+    const path = "/admin/queues/pay/config";
+    const changed = await stage.call("PUT", path, { config: { max_size: 2, default_timout: 9 } });
+    fits("PUT", "/admin/queues/:queue/config", changed);
+    expect(changed.body.configuration).toMatchObject({ backpressure: { max_depth: 2 } });
+    expect(changed.body.warnings.map(({ field }: { field: string }) => field)).toEqual([
+      "config.default_timout",
+    ]);
+    const twice = await stage.call("PUT", path, { max_size: 3, config: { max_size: 4 } });
+    expect([twice.status, twice.body.error?.details]).toEqual([400, { field: "config.max_size" }]);
+    expect((await stage.get(path)).body.configuration).toMatchObject({ backpressure: { max_depth: 2 } });
+  });
+
   it("waiting and ended jobs of a queue are purged after confirmation", async () => {
     await using stage = await openStage();
     const done = await stage.enqueue({ queue: "q" });

@@ -122,6 +122,9 @@ describe("a body", () => {
       "retry.max_attempts",
     ],
     ["another way to write it", { totalTimeoutMs: 3 }, "totalTimeoutMs", "total_timeout_ms"],
+    ["another unit", { options: { timeout_seconds: 5 } }, "options.timeout_seconds", "timeout"],
+    ["another unit of time", { timeout_millis: 5 }, "timeout_millis", "timeout_ms"],
+    ["a short name", { options: { grace: 5 } }, "options.grace", "grace_period"],
     ["a field of a retry policy", { retry: { max_atempts: 2 } }, "retry.max_atempts", "max_attempts"],
   ])("is answered with a warning for %s", async (_what, more, field, meant) => {
     await using stage = await openStage();
@@ -130,6 +133,26 @@ describe("a body", () => {
     expect([status, body.warnings]).toEqual([201, [{ code: "unknown_field", field, message }]]);
     expect(headers.get("ojs-warning")).toBe(message);
     expect(body.job.id).toEqual(expect.any(String));
+  });
+
+  it("is answered with a warning for an option that nothing reads where it stands", async () => {
+    await using stage = await openStage();
+    const job = { type: "a.b", args: [] };
+    const cron = { name: "c", cron: "@daily", ...job };
+    for (const [path, body, field, meant] of [
+      ["/jobs/batch", { jobs: [job], queue: "mail" }, "queue", "queue of each job"],
+      ["/jobs/batch", { jobs: [job], timout: 5 }, "timout", "timeout of each job"],
+      ["/workflows", { type: "chain", steps: [job], queue: "mail" }, "queue", "options.queue"],
+      ["/workflows", { type: "group", jobs: [job], timeout: 5 }, "timeout", "options.timeout"],
+      ["/cron", { ...cron, timeout: 5 }, "timeout", "options.timeout"],
+      ["/cron", { ...cron, options: { timout: 5 } }, "options.timout", "timeout"],
+      ["/jobs/batch", { jobs: [job], options: { queue: "mail" } }, "options", "options of each job"],
+    ] as const) {
+      const { status, body: said } = await stage.post(path, body);
+      expect([path, status]).toEqual([path, path === "/cron" && "options" in body ? 200 : 201]);
+      const message = `${field}: it is not known and has no effect; did you mean ${meant}?`;
+      expect(said.warnings).toEqual([{ code: "unknown_field", field, message }]);
+    }
   });
 
   it("has no warning for fields of users and extensions", async () => {
@@ -297,6 +320,27 @@ describe("a page", () => {
     }
     for (const query of ["offset=0", "page=1"])
       expect([query, (await stage.get(`/admin/jobs?search=test&${query}`)).status]).toEqual([query, 200]);
+  });
+
+  it("that is full and the last has no cursor", async () => {
+    await using stage = await openStage();
+    for (const type of ["a.a", "a.b", "a.c", "a.d"]) {
+      await deadLetter(stage, "full");
+      await stage.post("/jobs", { type, args: [], unique: { keys: ["type"] } });
+    }
+    for (const list of [
+      "/jobs?queue=full",
+      "/admin/jobs?queue=full",
+      "/dead-letter?queue=full",
+      "/admin/dead-letter?queue=full",
+      "/unique-jobs?",
+    ])
+      for (const page of ["limit=4", "limit=2&offset=2", "limit=1&offset=3"]) {
+        const { body } = await stage.get(`${list}&${page}`);
+        const { has_more, next_cursor, total, total_is_exact } = body.pagination;
+        expect([list, page, has_more, next_cursor]).toEqual([list, page, false, null]);
+        expect([list, total, total_is_exact]).toEqual([list, 4, true]);
+      }
   });
 
   it("that is not the last has a cursor, which leads through the whole list", async () => {

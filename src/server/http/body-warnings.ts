@@ -34,6 +34,18 @@ const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
   run_at: ["scheduled_at"],
 };
 
+/** The same, but short words: only these letters mean them. */
+const SHORT_NAMES: Readonly<Record<string, readonly string[]>> = {
+  grace: ["grace_period"],
+  heartbeat: ["heartbeat_timeout"],
+  visibility: ["visibility_timeout_ms"],
+  prio: ["priority"],
+  start_at: ["scheduled_at"],
+};
+
+/** Units at the end of a name. Fields without a unit are in seconds. */
+const UNIT = /_(?:s|secs?|seconds?|ms|millis|milliseconds?)$/;
+
 const MOST_WARNINGS = 10;
 /** Unknown names of one request that are compared: a comparison costs more than a lookup. */
 const MOST_COMPARED = 100;
@@ -77,9 +89,9 @@ function look(shape: Shape | null, value: unknown, at: string, walk: Walk): void
   }
 }
 
-function compare({ fields }: Shape, name: string, at: string, walk: Walk): void {
+function compare(shape: Shape, name: string, at: string, walk: Walk): void {
   if (walk.warnings.length >= MOST_WARNINGS || ++walk.compared > MOST_COMPARED || FREE.test(name)) return;
-  const meant = meantBy(name, fields);
+  const meant = meantBy(name, shape.fields) ?? elsewhere(name, shape);
   if (meant === undefined && !walk.isSetting) return;
   const field = `${at}${name}`;
   const fix = meant === undefined ? "" : `; did you mean ${meant}?`;
@@ -87,18 +99,42 @@ function compare({ fields }: Shape, name: string, at: string, walk: Walk): void 
   walk.warnings.push({ code: "unknown_field", field, message });
 }
 
+/** An option that was written beside `options`, or beside the list of jobs. Nothing reads it there. */
+function elsewhere(name: string, shape: Shape): string | undefined {
+  const own = insideOf(shape, "options");
+  const meant = own && meantBy(name, own.fields);
+  if (meant) return `options.${meant}`;
+  const jobs = insideOf(shape, "jobs");
+  const each = jobs && innerOf(jobs, "[]", jobs.entries);
+  const ofEach = each && meantBy(name, each.fields);
+  return ofEach ? `${ofEach} of each job` : undefined;
+}
+
+function insideOf(shape: Shape, name: string): Shape | null {
+  const schemas = shape.fields.get(name);
+  return schemas ? innerOf(shape, name, schemas) : null;
+}
+
 function meantBy(name: string, fields: Shape["fields"]): string | undefined {
   const spelled = name.replaceAll("-", "_").replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
   if (fields.has(spelled)) return spelled;
-  const other = (said: string) =>
-    Object.hasOwn(OTHER_NAMES, said)
-      ? OTHER_NAMES[said]?.find((target) => fields.has(target.split(".")[0] as string))
-      : undefined;
-  const exact = other(spelled);
+  const other = (said: string) => {
+    const targets = [OTHER_NAMES, SHORT_NAMES].find((names) => Object.hasOwn(names, said))?.[said];
+    return targets?.find((target) => fields.has(target.split(".")[0] as string));
+  };
+  const exact = other(spelled) ?? inUnits(spelled, fields) ?? other(spelled.replace(UNIT, ""));
   if (exact !== undefined) return exact;
   const others = Object.keys(OTHER_NAMES).filter((said) => other(said) !== undefined);
   const near = nearestName(spelled, [...fields.keys(), ...others]);
   return near === undefined || fields.has(near) ? near : other(near);
+}
+
+/** The field of a name with another unit: `timeout_seconds` is `timeout`, and `timeout_millis` is `timeout_ms`. */
+function inUnits(spelled: string, fields: Shape["fields"]): string | undefined {
+  const unit = UNIT.exec(spelled)?.[0];
+  if (unit === undefined) return undefined;
+  const bare = spelled.slice(0, -unit.length);
+  return [...(unit.startsWith("_m") ? [`${bare}_ms`] : []), bare].find((name) => fields.has(name));
 }
 
 function innerOf(shape: Shape, name: string, schemas: readonly z.ZodType[]): Shape | null {

@@ -58,7 +58,7 @@ export const EXAMPLES: Readonly<Record<string, object>> = {
   },
   CronChange: { enabled: false },
   NewQueue: { name: "email", concurrency: 10 },
-  QueueConfig: { concurrency: 10, backpressure: { max_depth: 1_000 } },
+  QueueConfigChange: { concurrency: 10, backpressure: { max_depth: 1_000 } },
   PurgeRequest: { states: ["completed"], older_than: "P7D", confirm: true },
   PoolRequest: {
     queues: ["critical", "email"],

@@ -13,7 +13,7 @@ import {
 import { purgeReply, queueConfigReply } from "../wire/admin-replies.ts";
 import { type PurgeBody, purgeSchema, purgeWaitingSchema } from "../wire/admin-schemas.ts";
 import { readEnded } from "../wire/filter.ts";
-import { changedConfig, queueConfigSchema } from "../wire/queue-config.ts";
+import { changedConfig, queueConfigChangeSchema } from "../wire/queue-config.ts";
 import { describeQueue, queueOf } from "../wire/queues.ts";
 
 const route = routesOf({ tag: "queues", scope: "tenant" });
@@ -92,7 +92,7 @@ const getConfig = route("GET", `${PATH}/config`, "read", {
 const putConfig = route("PUT", `${PATH}/config`, "operate", {
   summary: "Change settings of a queue, for every process",
   reply: queueConfigReply,
-  body: queueConfigSchema,
+  body: queueConfigChangeSchema,
   replies: { 200: "The settings" },
   async run({ params, body, identity }, { engine }) {
     const queue = queueOf(params);

@@ -96,6 +96,14 @@ export const queueConfigSchema = z
     description: "What is named is changed, null takes it back, and everything else stays as it is.",
   });
 
+export const queueConfigChangeSchema = queueConfigSchema
+  .extend({
+    config: queueConfigSchema
+      .nullish()
+      .meta({ description: "The same settings, as queue-config writes them." }),
+  })
+  .meta({ id: "QueueConfigChange", description: "Settings of a queue, flat or in config." });
+
 export const newQueueSchema = queueConfigSchema
   .extend({ name: queueName, config: queueConfigSchema.nullish() })
   .meta({ id: "NewQueue", description: "Settings for a queue." });
@@ -113,8 +121,14 @@ const NOT_SERVED: Readonly<Record<string, string>> = {
   visibility_timeout: "it is of a fetch or a job; send visibility_timeout_ms there",
 };
 
+const isSame = (one: unknown, other: unknown) => JSON.stringify(one) === JSON.stringify(other);
+
 /** The other spellings of queue-config: `config` around them, and names with `default_`. */
 function plainConfig({ config, ...flat }: ConfigBody & { readonly config?: ConfigBody | null }): ConfigBody {
+  const twice = Object.keys(config ?? {}).find(
+    (name) => flat[name] !== undefined && !isSame(flat[name], config?.[name]),
+  );
+  if (twice !== undefined) throw refusedField(`config.${twice}`, `it contradicts ${twice}; send one of them`);
   const body: ConfigBody = { ...flat, ...config };
   for (const [name, why] of Object.entries(NOT_SERVED)) if (!none(body[name])) throw refusedField(name, why);
   const { default_timeout, default_retry, overflow_policy, dead_letter_ttl, max_size } = body;
