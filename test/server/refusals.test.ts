@@ -80,6 +80,12 @@ it.each([
     "steps.0.jobs.1.args: 3 is not valid; send a list",
   ],
   [
+    "an inner group without jobs",
+    "/workflows",
+    { type: "chain", steps: [{ type: "group" }] },
+    "steps.0.steps: it is missing; name the steps of a chain, or the jobs of a group or batch",
+  ],
+  [
     "a cron without a job",
     "/cron",
     { name: "c", cron: "@daily" },

@@ -72,7 +72,7 @@ const retentionSchema = z.union([
     .meta({ id: "QueueRetention" }),
 ]);
 
-export const queueConfigSchema = z
+const queueConfigSchema = z
   .looseObject({
     concurrency: z.int().min(1).max(1_000_000).nullish(),
     backpressure: backpressureSchema.nullish(),

@@ -51,9 +51,13 @@ const stepSchema = enqueueSchema
   })
   .meta({ id: "WorkflowStep", description: "A job of a workflow." });
 
+const NO_NODES = { error: "name the steps of a chain, or the jobs of a group or batch", path: ["steps"] };
+
 /** A job has `args`; a workflow has `steps` or `jobs`. Most nodes are jobs, so these are tried first. */
 const node: z.ZodType<EnqueueBody | WorkflowFields> = z
-  .lazy(() => z.union([stepSchema, z.looseObject({ ...nodeFields, type: z.enum(KINDS) }).refine(hasNodes)]))
+  .lazy(() =>
+    z.union([stepSchema, z.looseObject({ ...nodeFields, type: z.enum(KINDS) }).refine(hasNodes, NO_NODES)]),
+  )
   .meta({ id: "WorkflowNode", description: "A job, or a chain, group or batch." }) as never;
 /** The same for `steps` and `jobs`: a schema that contains itself gets an odd name in OpenAPI where it has none. */
 const nodes = z.array(node).min(1).max(10_000).nullish().meta({ id: "WorkflowNodes" });
@@ -97,7 +101,7 @@ const arrangedSchema = z
       .refine((text) => readIsoDuration(text) !== undefined, { error: 'use a duration such as "P7D"' })
       .nullish(),
   })
-  .refine(hasNodes, { error: "name the steps of a chain, or the jobs of a group or batch", path: ["steps"] })
+  .refine(hasNodes, NO_NODES)
   .meta({
     id: "WorkflowRequest",
     description:
