@@ -14,6 +14,8 @@ export interface KeysQuestion {
   /** Whether `after` itself comes first. Otherwise it comes last. */
   readonly isAgain: boolean;
   readonly limit: number;
+  /** Any order will do, if `after` is `NO_FAIR_KEY` and the answer has fewer than `limit` keys. */
+  readonly inAnyOrder?: boolean;
 }
 
 /** Claims the best jobs of these keys, in one priority. */

@@ -57,7 +57,8 @@ function* bestRound(
   const limit = rounds.limits.mostKeys;
   for (let expected = last; ; ) {
     const after = expected?.lastKey ?? NO_FAIR_KEY;
-    const found = (yield { keysFrom: 0, after, isAgain: false, limit }) as KeysAnswer | null;
+    const ask = { keysFrom: 0, after, isAgain: false, limit, inAnyOrder: true };
+    const found = (yield ask) as KeysAnswer | null;
     if (found === null) return null;
     expected = rounds.of(found.rank);
     if (!expected.isOver) return expected;

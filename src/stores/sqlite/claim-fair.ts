@@ -1,6 +1,6 @@
 import { NO_FAIR_KEY } from "../../core/fair/fair-options.ts";
 import type { Turns } from "../../core/fair/turns.ts";
-import { type JobRow, nextPriorityRank, priorityRank } from "../../core/job/job.ts";
+import { type JobRow, nextPriorityRank, priorityRank, type Rank } from "../../core/job/job.ts";
 import type { ClaimRequest } from "../../ports/store.ts";
 import {
   type Answer,
@@ -22,6 +22,7 @@ import {
   HEAD,
   KEYS_AFTER,
   KEYS_FROM,
+  KEYS_WITH_ROWS,
 } from "./fair-statements.ts";
 import { RowRuns } from "./row-runs.ts";
 import type { Session } from "./session.ts";
@@ -51,13 +52,18 @@ export function claimFair(session: Session, request: ClaimRequest, turns: Turns,
 function keys(
   session: Session,
   { queue }: ClaimRequest,
-  { keysFrom, after, isAgain, limit }: KeysQuestion,
+  { keysFrom, after, isAgain, limit, inAnyOrder = false }: KeysQuestion,
 ): KeysAnswer | null {
   const head = session.get(HEAD, [queue, keysFrom]) as [number, number] | undefined;
   if (!head) return null;
   const rank = priorityRank(head[0]);
   const read = (text: string, key: string, most: number) =>
     session.all(text, [queue, rank, key, queue, rank, most]).map(([found]) => found as string);
+  const hasKeyless = head[1] === 1;
+  if (inAnyOrder && after === NO_FAIR_KEY) {
+    const keys = byArrival(session, queue, rank, limit);
+    if (keys.length < limit) return { rank, keys, hasKeyless };
+  }
   const found = read(isAgain ? KEYS_FROM : KEYS_AFTER, after, limit);
   if (found.length < limit) {
     for (const key of read(KEYS_FROM, NO_FAIR_KEY, limit - found.length)) {
@@ -65,7 +71,16 @@ function keys(
       found.push(key);
     }
   }
-  return { rank, keys: found, hasKeyless: head[1] === 1 };
+  return { rank, keys: found, hasKeyless };
+}
+
+/**
+ * The keys of a priority in the order of the rows of their first jobs: customers that enqueue one after the other have jobs on
+ * neighbouring pages, and a commit writes each page that it changes.
+ */
+function byArrival(session: Session, queue: string, rank: Rank, limit: number): string[] {
+  const found = session.all(KEYS_WITH_ROWS, [queue, rank, NO_FAIR_KEY, queue, rank, limit]);
+  return found.sort(([, a], [, b]) => (a as number) - (b as number)).map(([key]) => key as string);
 }
 
 /** The first rank and id of all. */

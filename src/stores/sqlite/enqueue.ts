@@ -6,7 +6,7 @@ import type { HintBatch } from "./hints.ts";
 import { WAITING_IN } from "./limit-statements.ts";
 import type { Session } from "./session.ts";
 import { isTaken } from "./sqlite-errors.ts";
-import { HOLDER, INSERT, INSERT_ALIKE, IS_DONE } from "./statements.ts";
+import { HOLDER, INSERT, INSERT_ALIKE, INSERT_KEYED, IS_DONE } from "./statements.ts";
 import { imageValues, locate } from "./write-jobs.ts";
 
 /** Enqueues jobs in order. Adjacent jobs of one template are inserted in one statement. */
@@ -107,10 +107,22 @@ function areAlike(a: NewJob, b: NewJob, optionsOfA: string | null): boolean {
     a.type === b.type &&
     a.priority === b.priority &&
     a.createdAt === b.createdAt &&
-    a.fairKey === b.fairKey &&
+    (a.fairKey === b.fairKey || (areKeyed(a, b) && isUuid(a) && isUuid(b))) &&
     (a.image === b.image || areAlikeImages(a.image, b.image)) &&
     (a.options === b.options || optionsOfA === newOptionsText(b))
   );
+}
+
+/** Whether both have a fair key. */
+function areKeyed({ fairKey: a }: NewJob, { fairKey: b }: NewJob): boolean {
+  return a !== undefined && b !== undefined;
+}
+
+const UUID_LENGTH = 36;
+
+/** The engine's ids are UUIDs. INSERT_KEYED tells an id from the key after it by its length. */
+function isUuid({ id }: NewJob): boolean {
+  return id.length === UUID_LENGTH;
 }
 
 function areAlikeImages(a: JobImage, b: JobImage): boolean {
@@ -126,19 +138,25 @@ function areAlikeImages(a: JobImage, b: JobImage): boolean {
 }
 
 /** Written by hand: a JavaScript object would merge two equal ids, which the store has to refuse. */
-function payloadsById(jobs: readonly NewJob[]): string {
+function payloadsBy(nameOf: (job: NewJob) => string, jobs: readonly NewJob[]): string {
   let text = "";
-  for (const { id, payload } of jobs) {
+  for (const job of jobs) {
     if (text !== "") text += ",";
-    text += `${JSON.stringify(id)}:${JSON.stringify(payload)}`;
+    text += `${JSON.stringify(nameOf(job))}:${JSON.stringify(job.payload)}`;
   }
   return `{${text}}`;
 }
 
 /** Returns false, with nothing inserted, if an id is known: the caller repeats a call whose reply was lost. */
 function insertAlike(session: Session, jobs: readonly NewJob[]): boolean {
+  const columns = alikeColumns(jobs[0] as NewJob);
+  const isOneKey = jobs.every(({ fairKey }) => fairKey === jobs[0]?.fairKey);
   try {
-    session.run(INSERT_ALIKE, [...alikeColumns(jobs[0] as NewJob), payloadsById(jobs)]);
+    if (isOneKey) session.run(INSERT_ALIKE, [...columns, payloadsBy(({ id }) => id, jobs)]);
+    else {
+      const values = [...columns.slice(0, -1), UUID_LENGTH, UUID_LENGTH + 1];
+      session.run(INSERT_KEYED, [...values, payloadsBy(({ id, fairKey }) => id + fairKey, jobs)]);
+    }
     return true;
   } catch (error) {
     if (isTaken(error)) return false;

@@ -27,6 +27,18 @@ export const KEYS_AFTER = keys(">");
 /** KEYS_AFTER that begin with the key itself. */
 export const KEYS_FROM = keys(">=");
 
+/** KEYS_FROM with the number of the row of each key's first job. */
+export const KEYS_WITH_ROWS = `
+with recursive keys(key, number) as (
+  select j.fair_key, j.rowid from curfew_jobs j
+   where j.rowid = (
+         select rowid from curfew_jobs ${OF_PRIORITY} and fair_key >= ? order by fair_key, rank, id limit 1)
+  union all
+  select j.fair_key, j.rowid from keys k cross join curfew_jobs j
+   where j.rowid = (
+         select rowid from curfew_jobs ${OF_PRIORITY} and fair_key > k.key order by fair_key, rank, id limit 1))
+select key, number from keys limit ?`;
+
 /**
  * CLAIMABLE for fair keys of one priority, as many of each. Takes salt, a JSON array of keys, queue, a rank of the
  * priority, and how many of each.

@@ -20,10 +20,11 @@ class Group {
   }
 
   write(session: Session): void {
-    const range = rangeOf(this.#rows);
-    const rows = range ?? [JSON.stringify(this.#rows)];
-    for (const [index, text] of this.#texts.entries()) {
-      session.run(range ? byRange(text) : text, index === 0 ? [...this.#values, ...rows] : rows);
+    const ranges = rangesOf(this.#rows);
+    for (const rows of ranges ?? [[JSON.stringify(this.#rows)]]) {
+      for (const [index, text] of this.#texts.entries()) {
+        session.run(ranges ? byRange(text) : text, index === 0 ? [...this.#values, ...rows] : rows);
+      }
     }
   }
 }
@@ -83,11 +84,24 @@ export class RowGroups {
   }
 }
 
-/** The first and last of rows without a gap, as jobs that were enqueued together have. */
-export function rangeOf(rows: readonly number[]): readonly [number, number] | undefined {
-  const first = rows[0] as number;
-  for (let index = 1; index < rows.length; index++) if (rows[index] !== first + index) return undefined;
-  return [first, first + rows.length - 1];
+/** Rows that one statement more has to save, on average, from being read from a JSON array. */
+const LEAST_RANGE = 8;
+
+/**
+ * The first and last of each range of rows without a gap, if these are few: jobs that were enqueued together have one, those of
+ * some keys of a fair queue one for each key.
+ */
+export function rangesOf(rows: readonly number[]): (readonly [number, number])[] | undefined {
+  const most = Math.max(1, Math.floor(rows.length / LEAST_RANGE));
+  const ranges: (readonly [number, number])[] = [];
+  for (let [first, index] = [rows[0] as number, 1]; index <= rows.length; index++) {
+    const last = rows[index - 1] as number;
+    if (rows[index] === last + 1) continue;
+    if (ranges.length === most) return undefined;
+    ranges.push([first, last]);
+    first = rows[index] as number;
+  }
+  return ranges;
 }
 
 function areEqual(a: readonly unknown[], b: readonly unknown[]): boolean {

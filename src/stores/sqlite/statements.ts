@@ -163,6 +163,15 @@ insert into curfew_jobs (rank, queue, type, state, priority, created_at, wake, w
                          options, fair_key, id, payload)
 select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, key, value from json_each(?)`;
 
+/**
+ * INSERT_ALIKE for jobs of several fair keys. Takes the same without fair_key; then the length of an id, the same and one more, and the JSON
+ * object, whose names are an id and the fair key after it.
+ */
+export const INSERT_KEYED = `
+insert into curfew_jobs (rank, queue, type, state, priority, created_at, wake, wake_at, wait_at, total_at, heartbeat,
+                         options, id, fair_key, payload)
+select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, substr(key, 1, ?), substr(key, ?), value from json_each(?)`;
+
 /** Adds a job. Takes the columns in the order below. Inserts nothing if a live job has its id or its unique key. */
 export const INSERT = `
 insert into curfew_jobs (id, fence, queue, type, priority, created_at, needs, workflow, limit_key, fair_key, unique_key, payload,

@@ -3,7 +3,7 @@ import { isTerminal } from "../../core/job/lifecycle.ts";
 import type { JobWrite } from "../../ports/store.ts";
 import { documentChange, type SqlRow, STATE_CODES, stateOf, WAKE_CODES } from "../sql/row-codec.ts";
 import type { HintBatch } from "./hints.ts";
-import { RowGroups, RowRuns, rangeOf } from "./row-runs.ts";
+import { RowGroups, RowRuns, rangesOf } from "./row-runs.ts";
 import type { Session } from "./session.ts";
 import {
   ANY_LOG,
@@ -55,9 +55,9 @@ function findRows(
   rows: readonly number[],
   jobs: Map<JobId, LocatedJob>,
 ): void {
-  const range = rangeOf(rows);
-  if (range) {
-    const found = session.all(byRange(LOCATE_ROWS), range);
+  const ranges = rangesOf(rows);
+  if (ranges) {
+    const found = ranges.flatMap((range) => session.all(byRange(LOCATE_ROWS), range));
     const isSame = found.length === ids.length && found.every(([id], index) => id === ids[index]);
     if (isSame) {
       add(jobs, found);
