@@ -1,10 +1,10 @@
 import type { Command } from "commander";
-import { countNumber } from "./declare.ts";
+import { countNumber, REASON } from "./declare.ts";
 import { CommandFailed } from "./exit.ts";
 import { confirm } from "./output/confirm.ts";
 import { jobTable } from "./output/job-table.ts";
 import type { TargetContext } from "./run-command.ts";
-import type { Fields, Query } from "./target/target.ts";
+import type { Fields, Query, Refusal } from "./target/target.ts";
 
 const JOBS = "/ojs/v1/admin/jobs";
 /** Jobs per request: small, so that Ctrl-C takes effect soon and the progress line moves. */
@@ -24,7 +24,7 @@ export function withBulkOptions(command: Command): Command {
     .option("--dry-run", "count the jobs, show the first of them, and change nothing")
     .option("-y, --yes", "do not ask")
     .option("--limit <count>", "stop after this many", countNumber)
-    .option("--reason <text>", "why, for the audit");
+    .option(...REASON);
 }
 
 const DONE = { cancel: "cancelled", retry: "retried", delete: "deleted" } as const;
@@ -102,7 +102,7 @@ async function carryOut({ target, output, signal }: TargetContext, work: Work): 
         confirm: true,
         limit: Math.min(BATCH, most - counts.succeeded),
         ...(cursor !== null && { cursor }),
-        ...(reason !== undefined && { reason }),
+        reason,
       });
       add(counts, reply);
       progress.update(counts.succeeded + counts.skipped, meant);
@@ -123,6 +123,46 @@ async function carryOut({ target, output, signal }: TargetContext, work: Work): 
       "unreachable",
       `${counts.failed} jobs failed in the store and are unchanged; run it again`,
     );
+}
+
+interface NamedWork {
+  readonly verb: BulkVerb;
+  readonly ids: readonly string[];
+  readonly options: BulkOptions;
+  /** Acts on one of them; with `--dry-run`, only reads it. */
+  readonly each: (id: string) => Promise<unknown>;
+  readonly noun: string;
+  /** What a dry run says of those that were found. */
+  readonly found: string;
+  /** Failures of this kind are reported at the end; others end the command. */
+  readonly problem: typeof CommandFailed | typeof Refusal;
+}
+
+/** Acts on each id, and reports the failures at the end. */
+export async function actOnNamed({ output, signal }: TargetContext, work: NamedWork): Promise<void> {
+  const { verb, ids, options, each, noun, found, problem } = work;
+  const counts: Counts = { matched: ids.length, succeeded: 0, skipped: 0, failed: 0 };
+  const problems: CommandFailed[] = [];
+  for (const id of ids) {
+    if (signal.aborted) break;
+    try {
+      await each(id);
+      if (!options.dryRun) counts.succeeded += 1;
+    } catch (error) {
+      if (!(error instanceof problem)) throw error;
+      problems.push(error);
+      counts.failed += 1;
+    }
+  }
+  const isComplete = !signal.aborted;
+  output.answer({ ...summary(verb, counts, isComplete), dry_run: options.dryRun === true }, () =>
+    options.dryRun
+      ? `${ids.length - counts.failed} of ${ids.length} ${noun} ${found}; nothing was changed.`
+      : `${counts.succeeded} of ${ids.length} ${noun} ${DONE[verb]}.`,
+  );
+  if (!isComplete) throw new CommandFailed("interrupted", "stopped; the others are unchanged");
+  const [first] = problems;
+  if (first) throw new CommandFailed(first.exit, problems.map(({ message }) => message).join("\ncurfew: "));
 }
 
 function add(counts: Counts, reply: Fields): void {

@@ -50,6 +50,12 @@ export function withTarget(command: Command): Command {
     .addOption(new Option("--tenant <name>", "work within this tenant").env("CURFEW_TENANT"));
 }
 
+/** The option of a change that is entered in the audit. */
+export const REASON = ["--reason <text>", "why, for the audit"] as const;
+export interface ReasonOption {
+  readonly reason?: string;
+}
+
 export function wholeNumber(text: string): number {
   if (!/^\d+$/.test(text)) throw new InvalidArgumentError("Write a whole number.");
   return Number(text);

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { countNumber, withPage, withTarget } from "../declare.ts";
 import { dim, printable } from "../output/paint.ts";
-import { type Column, tableText } from "../output/table.ts";
+import { type Column, listText } from "../output/table.ts";
 import { relativeText } from "../output/times.ts";
 import { act } from "../run-command.ts";
 import type { Fields } from "../target/target.ts";
@@ -52,10 +52,9 @@ export function register(command: Command): void {
       job_id: job,
       per_page: Math.min(200, limit),
     });
-    const rows = items as readonly Fields[];
     const { has_more } = pagination as Fields;
     output.answer({ items, has_more }, () =>
-      rows.length === 0 ? "No entries." : tableText(columns(target.now()), rows),
+      listText(columns(target.now()), items as readonly Fields[], "No entries."),
     );
     if (has_more) output.note(dim("There are more; pass --limit or a filter.", process.stderr));
   });

@@ -1,9 +1,9 @@
 import { readFile } from "node:fs/promises";
 import type { Command } from "commander";
-import { withCommands, withPage, withTarget } from "../declare.ts";
+import { REASON, withCommands, withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
 import { printable } from "../output/paint.ts";
-import { type Column, fieldsText, tableText } from "../output/table.ts";
+import { type Column, fieldsText, listText, tableText } from "../output/table.ts";
 import { relativeText } from "../output/times.ts";
 import { act } from "../run-command.ts";
 import { orNearest } from "../target/not-found.ts";
@@ -56,7 +56,7 @@ function declareList(command: Command): void {
   });
   act(command, async ({ target, output }) => {
     const items = await all(target);
-    output.answer({ items }, () => (items.length === 0 ? NO_CALENDARS : tableText(columns, items)));
+    output.answer({ items }, () => listText(columns, items, NO_CALENDARS));
   });
 }
 
@@ -103,7 +103,7 @@ function declarePut(command: Command): void {
     .argument("<file>", 'JSON: {"zone","week","days"?,"until"?}');
   withTarget(command)
     .option("--ics <file>", "an iCalendar file instead of days: each all-day event is a closed day")
-    .option("--reason <text>", "why, for the audit");
+    .option(...REASON);
   withPage(command, {
     examples: [
       ["calendars put frankfurt frankfurt.json", "its week and its days"],
@@ -195,10 +195,10 @@ function declareWhen(command: Command): void {
   act<WhenOptions>(command, async ({ target, output }, { workingDays, at, cutOff, date }, [name]) => {
     const when = {
       calendar: name,
-      ...(workingDays !== undefined && { working_days: Number(workingDays) }),
-      ...(at !== undefined && { at }),
-      ...(cutOff !== undefined && { cut_off: cutOff }),
-      ...(date !== undefined && { date }),
+      working_days: workingDays === undefined ? undefined : Number(workingDays),
+      at,
+      cut_off: cutOff,
+      date,
     };
     const reply = await target.send("POST", "/ojs/v1/admin/when", { when });
     output.answer(reply, () => `${relativeText(reply.at, target.now())}  ${printable(String(reply.text))}`);

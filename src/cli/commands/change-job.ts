@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { type Command, InvalidArgumentError } from "commander";
 import { parseDuration } from "../../core/time.ts";
-import { countNumber, withPage, withTarget } from "../declare.ts";
+import { countNumber, REASON, withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
 import { printable } from "../output/paint.ts";
 import { relativeText } from "../output/times.ts";
@@ -146,7 +146,7 @@ export function declareExtend(command: Command): void {
     .option("--total <duration>", "the timeout of the whole job since its creation, or none")
     .option("--heartbeat <duration>", "the longest silence of an attempt, or none")
     .option("--priority <number>", "from -100 to 100", priority)
-    .option("--reason <text>", "why, for the audit");
+    .option(...REASON);
   withPage(command, {
     examples: [
       [
@@ -167,7 +167,7 @@ export function declareExtend(command: Command): void {
         "usage",
         "extend: nothing to change; pass --attempt, --total, --heartbeat or --priority",
       );
-    const body = { ...limits, ...(options.reason !== undefined && { reason: options.reason }) };
+    const body = { ...limits, reason: options.reason };
     const { job } = await onJob(target, id as string, (path) => target.send("PATCH", path, body));
     output.answer(job, () => `The limits of job ${id} are changed. See them with: curfew explain ${id}`);
   });

@@ -1,11 +1,12 @@
 import type { Command } from "commander";
 import type { BusinessCalendar, NamedCalendars } from "../../core/calendar/business-calendar.ts";
-import { countNumber, withPage, withTarget } from "../declare.ts";
+import { countNumber, REASON, type ReasonOption, withPage, withTarget } from "../declare.ts";
 import { dim, paintState, printable } from "../output/paint.ts";
-import { type Column, fieldsText, tableText } from "../output/table.ts";
+import { type Column, fieldsText, listText, tableText } from "../output/table.ts";
 import { relativeText, relativeTime } from "../output/times.ts";
 import { act, type TargetContext } from "../run-command.ts";
 import { orNearest } from "../target/not-found.ts";
+import { readItems } from "../target/read-items.ts";
 import type { Fields, Target } from "../target/target.ts";
 
 const PATH = "/ojs/v1/cron";
@@ -45,6 +46,8 @@ const columns = (now: number): Column<Fields>[] => [
   { title: "TYPE", show: ({ type }) => printable(String(type)), shrinkTo: 10, drop: 1 },
 ];
 
+const NO_CRONS = "No crons. Code makes them: engine.crons.put(name, { cron, job })";
+
 function declareList(command: Command): void {
   command.description("List crons and when they fire next.");
   withPage(withTarget(command), {
@@ -52,18 +55,8 @@ function declareList(command: Command): void {
     json: '{"items":[{"name","expression","timezone","enabled","next_run_at","last_run_at","type",…}]}',
   });
   act(command, async ({ target, output }) => {
-    const items: Fields[] = [];
-    for (let cursor: unknown = null; ; ) {
-      const page = await target.get(PATH, { limit: 200, ...(cursor !== null && { cursor: String(cursor) }) });
-      items.push(...(page.items as Fields[]));
-      cursor = (page.pagination as Fields).next_cursor;
-      if (cursor === null) break;
-    }
-    output.answer({ items }, () =>
-      items.length === 0
-        ? "No crons. Code makes them: engine.crons.put(name, { cron, job })"
-        : tableText(columns(target.now()), items),
-    );
+    const { items } = await readItems(target, PATH);
+    output.answer({ items }, () => listText(columns(target.now()), items, NO_CRONS));
   });
 }
 
@@ -181,15 +174,14 @@ function declareRun(command: Command): void {
 
 function declarePause(command: Command, action: "pause" | "resume", says: string): void {
   command.description(says).argument("<name>", "its name");
-  withTarget(command).option("--reason <text>", "why, for the audit");
+  withTarget(command).option(...REASON);
   withPage(command, {
     examples: [[`cron ${action} nightly-report`, "for all processes"]],
     json: '{"name","enabled","next_run_at",…}',
   });
-  act<{ readonly reason?: string }>(command, async ({ target, output }, { reason }, [name]) => {
-    const body = reason === undefined ? {} : { reason };
+  act<ReasonOption>(command, async ({ target, output }, { reason }, [name]) => {
     const { cron } = await onCron(target, name as string, (path) =>
-      target.send("POST", `${path}/${action}`, body),
+      target.send("POST", `${path}/${action}`, { reason }),
     );
     const { next_run_at } = cron as Fields;
     output.answer(cron, () =>

@@ -1,7 +1,6 @@
 import type { Command } from "commander";
-import { BULK_JSON, type BulkOptions, bulk, withBulkOptions } from "../bulk-jobs.ts";
+import { actOnNamed, BULK_JSON, type BulkOptions, bulk, withBulkOptions } from "../bulk-jobs.ts";
 import { countNumber, withPage, withTarget } from "../declare.ts";
-import { CommandFailed } from "../exit.ts";
 import { jobTable } from "../output/job-table.ts";
 import { act, type TargetContext } from "../run-command.ts";
 import {
@@ -11,11 +10,11 @@ import {
   withErrorFilters,
   withFilters,
 } from "../target/filter-options.ts";
-import { type Fields, type Query, Refusal } from "../target/target.ts";
+import { readItems } from "../target/read-items.ts";
+import { type Query, Refusal } from "../target/target.ts";
 
 const PATH = "/ojs/v1/admin/dead-letter";
 const ID = "0198f7e2-7b1c-7000-8000-000000000001";
-const PAGE = 200;
 
 export function register(dead: Command): void {
   dead.description("Dead letters: jobs that failed for good and are kept until you retry or delete them.");
@@ -36,18 +35,11 @@ function declareList(command: Command): void {
   });
   act<FilterOptions & { readonly limit: number }>(command, async ({ target, output }, options) => {
     const filter = filterFields(options, target.now()) as Query;
-    const items: Fields[] = [];
-    let cursor: unknown = null;
-    do {
-      const page = await target.get(PATH, {
-        ...filter,
-        per_page: Math.max(1, Math.min(PAGE, options.limit - items.length)),
-        ...(cursor !== null && { cursor: String(cursor) }),
-      });
-      items.push(...(page.items as Fields[]));
-      cursor = (page.pagination as Fields).next_cursor;
-    } while (cursor !== null && items.length < options.limit);
-    output.answer({ items, has_more: cursor !== null }, () =>
+    const { items, has_more } = await readItems(target, PATH, filter, {
+      most: options.limit,
+      size: "per_page",
+    });
+    output.answer({ items, has_more }, () =>
       items.length === 0 ? "No dead letters." : jobTable(items, target.now()),
     );
   });
@@ -75,35 +67,18 @@ function declareAction(command: Command, action: "retry" | "delete", says: strin
 }
 
 async function named(
-  { target, output, signal }: TargetContext,
-  action: "retry" | "delete",
+  context: TargetContext,
+  verb: "retry" | "delete",
   ids: readonly string[],
   options: BulkOptions,
 ): Promise<void> {
-  const counts = { matched: ids.length, succeeded: 0, skipped: 0, failed: 0 };
-  const problems: Refusal[] = [];
-  const body = options.reason === undefined ? {} : { reason: options.reason };
-  for (const id of ids) {
-    if (signal.aborted) break;
+  const { target } = context;
+  const each = (id: string) => {
     const path = `${PATH}/${encodeURIComponent(id)}`;
-    try {
-      if (options.dryRun) await target.get(path);
-      else if (action === "retry") await target.send("POST", `${path}/retry`, body);
-      else await target.send("DELETE", path);
-      if (!options.dryRun) counts.succeeded += 1;
-    } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-      counts.failed += 1;
-      problems.push(error);
-    }
-  }
-  const isComplete = !signal.aborted;
-  output.answer({ action, dry_run: options.dryRun === true, ...counts, is_complete: isComplete }, () =>
-    options.dryRun
-      ? `${ids.length - counts.failed} of ${ids.length} dead letters are there; nothing was changed.`
-      : `${counts.succeeded} of ${ids.length} dead letters ${action === "retry" ? "retried" : "deleted"}.`,
-  );
-  if (!isComplete) throw new CommandFailed("interrupted", "stopped; the others are unchanged");
-  const [first] = problems;
-  if (first) throw new CommandFailed(first.exit, problems.map(({ message }) => message).join("\ncurfew: "));
+    if (options.dryRun) return target.get(path);
+    if (verb === "delete") return target.send("DELETE", path);
+    return target.send("POST", `${path}/retry`, { reason: options.reason });
+  };
+  const words = { noun: "dead letters", found: "are there", problem: Refusal };
+  await actOnNamed(context, { verb, ids, options, each, ...words });
 }

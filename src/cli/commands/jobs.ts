@@ -1,7 +1,14 @@
 import type { Command } from "commander";
 import { JOB_STATES } from "../../core/job/job.ts";
-import { BULK_JSON, type BulkOptions, type BulkVerb, bulk, withBulkOptions } from "../bulk-jobs.ts";
-import { countNumber, withPage, withTarget } from "../declare.ts";
+import {
+  actOnNamed,
+  BULK_JSON,
+  type BulkOptions,
+  type BulkVerb,
+  bulk,
+  withBulkOptions,
+} from "../bulk-jobs.ts";
+import { countNumber, REASON, type ReasonOption, withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
 import { attemptText, errorText, jobTable, shownState } from "../output/job-table.ts";
 import { dim, paint, paintState, printable } from "../output/paint.ts";
@@ -255,13 +262,13 @@ function explanationText(explanation: Fields, now: number): string {
 }
 
 const ACTIONS = {
-  cancel: ["End jobs that wait or run, at once.", "cancelled"],
-  retry: ["Run discarded jobs again, with all their attempts.", "retried"],
-  delete: ["Delete jobs that have ended, for good.", "deleted"],
+  cancel: "End jobs that wait or run, at once.",
+  retry: "Run discarded jobs again, with all their attempts.",
+  delete: "Delete jobs that have ended, for good.",
 } as const;
 
 function declareAction(command: Command, name: BulkVerb): void {
-  command.description(ACTIONS[name][0]).argument("[ids...]", "their ids; or use filters");
+  command.description(ACTIONS[name]).argument("[ids...]", "their ids; or use filters");
   withBulkOptions(withErrorFilters(withFilters(withTarget(command)))).option("--all", "every job");
   withPage(command, {
     examples: [
@@ -299,52 +306,33 @@ function declareRun(command: Command): void {
   command
     .description("Run a scheduled job, or the retry of a job, now instead of later.")
     .argument("<id>", "its id");
-  withPage(withTarget(command).option("--reason <text>", "why, for the audit"), {
+  withPage(withTarget(command).option(...REASON), {
     examples: [[`run ${ID}`, "what is left of its delay or backoff is dropped"]],
     json: "the job as in docs/openapi.json",
   });
-  act<{ readonly reason?: string }>(command, async ({ target, output }, { reason }, [id]) => {
-    const body = reason === undefined ? {} : { reason };
+  act<ReasonOption>(command, async ({ target, output }, { reason }, [id]) => {
     const { job } = await onJob(target, id as string, () =>
-      target.send("POST", `/ojs/v1/admin/jobs/${encodeURIComponent(id as string)}/run`, body),
+      target.send("POST", `/ojs/v1/admin/jobs/${encodeURIComponent(id as string)}/run`, { reason }),
     );
     output.answer(job, () => `Job ${id} is ${stateText(job as Fields)}.`);
   });
 }
 
-/** Acts on each id, and reports the failures at the end. */
 async function named(
-  { target, output, signal }: TargetContext,
-  name: BulkVerb,
+  context: TargetContext,
+  verb: BulkVerb,
   ids: readonly string[],
   options: FilterOptions & BulkOptions,
 ): Promise<void> {
+  const { target } = context;
   if (Object.keys(filterFields(options, target.now())).length > 0 || options.all)
     throw new CommandFailed("usage", "ids and filters: pass one of them, not both");
-  const counts = { matched: ids.length, succeeded: 0, skipped: 0, failed: 0 };
-  const problems: CommandFailed[] = [];
-  for (const id of ids) {
-    if (signal.aborted) break;
-    try {
-      await onJob(target, id, (path) =>
-        options.dryRun ? target.get(path) : single(target, name, path, id, options.reason),
-      );
-      if (!options.dryRun) counts.succeeded += 1;
-    } catch (error) {
-      if (!(error instanceof CommandFailed)) throw error;
-      problems.push(error);
-      counts.failed += 1;
-    }
-  }
-  const isComplete = !signal.aborted;
-  output.answer({ action: name, dry_run: options.dryRun === true, ...counts, is_complete: isComplete }, () =>
-    options.dryRun
-      ? `${ids.length - counts.failed} of ${ids.length} jobs exist; nothing was changed.`
-      : `${counts.succeeded} of ${ids.length} jobs ${ACTIONS[name][1]}.`,
-  );
-  if (!isComplete) throw new CommandFailed("interrupted", "stopped; the others are unchanged");
-  const [first] = problems;
-  if (first) throw new CommandFailed(first.exit, problems.map(({ message }) => message).join("\ncurfew: "));
+  const each = (id: string) =>
+    onJob(target, id, (path) =>
+      options.dryRun ? target.get(path) : single(target, verb, path, id, options.reason),
+    );
+  const words = { noun: "jobs", found: "exist", problem: CommandFailed };
+  await actOnNamed(context, { verb, ids, options, each, ...words });
 }
 
 async function single(
@@ -354,13 +342,12 @@ async function single(
   id: string,
   reason: string | undefined,
 ): Promise<Fields> {
-  const body = reason === undefined ? {} : { reason };
-  if (name !== "delete") return target.send("POST", `${path}/${name}`, body);
+  if (name !== "delete") return target.send("POST", `${path}/${name}`, { reason });
   const { job } = await target.get(path);
   const reply = await target.send("POST", "/ojs/v1/admin/jobs/bulk/delete", {
     job_ids: [id],
     confirm: true,
-    ...body,
+    reason,
   });
   if (Number(reply.succeeded) === 1) return reply;
   const { state } = job as Fields;

@@ -3,7 +3,7 @@ import { parseDuration } from "../../core/time.ts";
 import { withCommands, withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
 import { printable } from "../output/paint.ts";
-import { type Column, tableText } from "../output/table.ts";
+import { type Column, listText, tableText } from "../output/table.ts";
 import { relativeText, spanText } from "../output/times.ts";
 import { act } from "../run-command.ts";
 import type { Fields } from "../target/target.ts";
@@ -32,6 +32,8 @@ function rateText(rate: Fields | null): string {
   return `${rate.limit} per ${Number.isNaN(seconds) ? rate.period : spanText(seconds * 1_000)}`;
 }
 
+const NO_LIMITS = "No limits.\nA job brings its limit along, or: curfew limits set <key> --concurrency 2";
+
 function declareList(command: Command): void {
   command.description("List limits that have live jobs, or that an operator set.");
   withPage(withTarget(command), {
@@ -40,12 +42,7 @@ function declareList(command: Command): void {
   });
   act(command, async ({ target, output }) => {
     const { items } = await target.get(PATH, { per_page: 200 });
-    const rows = items as readonly Fields[];
-    output.answer({ items }, () =>
-      rows.length === 0
-        ? "No limits.\nA job brings its limit along, or: curfew limits set <key> --concurrency 2"
-        : tableText(columns(target.now()), rows),
-    );
+    output.answer({ items }, () => listText(columns(target.now()), items as readonly Fields[], NO_LIMITS));
   });
 }
 

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { parseDuration } from "../../core/time.ts";
-import { withCommands, withPage, withTarget } from "../declare.ts";
+import { REASON, type ReasonOption, withCommands, withPage, withTarget } from "../declare.ts";
 import { dim, printable } from "../output/paint.ts";
 import { relativeText } from "../output/times.ts";
 import { wrapText } from "../output/wrap.ts";
@@ -53,7 +53,7 @@ function declareOn(command: Command): void {
       ...(options.estimate !== undefined && {
         estimated_duration: durationText(options.estimate, "--estimate"),
       }),
-      ...(options.reason !== undefined && { reason: options.reason }),
+      reason: options.reason,
     });
     output.answer(view, () => statusText(view, target.now()));
   });
@@ -66,10 +66,10 @@ function durationText(text: string, option: string): string {
 
 function declareOff(command: Command): void {
   command.description("Let workers take jobs again.");
-  withTarget(command).option("--reason <text>", "why, for the audit");
+  withTarget(command).option(...REASON);
   withPage(command, { examples: [["maintenance off", "all queues at once"]], json: JSON_SHAPE });
-  act<{ readonly reason?: string }>(command, async ({ target, output }, { reason }) => {
-    const view = await target.send("POST", PATH, { enabled: false, ...(reason !== undefined && { reason }) });
+  act<ReasonOption>(command, async ({ target, output }, { reason }) => {
+    const view = await target.send("POST", PATH, { enabled: false, reason });
     output.answer(view, () => statusText(view, target.now()));
   });
 }

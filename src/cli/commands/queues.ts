@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { withPage, withTarget } from "../declare.ts";
+import { REASON, type ReasonOption, withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
 import { confirm } from "../output/confirm.ts";
 import { paint, paintState, printable } from "../output/paint.ts";
@@ -86,17 +86,17 @@ const PAUSES = {
 function declarePause(command: Command, action: keyof typeof PAUSES): void {
   const [says, done] = PAUSES[action];
   command.description(says).argument("<queue>", "its name");
-  withTarget(command).option("--reason <text>", "why, for the audit");
+  withTarget(command).option(...REASON);
   withPage(command, {
     examples: [[`queues ${action} payments`, "for all workers, at once"]],
     json: '{"name","paused","status","paused_at"?}',
   });
-  act<{ readonly reason?: string }>(command, async ({ target, output }, { reason }, [queue]) => {
+  act<ReasonOption>(command, async ({ target, output }, { reason }, [queue]) => {
     const name = printable(queue as string);
     const { isKnown, isPaused, hint } = await lookUpQueue(target, queue as string);
     if (!isKnown) output.note(`no job or worker knows queue ${name}${printable(hint)}`);
     const path = `${PATH}/${encodeURIComponent(queue as string)}/${action}`;
-    const reply = await target.send("POST", path, reason === undefined ? {} : { reason });
+    const reply = await target.send("POST", path, { reason });
     const wasRunning = action === "resume" && (isPaused === false || !isKnown);
     output.answer(reply.queue, () => `Queue ${name} ${wasRunning ? "was not paused" : done}.`);
   });
@@ -143,7 +143,7 @@ function declareLimit(command: Command): void {
         "drop_oldest",
       ]),
     )
-    .option("--reason <text>", "why, for the audit");
+    .option(...REASON);
   withPage(command, {
     examples: [
       ["queues limit payments --concurrency 5", "at most five at once"],
@@ -173,8 +173,7 @@ async function limit(
     }),
   };
   const isChange = Object.keys(change).length > 0;
-  const body = { ...change, ...(reason !== undefined && { reason }) };
-  const reply = isChange ? await target.send("PUT", path, body) : await target.get(path);
+  const reply = isChange ? await target.send("PUT", path, { ...change, reason }) : await target.get(path);
   output.answer({ name: reply.name, configuration: reply.configuration }, () =>
     configText(printable(queue as string), reply.configuration as Fields),
   );
@@ -208,7 +207,7 @@ function declarePurge(command: Command): void {
     .option("--older-than <time>", "ended before: 7d ago, or an instant; for states that have ended")
     .option("--dry-run", "count, and delete nothing")
     .option("-y, --yes", "do not ask")
-    .option("--reason <text>", "why, for the audit");
+    .option(...REASON);
   withPage(command, {
     examples: [
       ["queues purge mail --dry-run", "how many wait"],
@@ -250,8 +249,8 @@ async function purge(
   const body = {
     states,
     confirm: true,
-    ...(older !== undefined && { older_than: older }),
-    ...(options.reason !== undefined && { reason: options.reason }),
+    older_than: older,
+    reason: options.reason,
   };
   let purged = 0;
   let isComplete = false;

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
-import { countNumber, withCommands, withPage, withTarget } from "../declare.ts";
+import { countNumber, REASON, type ReasonOption, withCommands, withPage, withTarget } from "../declare.ts";
 import { paintState, printable } from "../output/paint.ts";
-import { type Column, fieldsText, tableText } from "../output/table.ts";
+import { type Column, fieldsText, listText } from "../output/table.ts";
 import { timeoutTable } from "../output/timeout-table.ts";
 import { relativeText } from "../output/times.ts";
 import { act } from "../run-command.ts";
@@ -34,6 +34,8 @@ interface ListOptions {
   readonly limit: number;
 }
 
+const NO_SAGAS = "No sagas. A message starts one: engine.send(saga, name, message)";
+
 function declareList(command: Command): void {
   command.description(
     "List sagas by type and id, the last first, alive and completed. Where ids grow, the newest come first.",
@@ -49,11 +51,8 @@ function declareList(command: Command): void {
   act<ListOptions>(command, async ({ target, output }, { type, ascending, limit }) => {
     const asked = { type, order: ascending ? "asc" : "desc", limit: Math.max(1, Math.min(200, limit)) };
     const { items, pagination } = await offered(target, "sagas", () => target.get(PATH, asked));
-    const rows = items as readonly Fields[];
     output.answer({ items, has_more: (pagination as Fields).has_more }, () =>
-      rows.length === 0
-        ? "No sagas. A message starts one: engine.send(saga, name, message)"
-        : tableText(columns(target.now()), rows),
+      listText(columns(target.now()), items as readonly Fields[], NO_SAGAS),
     );
   });
 }
@@ -81,15 +80,14 @@ function declareCompensate(command: Command): void {
     )
     .argument("<type>", "its type")
     .argument("<id>", "its correlation value");
-  withTarget(command).option("--reason <text>", "why, for the audit");
+  withTarget(command).option(...REASON);
   withPage(command, {
     examples: [["sagas compensate order 42", "take order 42 back"]],
     json: '{"type","id","answer":"begun"|"resumed"|"running"}',
   });
-  act<{ readonly reason?: string }>(command, async ({ target, output }, { reason }, [type, id]) => {
+  act<ReasonOption>(command, async ({ target, output }, { reason }, [type, id]) => {
     const path = `${PATH}/${encodeURIComponent(type as string)}/${encodeURIComponent(id as string)}/compensate`;
-    const body = reason === undefined ? {} : { reason };
-    const reply = await offered(target, "sagas", () => target.send("POST", path, body));
+    const reply = await offered(target, "sagas", () => target.send("POST", path, { reason }));
     const says = {
       begun: "is being taken back",
       resumed: "goes on with its undos",

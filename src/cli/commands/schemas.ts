@@ -3,9 +3,10 @@ import { argsSchemaOf } from "../../core/registry/definition-schema.ts";
 import { withCommands, withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
 import { printable } from "../output/paint.ts";
-import { type Column, tableText } from "../output/table.ts";
+import { type Column, listText } from "../output/table.ts";
 import { loadDefinitions } from "../process/load-workers.ts";
 import { act } from "../run-command.ts";
+import { readItems } from "../target/read-items.ts";
 import type { Fields, Target } from "../target/target.ts";
 
 const PATH = "/ojs/v1/admin/schemas";
@@ -42,24 +43,14 @@ function declareList(command: Command): void {
   });
   act(command, async ({ target, output }) => {
     const schemas = await allTypes(target);
-    output.answer({ schemas }, () => (schemas.length === 0 ? NO_SCHEMAS : tableText(COLUMNS, schemas)));
+    output.answer({ schemas }, () => listText(COLUMNS, schemas, NO_SCHEMAS));
   });
 }
 
 const NO_SCHEMAS = "No schemas.\nRegister those of your definitions with: curfew schemas publish <file>";
 
 async function allTypes(target: Target): Promise<readonly Fields[]> {
-  const all: Fields[] = [];
-  for (let cursor: string | undefined; ; ) {
-    const { schemas, pagination } = await target.get(PATH, {
-      limit: 200,
-      ...(cursor !== undefined && { cursor }),
-    });
-    all.push(...(schemas as readonly Fields[]));
-    const { next_cursor } = pagination as { readonly next_cursor?: string | null };
-    if (next_cursor == null) return all;
-    cursor = next_cursor;
-  }
+  return (await readItems(target, PATH, {}, { field: "schemas" })).items;
 }
 
 function declareShow(command: Command): void {
@@ -163,7 +154,7 @@ function declareCheck(command: Command): void {
   act<{ schemaVersion?: string }>(command, async ({ target, output }, { schemaVersion }, [type, text]) => {
     const value = parsed(text as string);
     const args = Array.isArray(value) ? value : [value];
-    const body = { args, ...(schemaVersion !== undefined && { version: schemaVersion }) };
+    const body = { args, version: schemaVersion };
     const checked = await target.send("POST", pathOf(type as string, "/check"), body);
     output.answer(checked, () => (checked.valid ? "It fits." : (checked.reasons as string[]).join("\n")));
     if (!checked.valid) throw new CommandFailed("failed", "schemas check: the arguments do not fit");

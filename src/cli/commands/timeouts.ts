@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { countNumber, withPage, withTarget } from "../declare.ts";
+import { countNumber, REASON, type ReasonOption, withPage, withTarget } from "../declare.ts";
 import { printable } from "../output/paint.ts";
 import { timeoutTable } from "../output/timeout-table.ts";
 import { relativeText } from "../output/times.ts";
@@ -84,12 +84,11 @@ function declareAction(
   text: (reply: Fields) => string,
 ): void {
   command.argument("<id>", "its id, as timeouts ls shows it");
-  withTarget(command).option("--reason <text>", "why, for the audit");
+  withTarget(command).option(...REASON);
   withPage(command, { examples: [[`timeouts ${action} ${ID}`, "one timeout"]], json });
-  act<{ readonly reason?: string }>(command, async ({ target, output }, { reason }, [id]) => {
-    const body = reason === undefined ? {} : { reason };
+  act<ReasonOption>(command, async ({ target, output }, { reason }, [id]) => {
     const reply = await offered(target, "timeouts", () =>
-      target.send("POST", pathOf(id as string, action), body),
+      target.send("POST", pathOf(id as string, action), { reason }),
     );
     output.answer(reply, () => text(reply));
   });
@@ -100,17 +99,16 @@ function declareReschedule(command: Command): void {
     .description("Change when a pending timeout is due.")
     .argument("<id>", "its id, as timeouts ls shows it")
     .argument("<time>", "an instant such as 2030-01-31T12:00:00Z, or 10m from now");
-  withTarget(command).option("--reason <text>", "why, for the audit");
+  withTarget(command).option(...REASON);
   withPage(command, {
     examples: [[`timeouts reschedule ${ID} 10m`, "in ten minutes"]],
     json: "the timeout",
   });
-  act<{ readonly reason?: string }>(command, async ({ target, output }, { reason }, [id, time]) => {
+  act<ReasonOption>(command, async ({ target, output }, { reason }, [id, time]) => {
     const now = target.now();
     const due_at = futureOption(time as string, now, "time");
-    const body = { due_at, ...(reason !== undefined && { reason }) };
     const reply = await offered(target, "timeouts", () =>
-      target.send("POST", pathOf(id as string, "reschedule"), body),
+      target.send("POST", pathOf(id as string, "reschedule"), { due_at, reason }),
     );
     output.answer(
       reply,

@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import { ENGINES } from "../../migrate/open-source.ts";
-import { withPage, withTarget } from "../declare.ts";
+import { REASON, withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
 import {
   checkHead,
@@ -115,7 +115,7 @@ export function registerImport(command: Command): void {
     .argument("[file]", "what export wrote; - or nothing reads standard input", "-");
   withTarget(command)
     .option("--dry-run", "check everything and look for known ids, and change nothing")
-    .option("--reason <text>", "why, for the audit");
+    .option(...REASON);
   withEngine(command);
   withPage(command, {
     examples: [
@@ -209,7 +209,7 @@ class Import {
       target.send("POST", IMPORT, {
         lines: batch.map(({ fields }) => fields),
         dry_run: dryRun === true,
-        ...(reason !== undefined && { reason }),
+        reason,
       }),
     );
     for (const [index, { status, message }] of (reply.results as readonly Fields[]).entries()) {

@@ -3,10 +3,11 @@ import { refuse } from "../../core/errors.ts";
 import { parseDuration } from "../../core/time.ts";
 import { countNumber, withCommands, withPage, withTarget } from "../declare.ts";
 import { printable } from "../output/paint.ts";
-import { type Column, tableText } from "../output/table.ts";
+import { type Column, listText } from "../output/table.ts";
 import { relativeText } from "../output/times.ts";
 import { act } from "../run-command.ts";
-import type { Fields, Target } from "../target/target.ts";
+import { readItems } from "../target/read-items.ts";
+import type { Fields } from "../target/target.ts";
 
 const PATH = "/ojs/v1/webhooks/subscriptions";
 const LOG = "/ojs/v1/webhooks/deliveries";
@@ -44,16 +45,6 @@ function stateText({ active, circuit }: Fields): string {
   return state === "closed" ? "active" : `circuit ${state}`;
 }
 
-async function all(target: Target): Promise<Fields[]> {
-  const items: Fields[] = [];
-  for (let cursor: unknown = null; ; ) {
-    const page = await target.get(PATH, { limit: 200, ...(cursor !== null && { cursor: String(cursor) }) });
-    items.push(...(page.items as Fields[]));
-    cursor = (page.pagination as Fields).next_cursor;
-    if (cursor === null) return items;
-  }
-}
-
 const NO_WEBHOOKS = "No webhooks.\nSubscribe an endpoint with: curfew webhooks add <url> --event job.failed";
 const NO_DELIVERIES = "No deliveries. Call an endpoint once with: curfew webhooks test <id>";
 
@@ -64,10 +55,8 @@ function declareList(command: Command): void {
     json: `{"items":[${SUBSCRIPTION}]}`,
   });
   act(command, async ({ target, output }) => {
-    const items = await all(target);
-    output.answer({ items }, () =>
-      items.length === 0 ? NO_WEBHOOKS : tableText(columns(target.now()), items),
-    );
+    const { items } = await readItems(target, PATH);
+    output.answer({ items }, () => listText(columns(target.now()), items, NO_WEBHOOKS));
   });
 }
 
@@ -204,18 +193,8 @@ function declareDeliveries(command: Command): void {
   act<{ readonly status?: string; readonly count: number }>(
     command,
     async ({ target, output }, { status, count }, [id]) => {
-      const items: Fields[] = [];
-      for (let cursor: string | undefined; items.length < count; ) {
-        const limit = Math.min(200, count - items.length);
-        const page = await target.get(LOG, { limit, subscription_id: id, status, cursor });
-        items.push(...(page.items as Fields[]));
-        const next = (page.pagination as Fields).next_cursor;
-        if (next === null) break;
-        cursor = String(next);
-      }
-      output.answer({ items }, () =>
-        items.length === 0 ? NO_DELIVERIES : tableText(deliveryColumns(target.now()), items),
-      );
+      const { items } = await readItems(target, LOG, { subscription_id: id, status }, { most: count });
+      output.answer({ items }, () => listText(deliveryColumns(target.now()), items, NO_DELIVERIES));
     },
   );
 }

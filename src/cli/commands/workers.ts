@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { withPage, withTarget } from "../declare.ts";
 import { printable } from "../output/paint.ts";
-import { tableText } from "../output/table.ts";
+import { listText } from "../output/table.ts";
 import { workerColumns } from "../output/worker-columns.ts";
 import { act, type TargetContext } from "../run-command.ts";
 import type { Fields } from "../target/target.ts";
@@ -37,11 +37,13 @@ export function register(workers: Command): void {
 
 async function list({ target, output }: TargetContext): Promise<void> {
   const { items, summary } = await target.get(PATH, { per_page: 200 });
-  const rows = items as readonly Fields[];
+  const columns = workerColumns(target.now(), { shrinkTo: 36, dropQueues: 2 });
   output.answer({ items, summary }, () =>
-    rows.length === 0
-      ? "No workers sent a beat lately. Start one with: curfew work <file>"
-      : tableText(workerColumns(target.now(), { shrinkTo: 36, dropQueues: 2 }), rows),
+    listText(
+      columns,
+      items as readonly Fields[],
+      "No workers sent a beat lately. Start one with: curfew work <file>",
+    ),
   );
 }
 

@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
 import { countNumber, withPage, withTarget } from "../declare.ts";
 import { paint, paintState, printable } from "../output/paint.ts";
-import { type Column, fieldsText, tableText } from "../output/table.ts";
+import { type Column, fieldsText, listText, tableText } from "../output/table.ts";
 import { relativeText } from "../output/times.ts";
 import { act } from "../run-command.ts";
 import type { Fields } from "../target/target.ts";
@@ -34,6 +34,8 @@ interface ListOptions {
   readonly limit: number;
 }
 
+const NO_WORKFLOWS = "No workflows. Code starts them: engine.workflows.start(chain([…]))";
+
 function declareList(command: Command): void {
   command.description("List workflows by the time of their start, the newest first.");
   withTarget(command)
@@ -60,11 +62,8 @@ function declareList(command: Command): void {
       order: options.oldest ? "asc" : "desc",
       limit: Math.max(1, Math.min(200, options.limit)),
     });
-    const rows = items as readonly Fields[];
     output.answer({ items, has_more: (pagination as Fields).has_more }, () =>
-      rows.length === 0
-        ? "No workflows. Code starts them: engine.workflows.start(chain([…]))"
-        : tableText(columns(target.now()), rows),
+      listText(columns(target.now()), items as readonly Fields[], NO_WORKFLOWS),
     );
   });
 }

@@ -170,8 +170,7 @@ async function change(
   { target }: ToolContext,
 ): Promise<unknown> {
   const path = `${JOBS}/${encodeURIComponent(given.id)}/${action}`;
-  const body = given.reason === undefined ? {} : { reason: given.reason };
-  const { job } = await onJob(target, given.id, () => target.send("POST", path, body));
+  const { job } = await onJob(target, given.id, () => target.send("POST", path, { reason: given.reason }));
   return briefJob(job as Fields);
 }
 

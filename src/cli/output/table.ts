@@ -35,6 +35,11 @@ export function tableText<Row>(
   return [titles, ...cells.map(line)].join("\n");
 }
 
+/** The same, or `none` where there are no rows. */
+export function listText<Row>(columns: readonly Column<Row>[], rows: readonly Row[], none: string): string {
+  return rows.length === 0 ? none : tableText(columns, rows);
+}
+
 function widthOf<Row>({ title, show }: Column<Row>, rows: readonly Row[]): number {
   return rows.reduce((most, row) => Math.max(most, displayWidth(show(row))), displayWidth(title));
 }

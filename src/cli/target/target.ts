@@ -38,7 +38,7 @@ export interface Target {
   now(): number;
   /** Sends a read request. Ctrl-C aborts it. */
   get(path: string, query?: Query): Promise<Fields>;
-  /** Sends a change. Ctrl-C does not abort it, so the command can say what was done. */
+  /** Sends a change, without the fields that are undefined. Ctrl-C does not abort it, so the command can say what was done. */
   send(method: "POST" | "PUT" | "PATCH" | "DELETE", path: string, body?: Fields): Promise<Fields>;
   /** Reads server-sent events until the signal aborts or the server closes the stream. */
   stream(path: string, query: Query, signal: AbortSignal): AsyncGenerator<StreamEvent, void, undefined>;
