@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { serverNow } from "../state/clock.ts";
 import { pulse } from "../state/live.ts";
+import { query } from "../state/router.ts";
 import { type ApiError, acceptAge, type Result } from "./client.ts";
 
 /** What a page knows of something on the server. What was read once stays while it is read again, or cannot be. */
@@ -72,6 +73,16 @@ export function useResource<Value>(
     setTurn((count) => count + 1);
   };
   return { ...shown, reload };
+}
+
+/** Reads the page of a list that the cursor in the address names. */
+export function usePage<Value>(
+  what: string,
+  read: (cursor: string | null, signal: AbortSignal) => Promise<Result<Value>>,
+  live: number,
+): Resource<Value> {
+  const cursor = query.value.get("cursor");
+  return useResource(`${what} ${cursor}`, (signal) => read(cursor, signal), { live });
 }
 
 /**

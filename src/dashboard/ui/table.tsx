@@ -21,6 +21,13 @@ export interface Column<Row> {
 
 /** The name of a row stands first. */
 export const NAME_COLUMN = { phone: "title", class: "c-name" } as const;
+/** The buttons of a row stand last. */
+export const ACTIONS_COLUMN = {
+  id: "actions",
+  title: <span class="sr">Actions</span>,
+  phone: "line",
+  class: "c-actions",
+} as const;
 
 interface NameLinkProps {
   readonly href: string;

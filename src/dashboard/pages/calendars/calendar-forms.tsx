@@ -4,6 +4,7 @@ import { deleteCalendar, putCalendar } from "../../api/settings.ts";
 import { ActionForm } from "../../ui/action-form.tsx";
 import { TextArea, TextField } from "../../ui/fields.tsx";
 import { plural, zoneOfViewer } from "../../ui/format.ts";
+import type { FormEnd } from "../../ui/use-form.ts";
 import { DAY_NAMES, daysText, readDays, WEEK } from "./calendar-words.ts";
 
 interface FormProps {
@@ -84,11 +85,7 @@ export function CalendarForm({ calendar, onClose, onDone }: FormProps) {
   );
 }
 
-export function DeleteCalendarForm({
-  calendar,
-  onClose,
-  onDone,
-}: Required<Pick<FormProps, "calendar" | "onClose">> & { readonly onDone: () => void }) {
+export function DeleteCalendarForm({ calendar, ...end }: FormEnd & { readonly calendar: Calendar }) {
   return (
     <ActionForm
       title={`Delete ${calendar.name}`}
@@ -96,10 +93,8 @@ export function DeleteCalendarForm({
       isDanger
       act={(reason) => deleteCalendar(calendar.name, reason)}
       said={`Calendar ${calendar.name} is deleted.`}
-      onClose={onClose}
-      onDone={onDone}
-    >
-      <p>Timeouts that wait keep their instants. It is refused while a cron uses the calendar.</p>
-    </ActionForm>
+      does="Timeouts that wait keep their instants. It is refused while a cron uses the calendar."
+      {...end}
+    />
   );
 }

@@ -1,9 +1,9 @@
 import type { Calendar } from "../../../ojs/replies/settings-replies.ts";
 import type { Page as PageOf } from "../../../ojs/replies/wire-replies.ts";
-import { useResource } from "../../api/resource.ts";
+import { usePage } from "../../api/resource.ts";
 import { readCalendars } from "../../api/settings.ts";
 import { now, serverNow } from "../../state/clock.ts";
-import { go, href, query } from "../../state/router.ts";
+import { go, href } from "../../state/router.ts";
 import { Tag } from "../../ui/badge.tsx";
 import { Empty } from "../../ui/callout.tsx";
 import { ListPage } from "../../ui/list-page.tsx";
@@ -15,10 +15,7 @@ import { dateName, daysLeft, upcoming, weekWords } from "./calendar-words.ts";
 
 /** The working days and hours that timeouts and crons may count by. */
 export function Page() {
-  const cursor = query.value.get("cursor");
-  const calendars = useResource(`calendars ${cursor}`, (signal) => readCalendars(cursor, signal), {
-    live: 15_000,
-  });
+  const calendars = usePage("calendars", readCalendars, 15_000);
   return (
     <ListPage
       title="Calendars"

@@ -1,4 +1,3 @@
-import { useState } from "preact/hooks";
 import type { Cron, CronRun } from "../../../ojs/replies/cron-replies.ts";
 import { readCron, readCronRuns } from "../../api/operations.ts";
 import { useResource } from "../../api/resource.ts";
@@ -14,6 +13,7 @@ import { JsonTree } from "../../ui/json-tree.tsx";
 import { Shown } from "../../ui/shown.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
 import { Time } from "../../ui/time.tsx";
+import { useForm } from "../../ui/use-form.ts";
 import { CRON_FORMS, type CronFormName } from "../crons/cron-forms.tsx";
 import { cronWords, workingDayWords } from "../crons/cron-words.ts";
 import { type CronInstant, inZone, nextInstants, offsetAt, offsetText } from "../crons/instants.ts";
@@ -32,7 +32,7 @@ export function Page({ params }: { readonly params: Readonly<Record<string, stri
 }
 
 function Details({ cron, onChange }: { readonly cron: Cron; readonly onChange: () => void }) {
-  const [form, setForm] = useState<CronFormName | null>(null);
+  const { form, open, end } = useForm<CronFormName>(onChange);
   const runs = useResource(
     `cron runs ${cron.name} ${cron.last_job_id}`,
     (signal) => readCronRuns(cron.name, signal),
@@ -54,16 +54,16 @@ function Details({ cron, onChange }: { readonly cron: Cron; readonly onChange: (
           </>
         }
       >
-        <Button kind="primary" icon="play" whyNot={why} onClick={() => setForm("run")}>
+        <Button kind="primary" icon="play" whyNot={why} onClick={() => open("run")}>
           Run now…
         </Button>
-        <Button whyNot={why} onClick={() => setForm(cron.enabled ? "pause" : "resume")}>
+        <Button whyNot={why} onClick={() => open(cron.enabled ? "pause" : "resume")}>
           {cron.enabled ? "Pause…" : "Resume…"}
         </Button>
-        <Button whyNot={why} onClick={() => setForm("change")}>
+        <Button whyNot={why} onClick={() => open("change")}>
           Change…
         </Button>
-        <Button kind="danger" whyNot={why} onClick={() => setForm("delete")}>
+        <Button kind="danger" whyNot={why} onClick={() => open("delete")}>
           Delete…
         </Button>
       </PageHead>
@@ -76,17 +76,7 @@ function Details({ cron, onChange }: { readonly cron: Cron; readonly onChange: (
           {(data) => <History runs={data.runs} zone={cron.timezone} />}
         </Shown>
       </Card>
-      {Form && (
-        <Form
-          cron={cron}
-          onClose={() => setForm(null)}
-          onDone={(isGone) => {
-            setForm(null);
-            if (isGone) go(href("crons"));
-            else onChange();
-          }}
-        />
-      )}
+      {Form && <Form cron={cron} {...end} {...(form === "delete" && { onDone: () => go(href("crons")) })} />}
     </>
   );
 }

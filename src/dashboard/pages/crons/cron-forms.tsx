@@ -4,64 +4,54 @@ import { changeCron, deleteCron, setCronEnabled, triggerCron } from "../../api/o
 import { serverNow } from "../../state/clock.ts";
 import { ActionForm } from "../../ui/action-form.tsx";
 import { Choice, TextField } from "../../ui/fields.tsx";
+import type { FormEnd } from "../../ui/use-form.ts";
 import { cronWords, fieldsOf } from "./cron-words.ts";
 import { inZone, nextInstants } from "./instants.ts";
 
-export interface CronFormProps {
+interface CronFormProps extends FormEnd {
   readonly cron: Cron;
-  readonly onClose: () => void;
-  readonly onDone: (isGone?: boolean) => void;
 }
 
-function RunForm({ cron, onClose, onDone }: CronFormProps) {
+function RunForm({ cron, ...end }: CronFormProps) {
   return (
     <ActionForm
       title={`Run ${cron.name} now`}
       action="Run it now"
       act={(reason) => triggerCron(cron.name, reason)}
       said={({ job_id }) => `Job ${job_id} is enqueued.`}
-      onClose={onClose}
-      onDone={() => onDone()}
-    >
-      <p>
-        Enqueues one {cron.type} into {cron.options.queue} at once. Its schedule stays as it is
-        {cron.enabled ? "" : ", and it stays paused"}.
-      </p>
-    </ActionForm>
+      does={`Enqueues one ${cron.type} into ${cron.options.queue} at once. Its schedule stays as it is${cron.enabled ? "" : ", and it stays paused"}.`}
+      {...end}
+    />
   );
 }
 
-function PauseForm({ cron, onClose, onDone }: CronFormProps) {
+function PauseForm({ cron, ...end }: CronFormProps) {
   return (
     <ActionForm
       title={`Pause ${cron.name}`}
       action="Pause the cron"
       act={(reason) => setCronEnabled(cron.name, false, reason)}
       said={`Cron ${cron.name} is paused.`}
-      onClose={onClose}
-      onDone={() => onDone()}
-    >
-      <p>It enqueues nothing until somebody resumes it. Instants that pass meanwhile are not made up for.</p>
-    </ActionForm>
+      does="It enqueues nothing until somebody resumes it. Instants that pass meanwhile are not made up for."
+      {...end}
+    />
   );
 }
 
-function ResumeForm({ cron, onClose, onDone }: CronFormProps) {
+function ResumeForm({ cron, ...end }: CronFormProps) {
   return (
     <ActionForm
       title={`Resume ${cron.name}`}
       action="Resume the cron"
       act={(reason) => setCronEnabled(cron.name, true, reason)}
       said={`Cron ${cron.name} goes on.`}
-      onClose={onClose}
-      onDone={() => onDone()}
-    >
-      <p>It goes on with its next instant after now: {cronWords(cron.expression)}.</p>
-    </ActionForm>
+      does={`It goes on with its next instant after now: ${cronWords(cron.expression)}.`}
+      {...end}
+    />
   );
 }
 
-function ChangeForm({ cron, onClose, onDone }: CronFormProps) {
+function ChangeForm({ cron, ...end }: CronFormProps) {
   const [expression, setExpression] = useState(cron.expression);
   const [zone, setZone] = useState(cron.timezone);
   const [overlap, setOverlap] = useState<string>(cron.overlap_policy);
@@ -74,8 +64,7 @@ function ChangeForm({ cron, onClose, onDone }: CronFormProps) {
       blocked={isRead ? undefined : "Write five fields, six with seconds in front, or @daily and the like."}
       act={(reason) => changeCron(cron.name, { expression, timezone: zone, overlap_policy: overlap }, reason)}
       said={`Cron ${cron.name} has a new schedule.`}
-      onClose={onClose}
-      onDone={() => onDone()}
+      {...end}
     >
       <div class="f2">
         <TextField label="Expression" value={expression} onInput={setExpression} isMono isFirst />
@@ -100,7 +89,7 @@ function ChangeForm({ cron, onClose, onDone }: CronFormProps) {
   );
 }
 
-function DeleteForm({ cron, onClose, onDone }: CronFormProps) {
+function DeleteForm({ cron, ...end }: CronFormProps) {
   return (
     <ActionForm
       title={`Delete ${cron.name}`}
@@ -108,14 +97,9 @@ function DeleteForm({ cron, onClose, onDone }: CronFormProps) {
       isDanger
       act={(reason) => deleteCron(cron.name, reason)}
       said={`Cron ${cron.name} is deleted.`}
-      onClose={onClose}
-      onDone={() => onDone(true)}
-    >
-      <p>
-        It enqueues nothing any more, and its history is gone. Jobs that it enqueued go on. Code that puts it
-        again at its start brings it back.
-      </p>
-    </ActionForm>
+      does="It enqueues nothing any more, and its history is gone. Jobs that it enqueued go on. Code that puts it again at its start brings it back."
+      {...end}
+    />
   );
 }
 

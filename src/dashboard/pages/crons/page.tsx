@@ -10,7 +10,7 @@ import { Empty } from "../../ui/callout.tsx";
 import { PageHead } from "../../ui/card.tsx";
 import { PagedTable } from "../../ui/paged-table.tsx";
 import { Commands, Shown } from "../../ui/shown.tsx";
-import { type Column, NAME_COLUMN, NameLink } from "../../ui/table.tsx";
+import { ACTIONS_COLUMN, type Column, NAME_COLUMN, NameLink } from "../../ui/table.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useForm } from "../../ui/use-form.ts";
@@ -162,10 +162,7 @@ function timeColumns(onForm: (cron: Cron, name: CronFormName) => void): Column<C
         ),
     },
     {
-      id: "actions",
-      title: <span class="sr">Actions</span>,
-      phone: "line",
-      class: "c-actions",
+      ...ACTIONS_COLUMN,
       render: (cron) => (
         <span class="rowf end">
           <Button small icon="play" whyNot={whyNot("operate")} onClick={() => onForm(cron, "run")}>

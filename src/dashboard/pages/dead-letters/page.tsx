@@ -15,7 +15,7 @@ import { countText, plural, shortId } from "../../ui/format.ts";
 import { Meter } from "../../ui/meter.tsx";
 import { Pager } from "../../ui/pager.tsx";
 import { Commands, Shown } from "../../ui/shown.tsx";
-import { type Column, NAME_COLUMN, NameLink, Table } from "../../ui/table.tsx";
+import { ACTIONS_COLUMN, type Column, NAME_COLUMN, NameLink, Table } from "../../ui/table.tsx";
 import { Time } from "../../ui/time.tsx";
 import { BulkForm } from "../jobs/bulk-form.tsx";
 
@@ -304,10 +304,7 @@ function columnsOf(onAct: (action: BulkAction, target: BulkTarget) => void): Col
 function actionColumns(onAct: (action: BulkAction, target: BulkTarget) => void): Column<Job>[] {
   return [
     {
-      id: "actions",
-      title: <span class="sr">Actions</span>,
-      phone: "line",
-      class: "c-actions",
+      ...ACTIONS_COLUMN,
       render: ({ id, type }) => (
         <span class="rowf end">
           <Button

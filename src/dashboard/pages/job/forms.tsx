@@ -2,116 +2,71 @@ import { useState } from "preact/hooks";
 import type { Job } from "../../../ojs/replies/wire-replies.ts";
 import { activateJob, cancelJob, enqueueCopy, prioritiseJob, retryJob, runJobNow } from "../../api/jobs.ts";
 import { go, href } from "../../state/router.ts";
-import { whyNot } from "../../state/session.ts";
-import { toast } from "../../state/toasts.ts";
+import { ActionForm } from "../../ui/action-form.tsx";
 import { mostAttempts } from "../../ui/attempts.ts";
-import { ActionDialog } from "../../ui/dialog.tsx";
-import { ReasonField, TextArea, TextField } from "../../ui/fields.tsx";
+import { TextArea, TextField } from "../../ui/fields.tsx";
 import { limitText } from "../../ui/format.ts";
 import { Time } from "../../ui/time.tsx";
 import type { FormEnd } from "../../ui/use-form.ts";
 import { copyOf } from "./copy-body.ts";
 import { undoOf } from "./copy-job.ts";
-import { useAction } from "./use-action.ts";
 
 export interface FormProps extends FormEnd {
   readonly job: Job;
 }
 
-export function CancelForm({ job, onClose, onDone }: FormProps) {
-  const [reason, setReason] = useState("");
-  const { busy, error, run } = useAction();
-  const act = () =>
-    run(
-      () => cancelJob(job.id, reason),
-      () => {
-        toast("The job is cancelled.", { action: undoOf(job) });
-        onDone();
-      },
-    );
+export function CancelForm({ job, ...end }: FormProps) {
+  const now =
+    job.state === "active"
+      ? "The handler hears the signal now, and nothing it writes from here on counts."
+      : "The job does not start.";
   return (
-    <ActionDialog
+    <ActionForm
       title={`Cancel ${job.type}`}
       action="Cancel the job"
       isDanger
-      busy={busy}
-      error={error}
-      whyNot={whyNot("operate")}
-      onAct={act}
-      onClose={onClose}
-    >
-      <p>
-        {job.state === "active"
-          ? "The handler hears the signal now, and nothing it writes from here on counts."
-          : "The job does not start."}{" "}
-        A cancelled job stays cancelled; to undo it, a copy is enqueued under a new id.
-      </p>
-      <ReasonField value={reason} onInput={setReason} />
-    </ActionDialog>
+      act={(reason) => cancelJob(job.id, reason)}
+      said="The job is cancelled."
+      undo={undoOf(job)}
+      does={`${now} A cancelled job stays cancelled; to undo it, a copy is enqueued under a new id.`}
+      {...end}
+    />
   );
 }
 
-export function RetryForm({ job, onClose, onDone }: FormProps) {
-  const [reason, setReason] = useState("");
+export function RetryForm({ job, ...end }: FormProps) {
   const [keeps, setKeeps] = useState(false);
-  const { busy, error, run } = useAction();
-  const act = () =>
-    run(
-      () => retryJob(job.id, keeps, reason),
-      () => {
-        toast("The job waits again.");
-        onDone();
-      },
-    );
   const most = mostAttempts(job);
-  const blocked =
-    whyNot("operate") ?? (job.state === "discarded" ? undefined : "Only a discarded job is retried.");
   return (
-    <ActionDialog
+    <ActionForm
       title={`Retry ${job.type}`}
       action="Retry the job"
-      busy={busy}
-      error={error}
-      whyNot={blocked}
-      onAct={act}
-      onClose={onClose}
+      blocked={job.state === "discarded" ? undefined : "Only a discarded job is retried."}
+      act={(reason) => retryJob(job.id, keeps, reason)}
+      said="The job waits again."
+      does={`Attempts start anew${most === undefined ? "." : `: ${most} of them.`} ${keeps ? "Its deadline stays." : "wait and total count from now."}`}
+      {...end}
     >
-      <p>
-        Attempts start anew{most === undefined ? "." : `: ${most} of them.`}{" "}
-        {keeps ? "Its deadline stays." : "wait and total count from now."}
-      </p>
       <label class="check">
         <input type="checkbox" checked={keeps} onChange={(event) => setKeeps(event.currentTarget.checked)} />
         Keep the deadline
       </label>
-      <ReasonField value={reason} onInput={setReason} />
-    </ActionDialog>
+    </ActionForm>
   );
 }
 
-export function PriorityForm({ job, onClose, onDone }: FormProps) {
+export function PriorityForm({ job, ...end }: FormProps) {
   const [text, setText] = useState(String(job.priority));
-  const [reason, setReason] = useState("");
-  const { busy, error, run } = useAction();
   const priority = /^-?\d{1,3}$/.test(text.trim()) ? Number(text) : Number.NaN;
   const isValid = priority >= -100 && priority <= 100;
-  const act = () =>
-    run(
-      () => prioritiseJob(job.id, priority, reason),
-      () => {
-        toast(`Its priority is ${priority}.`);
-        onDone();
-      },
-    );
   return (
-    <ActionDialog
+    <ActionForm
       title={`Priority of ${job.type}`}
       action={isValid ? `Set it to ${priority}` : "Set it"}
-      busy={busy}
-      error={error}
-      whyNot={whyNot("operate") ?? (isValid ? undefined : "Write a number first.")}
-      onAct={act}
-      onClose={onClose}
+      blocked={isValid ? undefined : "Write a number first."}
+      act={(reason) => prioritiseJob(job.id, priority, reason)}
+      said={`Its priority is ${priority}.`}
+      {...end}
     >
       <TextField
         label="Priority, from -100 to 100"
@@ -121,31 +76,18 @@ export function PriorityForm({ job, onClose, onDone }: FormProps) {
         error={isValid ? undefined : "Write a whole number from -100 to 100."}
         hint="Higher goes first. Jobs of the same priority keep their order."
       />
-      <ReasonField value={reason} onInput={setReason} />
-    </ActionDialog>
+    </ActionForm>
   );
 }
 
-export function RunNowForm({ job, onClose, onDone }: FormProps) {
-  const [reason, setReason] = useState("");
-  const { busy, error, run } = useAction();
-  const act = () =>
-    run(
-      () => (job.state === "pending" ? activateJob(job.id, reason) : runJobNow(job.id, reason)),
-      () => {
-        toast("The job is available.");
-        onDone();
-      },
-    );
+export function RunNowForm({ job, ...end }: FormProps) {
   return (
-    <ActionDialog
+    <ActionForm
       title={`Run ${job.type} now`}
       action="Run it now"
-      busy={busy}
-      error={error}
-      whyNot={whyNot("operate")}
-      onAct={act}
-      onClose={onClose}
+      act={(reason) => (job.state === "pending" ? activateJob(job.id, reason) : runJobNow(job.id, reason))}
+      said="The job is available."
+      {...end}
     >
       <p>
         {job.state === "scheduled" && job.scheduled_at && (
@@ -161,8 +103,7 @@ export function RunNowForm({ job, onClose, onDone }: FormProps) {
         It becomes available at once. A worker takes it as soon as it has a free slot, and its limit, if it
         has one, has room.
       </p>
-      <ReasonField value={reason} onInput={setReason} />
-    </ActionDialog>
+    </ActionForm>
   );
 }
 
@@ -180,25 +121,18 @@ function parsed(text: string): { readonly value?: Record<string, unknown>; reado
 
 export function CopyForm({ job, onClose }: FormProps) {
   const [text, setText] = useState(JSON.stringify(copyOf(job), null, 2));
-  const { busy, error, run } = useAction();
   const { value, error: wrong } = parsed(text);
-  const act = () =>
-    run(
-      () => enqueueCopy(job.id, value),
-      (made) => {
-        toast("A new job is enqueued.");
-        go(href(`jobs/${made.id}`));
-      },
-    );
   return (
-    <ActionDialog
+    <ActionForm
       title={`Copy ${job.type}`}
       action="Enqueue the copy"
-      busy={busy}
-      error={error}
-      whyNot={whyNot("enqueue") ?? wrong}
-      onAct={act}
+      right="enqueue"
+      blocked={wrong}
+      asksReason={false}
+      act={() => enqueueCopy(job.id, value)}
+      said="A new job is enqueued."
       onClose={onClose}
+      onDone={({ id }) => go(href(`jobs/${id}`))}
     >
       <p>
         A new job with an id of its own. This one stays as it is.
@@ -206,6 +140,6 @@ export function CopyForm({ job, onClose }: FormProps) {
         {job.timeout_ms !== undefined && ` Its attempts may take ${limitText(job.timeout_ms)}.`}
       </p>
       <TextArea label="The new job" value={text} onInput={setText} rows={14} error={wrong} />
-    </ActionDialog>
+    </ActionForm>
   );
 }

@@ -2,11 +2,9 @@ import { useState } from "preact/hooks";
 import type { Job } from "../../../ojs/replies/wire-replies.ts";
 import { revealJob } from "../../api/jobs.ts";
 import { whyNot } from "../../state/session.ts";
+import { ActionForm } from "../../ui/action-form.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Callout } from "../../ui/callout.tsx";
-import { ActionDialog } from "../../ui/dialog.tsx";
-import { ReasonField } from "../../ui/fields.tsx";
-import { useAction } from "./use-action.ts";
 
 interface RedactedProps {
   readonly job: Job;
@@ -37,40 +35,19 @@ export function Redacted({ job, isRevealed, onReveal, onHide }: RedactedProps) {
           </Button>
         )}
       </Callout>
-      {isAsking && <RevealForm job={job} onClose={() => setAsking(false)} onReveal={onReveal} />}
+      {isAsking && (
+        <ActionForm
+          title={`Reveal ${job.type}`}
+          action="Reveal it to me"
+          act={(reason) => revealJob(job.id, reason)}
+          does="You see the whole payload and result on this page. The audit keeps your name and your reason."
+          onClose={() => setAsking(false)}
+          onDone={(whole) => {
+            onReveal(whole);
+            setAsking(false);
+          }}
+        />
+      )}
     </>
-  );
-}
-
-interface RevealProps {
-  readonly job: Job;
-  readonly onClose: () => void;
-  readonly onReveal: (job: Job) => void;
-}
-
-function RevealForm({ job, onClose, onReveal }: RevealProps) {
-  const [reason, setReason] = useState("");
-  const { busy, error, run } = useAction();
-  const act = () =>
-    run(
-      () => revealJob(job.id, reason),
-      (whole) => {
-        onReveal(whole);
-        onClose();
-      },
-    );
-  return (
-    <ActionDialog
-      title={`Reveal ${job.type}`}
-      action="Reveal it to me"
-      busy={busy}
-      error={error}
-      whyNot={whyNot("operate")}
-      onAct={act}
-      onClose={onClose}
-    >
-      <p>You see the whole payload and result on this page. The audit keeps your name and your reason.</p>
-      <ReasonField value={reason} onInput={setReason} />
-    </ActionDialog>
   );
 }

@@ -1,8 +1,8 @@
 import { useState } from "preact/hooks";
 import type { Limit, Page as PageOf, Rate } from "../../../ojs/replies/wire-replies.ts";
 import { liftOverride, overrideLimit, readLimits } from "../../api/operations.ts";
-import { useResource } from "../../api/resource.ts";
-import { query } from "../../state/router.ts";
+import { usePage } from "../../api/resource.ts";
+
 import { whyNot } from "../../state/session.ts";
 import { ActionForm } from "../../ui/action-form.tsx";
 import { Tag } from "../../ui/badge.tsx";
@@ -14,7 +14,7 @@ import { ListPage } from "../../ui/list-page.tsx";
 import { Meter } from "../../ui/meter.tsx";
 import { PagedTable } from "../../ui/paged-table.tsx";
 import { Commands } from "../../ui/shown.tsx";
-import { type Column, NAME_COLUMN } from "../../ui/table.tsx";
+import { ACTIONS_COLUMN, type Column, NAME_COLUMN } from "../../ui/table.tsx";
 import { Time } from "../../ui/time.tsx";
 import { type FormEnd, useForm } from "../../ui/use-form.ts";
 
@@ -22,8 +22,7 @@ type FormName = "override" | "lift";
 
 /** How many jobs of a key run at once, and how many start in a stretch of time. */
 export function Page() {
-  const cursor = query.value.get("cursor");
-  const limits = useResource(`limits ${cursor}`, (signal) => readLimits(cursor, signal), { live: 3_000 });
+  const limits = usePage("limits", readLimits, 3_000);
   return (
     <ListPage
       title="Limits"
@@ -66,10 +65,9 @@ function List({ page, onChange }: { readonly page: PageOf<Limit>; readonly onCha
           action="Remove the override"
           act={(reason) => liftOverride(form.limit.key, reason)}
           said={`Key ${form.limit.key} is as its jobs say again.`}
+          does="What the jobs of the key say holds again, for every process and at once."
           {...end}
-        >
-          <p>What the jobs of the key say holds again, for every process and at once.</p>
-        </ActionForm>
+        />
       )}
     </>
   );
@@ -161,10 +159,7 @@ function waitingColumns(onForm: (limit: Limit, name: FormName) => void): Column<
         ),
     },
     {
-      id: "actions",
-      title: <span class="sr">Actions</span>,
-      phone: "line",
-      class: "c-actions",
+      ...ACTIONS_COLUMN,
       render: (limit) => (
         <span class="rowf end">
           <Button small whyNot={whyNot("operate")} onClick={() => onForm(limit, "override")}>

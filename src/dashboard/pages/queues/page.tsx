@@ -27,7 +27,7 @@ import { Menu } from "../../ui/menu.tsx";
 import { Meter } from "../../ui/meter.tsx";
 import { Commands, Shown } from "../../ui/shown.tsx";
 import { Sparkline } from "../../ui/sparkline.tsx";
-import { type Column, NAME_COLUMN, NameLink, Table } from "../../ui/table.tsx";
+import { ACTIONS_COLUMN, type Column, NAME_COLUMN, NameLink, Table } from "../../ui/table.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useForm } from "../../ui/use-form.ts";
 import { QUEUE_FORMS, type QueueFormName } from "./queue-forms.tsx";
@@ -271,10 +271,7 @@ function workColumns(
       ),
     },
     {
-      id: "actions",
-      title: <span class="sr">Actions</span>,
-      phone: "line",
-      class: "c-actions",
+      ...ACTIONS_COLUMN,
       render: (queue) => <Actions queue={queue} onForm={(form) => onForm(queue.name, form)} />,
     },
   ];

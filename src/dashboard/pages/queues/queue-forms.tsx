@@ -19,14 +19,9 @@ function PauseForm({ queue, ...end }: QueueFormProps) {
       action="Pause the queue"
       act={(reason) => pauseQueue(name, reason)}
       said={`Queue ${name} is paused.`}
+      does={`No worker gets another job of it. ${plural(counts.active, "job runs", "jobs run")} on to the end, and new jobs are taken in. Deadlines run on: ${plural(counts.available, "job that waits", "jobs that wait")} may expire.`}
       {...end}
-    >
-      <p>
-        No worker gets another job of it. {plural(counts.active, "job runs", "jobs run")} on to the end, and
-        new jobs are taken in. Deadlines run on:{" "}
-        {plural(counts.available, "job that waits", "jobs that wait")} may expire.
-      </p>
-    </ActionForm>
+    />
   );
 }
 
@@ -38,10 +33,9 @@ function ResumeForm({ queue, ...end }: QueueFormProps) {
       action="Resume the queue"
       act={(reason) => resumeQueue(name, reason)}
       said={`Queue ${name} hands out jobs again.`}
+      does={`Workers get its jobs again, at once: ${plural(counts.available, "job waits", "jobs wait")}.`}
       {...end}
-    >
-      <p>Workers get its jobs again, at once: {plural(counts.available, "job waits", "jobs wait")}.</p>
-    </ActionForm>
+    />
   );
 }
 

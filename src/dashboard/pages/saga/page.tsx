@@ -106,17 +106,13 @@ function CompensationNote({ saga, onChange }: { readonly saga: Saga; readonly on
           isDanger
           act={(reason) => compensateSaga(type, id, reason)}
           said={`${id} is being taken back.`}
+          does="Its pending timeouts are revoked and its undos run, the last one first. It completes after them, and cannot go on."
           onClose={() => setAsking(false)}
           onDone={() => {
             setAsking(false);
             onChange();
           }}
-        >
-          <p>
-            Its pending timeouts are revoked and its undos run, the last one first. It completes after them,
-            and cannot go on.
-          </p>
-        </ActionForm>
+        />
       )}
     </Callout>
   );

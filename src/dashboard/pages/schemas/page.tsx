@@ -1,8 +1,8 @@
 import type { SchemaSummary } from "../../../ojs/replies/settings-replies.ts";
 import type { Page as PageOf } from "../../../ojs/replies/wire-replies.ts";
-import { useResource } from "../../api/resource.ts";
+import { usePage } from "../../api/resource.ts";
 import { readSchemas } from "../../api/settings.ts";
-import { go, href, query } from "../../state/router.ts";
+import { go, href } from "../../state/router.ts";
 import { Empty } from "../../ui/callout.tsx";
 import { ListPage } from "../../ui/list-page.tsx";
 import { PagedTable } from "../../ui/paged-table.tsx";
@@ -13,8 +13,7 @@ import { checkedWords, compatibleWords } from "./schema-words.ts";
 
 /** What the payloads of each type must look like, from every producer. */
 export function Page() {
-  const cursor = query.value.get("cursor");
-  const schemas = useResource(`schemas ${cursor}`, (signal) => readSchemas(cursor, signal), { live: 15_000 });
+  const schemas = usePage("schemas", readSchemas, 15_000);
   return (
     <ListPage
       title="Schemas"

@@ -104,7 +104,7 @@ interface RulesProps extends FormEnd {
   readonly schema: SchemaSummary;
 }
 
-export function RulesForm({ schema, onClose, onDone }: RulesProps) {
+export function RulesForm({ schema, ...end }: RulesProps) {
   const [validation, setValidation] = useState<string>(schema.validation);
   const [compatibility, setCompatibility] = useState<string>(schema.compatibility);
   const isSame = validation === schema.validation && compatibility === schema.compatibility;
@@ -115,8 +115,7 @@ export function RulesForm({ schema, onClose, onDone }: RulesProps) {
       blocked={isSame ? "Nothing is changed." : undefined}
       act={(reason) => configureSchema(schema.type, { validation, compatibility }, reason)}
       said={`${schema.type} has new rules.`}
-      onClose={onClose}
-      onDone={onDone}
+      {...end}
     >
       <Choice
         label="It checks"
@@ -148,13 +147,12 @@ export function DeleteForm({ schema, isLast, ...end }: DeleteProps) {
       isDanger
       act={(reason) => deleteSchema(schema.type, schema.version, reason)}
       said={`Version ${version} is deleted.`}
-      {...end}
-    >
-      <p>
-        {isLast
+      does={
+        isLast
           ? "It is the only version: jobs of the type are no longer checked."
-          : "Jobs that name this version are refused from now on. Stored jobs stay as they are."}
-      </p>
-    </ActionForm>
+          : "Jobs that name this version are refused from now on. Stored jobs stay as they are."
+      }
+      {...end}
+    />
   );
 }

@@ -315,10 +315,9 @@ function MaintenanceForm({ isOn, ...end }: MaintenanceFormProps) {
         action="Hand out jobs again"
         act={(reason) => setPauseOfAll(false, null, reason)}
         said="Jobs are handed out again."
+        does="Workers of all queues get jobs again, here at once and in other processes within 5 s."
         {...end}
-      >
-        <p>Workers of all queues get jobs again, here at once and in other processes within 5 s.</p>
-      </ActionForm>
+      />
     );
   return (
     <ActionForm

@@ -1,8 +1,8 @@
 import type { Tenant } from "../../../ojs/replies/settings-replies.ts";
 import type { Page as PageOf } from "../../../ojs/replies/wire-replies.ts";
-import { useResource } from "../../api/resource.ts";
+import { usePage } from "../../api/resource.ts";
 import { readTenants } from "../../api/settings.ts";
-import { query } from "../../state/router.ts";
+
 import { chooseTenant, visit, whyNot } from "../../state/session.ts";
 import { toast } from "../../state/toasts.ts";
 import { Button } from "../../ui/button.tsx";
@@ -12,7 +12,7 @@ import { ListPage } from "../../ui/list-page.tsx";
 import { Meter } from "../../ui/meter.tsx";
 import { PagedTable } from "../../ui/paged-table.tsx";
 import { Commands } from "../../ui/shown.tsx";
-import { type Column, NAME_COLUMN } from "../../ui/table.tsx";
+import { ACTIONS_COLUMN, type Column, NAME_COLUMN } from "../../ui/table.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useForm } from "../../ui/use-form.ts";
 import { periodText } from "../limits/page.tsx";
@@ -22,8 +22,7 @@ type FormName = "limits" | "remove";
 
 /** Who shares this server without seeing the others, what they use, and what they may use. */
 export function Page() {
-  const cursor = query.value.get("cursor");
-  const tenants = useResource(`tenants ${cursor}`, (signal) => readTenants(cursor, signal), { live: 6_000 });
+  const tenants = usePage("tenants", readTenants, 6_000);
   return (
     <ListPage
       title="Tenants"
@@ -151,10 +150,7 @@ function columnsOf(onForm: (tenant: Tenant, name: FormName) => void): Column<Ten
 
 function actionsColumn(onForm: (tenant: Tenant, name: FormName) => void): Column<Tenant> {
   return {
-    id: "actions",
-    title: <span class="sr">Actions</span>,
-    phone: "line",
-    class: "c-actions",
+    ...ACTIONS_COLUMN,
     render: (tenant) => (
       <span class="rowf end">
         <Button

@@ -98,7 +98,7 @@ export function LimitsForm({ tenant, ...end }: FormProps) {
   );
 }
 
-export function RemoveForm({ tenant, onClose, onDone }: Required<FormProps>) {
+export function RemoveForm({ tenant, ...end }: Required<FormProps>) {
   return (
     <ActionForm
       title={`Remove ${tenant.tenant_id}`}
@@ -106,10 +106,8 @@ export function RemoveForm({ tenant, onClose, onDone }: Required<FormProps>) {
       isDanger
       act={(reason) => removeTenant(tenant.tenant_id, reason)}
       said={`Tenant ${tenant.tenant_id} is removed.`}
-      onClose={onClose}
-      onDone={onDone}
-    >
-      <p>It leaves this list, with its limits. It is refused while the tenant has jobs.</p>
-    </ActionForm>
+      does="It leaves this list, with its limits. It is refused while the tenant has jobs."
+      {...end}
+    />
   );
 }

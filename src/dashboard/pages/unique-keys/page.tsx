@@ -1,7 +1,7 @@
 import type { Page as PageOf, UniqueKey } from "../../../ojs/replies/wire-replies.ts";
 import { readUniqueKeys } from "../../api/operations.ts";
-import { useResource } from "../../api/resource.ts";
-import { href, query } from "../../state/router.ts";
+import { usePage } from "../../api/resource.ts";
+import { href } from "../../state/router.ts";
 import { Badge, STATE_LOOKS } from "../../ui/badge.tsx";
 import { Empty } from "../../ui/callout.tsx";
 import { PageHead } from "../../ui/card.tsx";
@@ -13,10 +13,7 @@ import { Time } from "../../ui/time.tsx";
 
 /** Keys that keep other jobs out, and the jobs that hold them. */
 export function Page() {
-  const cursor = query.value.get("cursor");
-  const keys = useResource(`unique keys ${cursor}`, (signal) => readUniqueKeys(cursor, signal), {
-    live: 6_000,
-  });
+  const keys = usePage("unique keys", readUniqueKeys, 6_000);
   return (
     <>
       <PageHead

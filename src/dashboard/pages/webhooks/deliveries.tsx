@@ -1,4 +1,3 @@
-import { useState } from "preact/hooks";
 import { DELIVERY_STATES, type Delivery } from "../../../ojs/replies/settings-replies.ts";
 import { useResource } from "../../api/resource.ts";
 import { readDeliveries } from "../../api/settings.ts";
@@ -11,8 +10,9 @@ import { FilterBar } from "../../ui/filter-bar.tsx";
 import { plural, shortId } from "../../ui/format.ts";
 import { Pager } from "../../ui/pager.tsx";
 import { Shown } from "../../ui/shown.tsx";
-import { type Column, NAME_COLUMN, Table } from "../../ui/table.tsx";
+import { ACTIONS_COLUMN, type Column, NAME_COLUMN, Table } from "../../ui/table.tsx";
 import { Time } from "../../ui/time.tsx";
+import { useForm } from "../../ui/use-form.ts";
 import { RedeliverForm } from "./webhook-forms.tsx";
 import { DELIVERY_LOOKS, deliveryWords } from "./webhook-look.ts";
 
@@ -20,12 +20,12 @@ import { DELIVERY_LOOKS, deliveryWords } from "./webhook-look.ts";
 export function Deliveries({ webhook }: { readonly webhook?: string }) {
   const status = query.value.get("status");
   const cursor = query.value.get("cursor");
-  const [repeated, setRepeated] = useState<string | null>(null);
   const log = useResource(
     `deliveries ${webhook} ${status} ${cursor}`,
     (signal) => readDeliveries({ ...(webhook !== undefined && { webhook }), status }, cursor, signal),
     { live: cursor === null ? 3_000 : false },
   );
+  const { form: repeated, open, end } = useForm<string>(log.reload);
   return (
     <>
       <FilterBar
@@ -56,7 +56,7 @@ export function Deliveries({ webhook }: { readonly webhook?: string }) {
               <Table
                 label="Deliveries"
                 rows={items}
-                columns={columnsOf(setRepeated)}
+                columns={columnsOf(open)}
                 idOf={({ id }) => id}
                 below={failuresOf}
               />
@@ -65,16 +65,7 @@ export function Deliveries({ webhook }: { readonly webhook?: string }) {
           )
         }
       </Shown>
-      {repeated !== null && (
-        <RedeliverForm
-          id={repeated}
-          onClose={() => setRepeated(null)}
-          onDone={() => {
-            setRepeated(null);
-            log.reload();
-          }}
-        />
-      )}
+      {repeated !== null && <RedeliverForm id={repeated} {...end} />}
     </>
   );
 }
@@ -168,10 +159,7 @@ function outcomeColumns(onRepeat: (id: string) => void): Column<Delivery>[] {
       render: ({ created_at }) => <Time at={created_at} />,
     },
     {
-      id: "actions",
-      title: <span class="sr">Actions</span>,
-      phone: "line",
-      class: "c-actions",
+      ...ACTIONS_COLUMN,
       render: ({ id, status }) => (
         <span class="rowf end">
           <Button

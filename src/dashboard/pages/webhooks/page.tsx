@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import type { Webhook } from "../../../ojs/replies/settings-replies.ts";
 import type { Page as PageOf } from "../../../ojs/replies/wire-replies.ts";
-import { useResource } from "../../api/resource.ts";
+import { usePage } from "../../api/resource.ts";
 import { readWebhooks } from "../../api/settings.ts";
 import { go, href, hrefWith, query } from "../../state/router.ts";
 import { whyNot } from "../../state/session.ts";
@@ -57,10 +57,7 @@ export function Page() {
 }
 
 function Endpoints() {
-  const cursor = query.value.get("cursor");
-  const webhooks = useResource(`webhooks ${cursor}`, (signal) => readWebhooks(cursor, signal), {
-    live: 6_000,
-  });
+  const webhooks = usePage("webhooks", readWebhooks, 6_000);
   return (
     <Shown of={webhooks} what="The list" offers="webhooks">
       {(page) => <List page={page} />}

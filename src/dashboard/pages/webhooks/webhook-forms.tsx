@@ -6,6 +6,7 @@ import { CopyButton } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Choice, TextField } from "../../ui/fields.tsx";
 import { plural } from "../../ui/format.ts";
+import type { FormEnd } from "../../ui/use-form.ts";
 import { shortUrl } from "./webhook-look.ts";
 
 interface FormProps {
@@ -151,15 +152,14 @@ function SwitchForm({ webhook, onClose, onDone }: FormProps) {
       action={active ? "Switch it off" : "Switch it on"}
       act={(reason) => changeWebhook(id, { active: !active }, reason)}
       said={active ? "Nothing is sent to it." : "Events are sent to it from now on."}
+      does={
+        active
+          ? "Nothing is sent until somebody switches it on. What happens meanwhile is not sent later."
+          : "It gets events from now on; those of the time while it was off are not sent."
+      }
       onClose={onClose}
       onDone={() => onDone({})}
-    >
-      <p>
-        {active
-          ? "Nothing is sent until somebody switches it on. What happens meanwhile is not sent later."
-          : "It gets events from now on; those of the time while it was off are not sent."}
-      </p>
-    </ActionForm>
+    />
   );
 }
 
@@ -198,14 +198,10 @@ function DeleteForm({ webhook, onClose, onDone }: FormProps) {
       isDanger
       act={(reason) => deleteWebhook(webhook.id, reason)}
       said="The subscription is deleted."
+      does={`Its deliveries that wait are cancelled, and its counts (${plural(webhook.success_count, "call")} that succeeded) are gone. Switch it off instead if it is to come back.`}
       onClose={onClose}
       onDone={() => onDone({ isGone: true })}
-    >
-      <p>
-        Its deliveries that wait are cancelled, and its counts ({plural(webhook.success_count, "call")} that
-        succeeded) are gone. Switch it off instead if it is to come back.
-      </p>
-    </ActionForm>
+    />
   );
 }
 
@@ -217,26 +213,16 @@ export const WEBHOOK_FORMS = {
 } as const;
 export type WebhookFormName = keyof typeof WEBHOOK_FORMS;
 
-export function RedeliverForm({
-  id,
-  onClose,
-  onDone,
-}: {
-  readonly id: string;
-  readonly onClose: () => void;
-  readonly onDone: () => void;
-}) {
+export function RedeliverForm({ id, ...end }: FormEnd & { readonly id: string }) {
   return (
     <ActionForm
       title="Send it again"
       action="Send it again"
       act={(reason) => redeliver(id, reason)}
       said="It is sent again."
-      onClose={onClose}
-      onDone={onDone}
-    >
-      <p>The endpoint gets the same events again, under the same delivery id, so that it can tell.</p>
-    </ActionForm>
+      does="The endpoint gets the same events again, under the same delivery id, so that it can tell."
+      {...end}
+    />
   );
 }
 

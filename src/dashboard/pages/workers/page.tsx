@@ -12,7 +12,7 @@ import { Card, PageHead, Summed } from "../../ui/card.tsx";
 import { FilterBar } from "../../ui/filter-bar.tsx";
 import { durationText, plural, shortId } from "../../ui/format.ts";
 import { Commands, Shown } from "../../ui/shown.tsx";
-import { type Column, NameLink, Table } from "../../ui/table.tsx";
+import { ACTIONS_COLUMN, type Column, NameLink, Table } from "../../ui/table.tsx";
 import { Time } from "../../ui/time.tsx";
 import { type FormEnd, useForm } from "../../ui/use-form.ts";
 import { factsOf, type Holding, holdingOf } from "./worker-facts.ts";
@@ -172,10 +172,7 @@ function columnsOf(
       render: ({ last_heartbeat_at }) => <Time at={last_heartbeat_at} />,
     },
     {
-      id: "actions",
-      title: <span class="sr">Actions</span>,
-      phone: "line",
-      class: "c-actions",
+      ...ACTIONS_COLUMN,
       render: (worker) => <Actions worker={worker} onForm={(name) => onForm(worker, name)} />,
     },
   ];
@@ -312,7 +309,7 @@ interface WorkerFormProps extends FormEnd {
   readonly name: FormName;
 }
 
-function WorkerForm({ worker: { id, active_jobs }, name, onClose, onDone }: WorkerFormProps) {
+function WorkerForm({ worker: { id, active_jobs }, name, ...end }: WorkerFormProps) {
   const { verb, says, said } = WORDS[name];
   return (
     <ActionForm
@@ -321,13 +318,9 @@ function WorkerForm({ worker: { id, active_jobs }, name, onClose, onDone }: Work
       isDanger={name === "terminate" || name === "forget"}
       act={(reason) => (name === "forget" ? forgetWorker(id, reason) : directWorker(id, name, reason))}
       said={`Worker ${id} ${said}.`}
-      onClose={onClose}
-      onDone={onDone}
-    >
-      <p>
-        {says} It runs {plural(active_jobs, "job")} now.
-      </p>
-    </ActionForm>
+      does={`${says} It runs ${plural(active_jobs, "job")} now.`}
+      {...end}
+    />
   );
 }
 

@@ -116,13 +116,9 @@ function CancelForm({ workflow, ...end }: CancelProps) {
       blocked={state === "running" ? undefined : "It has ended."}
       act={(reason) => cancelWorkflow(id, reason)}
       said="The workflow is cancelled."
+      does="Steps that wait do not start. Handlers of steps that run hear the signal, and nothing they write counts. Steps that completed stay as they are."
       {...end}
-    >
-      <p>
-        Steps that wait do not start. Handlers of steps that run hear the signal, and nothing they write
-        counts. Steps that completed stay as they are.
-      </p>
-    </ActionForm>
+    />
   );
 }
 
