@@ -1,7 +1,6 @@
 import type { JobRow } from "../core/job/job.ts";
 import type { AttemptParts } from "../engine/context.ts";
 import type { EngineClock } from "../engine/runtime/engine-clock.ts";
-import { Loop } from "../engine/runtime/loop.ts";
 import { BeatPace, BUSY_EVERY, IDLE_EVERY, SHORTEST_REST } from "../engine/worker/beat-pace.ts";
 import { PATHS } from "../ojs/paths.ts";
 import { type Deadlines, list, object, readDeadlines, readServerTime } from "../ojs/read-job.ts";
@@ -55,22 +54,14 @@ const SHORTEST_TIMEOUT = 500;
  * the handler (SEMANTICS 3.6).
  */
 export class RemoteBeat {
-  readonly loop: Loop;
   readonly pace: BeatPace;
   readonly #host: BeatDeps;
 
   constructor(host: BeatDeps) {
     this.#host = host;
     const { system, logger } = host.parts;
-    this.loop = new Loop({
-      name: "beat",
-      keepAlive: true,
-      system,
-      logger,
-      round: () => this.#round(),
-      onError: (error) => host.failed(error, "beat"),
-    });
-    this.pace = new BeatPace(system, this.loop);
+    const onError = (error: unknown) => host.failed(error, "beat");
+    this.pace = new BeatPace({ system, logger, round: () => this.#round(), onError });
   }
 
   async #round(): Promise<number> {

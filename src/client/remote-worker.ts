@@ -189,7 +189,7 @@ export class RemoteWorker extends WorkerShell<RemoteAttempt, RemoteConsumer> imp
 
   /** Beats at once, so that the server answers a waiting fetch. */
   protected override closing(): void {
-    this.beat.loop.wake();
+    this.beat.pace.loop.wake();
   }
 
   protected override closed(): void {

@@ -1,15 +1,10 @@
 import type { CompletedCommand, CompletedValue } from "./command-tree.ts";
+import { quoted, valueCases } from "./shell-text.ts";
 
 /** The script that bash sources. Colons of addresses are left alone: no word that it offers has one. */
 export function bashScript(commands: readonly CompletedCommand[]): string {
   const paths = commands.slice(1).map(({ path }) => quoted(path));
-  const values = commands.flatMap(({ path, options }) =>
-    options.flatMap(({ long, short, value }) => {
-      if (value === null) return [];
-      const names = [long, ...(short === null ? [] : [short])].map((name) => quoted(`${path} ${name}`));
-      return [`    ${names.join("|")}) ${reply(value)} ;;`];
-    }),
-  );
+  const values = valueCases(commands, reply);
   const words = commands.map(({ path, commands: below, options, words: own }) => {
     const flags = options.map(({ long }) => long).join(" ");
     const names = below.map(({ name }) => name).join(" ");
@@ -43,5 +38,3 @@ function reply(value: CompletedValue): string {
   if (value === "file") return 'COMPREPLY=($(compgen -f -- "$cur")); compopt -o filenames 2>/dev/null';
   return `COMPREPLY=($(compgen -W ${quoted(value.join(" "))} -- "$cur"))`;
 }
-
-const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;

@@ -1,15 +1,10 @@
 import type { CompletedCommand, CompletedOption, CompletedValue } from "./command-tree.ts";
+import { quoted, valueCases } from "./shell-text.ts";
 
 /** The script that zsh sources, or finds as `_curfew` in its `fpath`. In zsh, `path` is the search path: it is not ours. */
 export function zshScript(commands: readonly CompletedCommand[]): string {
   const paths = commands.slice(1).map(({ path }) => quoted(path));
-  const values = commands.flatMap(({ path, options }) =>
-    options.flatMap(({ long, short, value }) => {
-      if (value === null) return [];
-      const names = [long, ...(short === null ? [] : [short])].map((name) => quoted(`${path} ${name}`));
-      return [`    ${names.join("|")}) ${offer(value)} ;;`];
-    }),
-  );
+  const values = valueCases(commands, offer);
   const words = commands.map(({ path, commands: below, options, words: own }) => {
     const plain =
       below.length > 0
@@ -59,5 +54,3 @@ function describe(what: string, items: readonly (readonly [name: string, says: s
   const list = items.map(([name, says]) => quoted(`${name}:${says.replaceAll(":", "\\:")}`));
   return `offered=(${list.join(" ")}); _describe ${what} offered`;
 }
-
-const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;

@@ -4,6 +4,7 @@ import { findCalendar, type NamedCalendars } from "../calendar/business-calendar
 import { refuse, refuseUnknownKeys } from "../errors.ts";
 import { type Duration, formatDuration, INSTANT_LIMIT, type Instant, parseDuration } from "../time.ts";
 import { checkZone } from "../timeout/wall-clock.ts";
+import { CRON_SHORTHANDS } from "./shorthands.ts";
 
 /**
  * What to do with a time that a clock change skips: run it later or earlier by the length of the change, or not at
@@ -56,15 +57,6 @@ export interface InstantSource {
   lastUpTo(instant: Instant, after: Instant): Instant | null;
 }
 
-const SHORTHANDS: Readonly<Record<string, string>> = {
-  "@yearly": "0 0 1 1 *",
-  "@annually": "0 0 1 1 *",
-  "@monthly": "0 0 1 * *",
-  "@weekly": "0 0 * * 0",
-  "@daily": "0 0 * * *",
-  "@midnight": "0 0 * * *",
-  "@hourly": "0 * * * *",
-};
 const GAPS: readonly unknown[] = ["later", "earlier", "skip"];
 const REPEATS: readonly unknown[] = ["earlier", "later", "both"];
 const CLOSED: readonly unknown[] = ["skip", "next", "previous"];
@@ -174,7 +166,7 @@ function periodOf(cron: string): number | null {
 const EVERY_HOUR = /^(\*|\*\/1|0-23)$/;
 
 function expanded(cron: string): string {
-  return SHORTHANDS[cron.trim().toLowerCase()] ?? cron.trim();
+  return CRON_SHORTHANDS[cron.trim().toLowerCase()] ?? cron.trim();
 }
 
 function hoursOf(cron: string): string {

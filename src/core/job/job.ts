@@ -155,18 +155,21 @@ export interface Policy {
   readonly sources: Readonly<Record<PolicyField, SettingSource>>;
 }
 
-export type PolicyField =
-  | "attempt"
-  | "grace"
-  | "heartbeat"
-  | "mode"
-  | "attempts"
-  | "backoff"
-  | "except"
-  | "retryFit"
-  | "onStall"
-  | "onExhausted"
-  | "retention";
+/** Stores write the source of each field in this order: add at the end, never change. */
+export const POLICY_FIELDS = [
+  "attempt",
+  "grace",
+  "heartbeat",
+  "mode",
+  "attempts",
+  "backoff",
+  "except",
+  "retryFit",
+  "onStall",
+  "onExhausted",
+  "retention",
+] as const;
+export type PolicyField = (typeof POLICY_FIELDS)[number];
 
 /**
  * The parsed timeouts of one source; null is "none" (for grace: "unbounded"), undefined leaves it to the next source.

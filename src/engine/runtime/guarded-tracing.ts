@@ -1,6 +1,6 @@
 import { callSafely } from "../../core/user-values.ts";
 import type { Logger } from "../../ports/log.ts";
-import type { AttemptTrace, CallTrace, CallTracing, EnqueueTrace, Tracing } from "../../ports/trace.ts";
+import type { AttemptTrace, CallTracing, EnqueueTrace, Tracing } from "../../ports/trace.ts";
 
 type Guard = (call: () => unknown) => void;
 
@@ -14,19 +14,15 @@ export function guardedTracing(tracing: Tracing, logger: Logger): Tracing {
   const guard = guardWith(logger);
   return {
     enqueue(what) {
-      let trace: EnqueueTrace | undefined;
       let meta: EnqueueTrace["meta"] = {};
+      const trace = begun(guard, () => tracing.enqueue(what));
       guard(() => {
-        trace = tracing.enqueue(what);
-        meta = { ...trace.meta };
+        meta = { ...trace?.meta };
       });
       return { meta, ended: (outcome) => guard(() => trace?.ended(outcome)) };
     },
     enter(row) {
-      let trace: AttemptTrace | undefined;
-      guard(() => {
-        trace = tracing.enter(row);
-      });
+      const trace = begun(guard, () => tracing.enter(row));
       return {
         run: (call) => runIn(trace, call, guard),
         aborted: (reason) => guard(() => trace?.aborted(reason)),
@@ -42,10 +38,7 @@ export function guardedCallTracing(tracing: CallTracing, logger: Logger): CallTr
   const guard = guardWith(logger);
   return {
     call(name) {
-      let trace: CallTrace | undefined;
-      guard(() => {
-        trace = tracing.call(name);
-      });
+      const trace = begun(guard, () => tracing.call(name));
       return {
         run: (call) => runIn(trace, call, guard),
         aborted: (reason) => guard(() => trace?.aborted(reason)),
@@ -53,6 +46,15 @@ export function guardedCallTracing(tracing: CallTracing, logger: Logger): CallTr
       };
     },
   };
+}
+
+/** The span, or undefined if the tracer threw. */
+function begun<Trace>(guard: Guard, begin: () => Trace): Trace | undefined {
+  let trace: Trace | undefined;
+  guard(() => {
+    trace = begin();
+  });
+  return trace;
 }
 
 /** Calls once, in the span if the tracer allows it. What the call throws is not the tracer's error. */

@@ -2,7 +2,7 @@ import { backoff } from "../../core/pace.ts";
 import type { Logger } from "../../ports/log.ts";
 import type { System, Timer } from "../../ports/system.ts";
 
-interface LoopOptions {
+export interface LoopOptions {
   readonly name: string;
   readonly system: System;
   readonly logger: Logger;

@@ -1,5 +1,5 @@
 import type { System, Timer } from "../../ports/system.ts";
-import type { Loop } from "../runtime/loop.ts";
+import { Loop, type LoopOptions } from "../runtime/loop.ts";
 
 /** Rest between beats while a job runs. A worker that receives no hint learns of a cancel within a second (SEMANTICS 5.1). */
 export const BUSY_EVERY = 900;
@@ -7,17 +7,17 @@ export const IDLE_EVERY = 5_000;
 /** The shortest rest between two beats, even if a job has a shorter heartbeat. */
 export const SHORTEST_REST = 20;
 
-/** Wakes the beat loop early when its usual rest is too long for a running job. */
+/** The beat loop of a worker. It wakes early when its usual rest is too long for a running job. */
 export class BeatPace {
+  readonly loop: Loop;
   readonly #system: System;
-  readonly #loop: Loop;
   #hurried: Timer | undefined;
   /** By `clock.elapsed()`. */
   #beganAt = 0;
 
-  constructor(system: System, loop: Loop) {
-    this.#system = system;
-    this.#loop = loop;
+  constructor(options: Pick<LoopOptions, "system" | "logger" | "round" | "onError">) {
+    this.#system = options.system;
+    this.loop = new Loop({ name: "beat", keepAlive: true, ...options });
   }
 
   began(now: number): void {
@@ -28,7 +28,7 @@ export class BeatPace {
   keepUp(now: number): void {
     if (now - this.#beganAt < BUSY_EVERY) return;
     this.#beganAt = now;
-    this.#loop.wake();
+    this.loop.wake();
   }
 
   /** Sends a handler's beat within a quarter of its heartbeat, long before the stored `stallAt`. */
@@ -37,12 +37,12 @@ export class BeatPace {
     if (this.#hurried || every >= BUSY_EVERY) return;
     this.#hurried = this.#system.after(Math.max(SHORTEST_REST, every), () => {
       this.#hurried = undefined;
-      this.#loop.wake();
+      this.loop.wake();
     });
   }
 
   async stop(): Promise<void> {
     this.#hurried?.cancel();
-    await this.#loop.stop();
+    await this.loop.stop();
   }
 }

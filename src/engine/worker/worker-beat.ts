@@ -5,7 +5,6 @@ import { commitUnits, STALE_TRIES } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
 import { announceHeartbeat } from "../events/heartbeat.ts";
 import { workerEvent } from "../events/recording-rules.ts";
-import { Loop } from "../runtime/loop.ts";
 import { BeatPace, BUSY_EVERY } from "./beat-pace.ts";
 import type { Prefetched } from "./queue-consumer.ts";
 import { WORKERS } from "./worker-record.ts";
@@ -30,7 +29,6 @@ const FORGOTTEN_AFTER = 60_000;
  * jobs whose handlers beat, the request has their new `stallAt`. The answers say which jobs the worker lost or must reload.
  */
 export class WorkerBeat {
-  readonly loop: Loop;
   readonly pace: BeatPace;
   readonly #context: EngineContext;
   readonly #host: BeatDeps;
@@ -39,15 +37,8 @@ export class WorkerBeat {
     this.#context = context;
     this.#host = host;
     const { system, logger, storeFailed } = context;
-    this.loop = new Loop({
-      name: "beat",
-      keepAlive: true,
-      system,
-      logger,
-      round: () => this.#round(),
-      onError: (error) => storeFailed(error, "beat"),
-    });
-    this.pace = new BeatPace(system, this.loop);
+    const onError = (error: unknown) => storeFailed(error, "beat");
+    this.pace = new BeatPace({ system, logger, round: () => this.#round(), onError });
   }
 
   async #round(): Promise<number> {

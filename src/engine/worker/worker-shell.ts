@@ -45,7 +45,6 @@ interface Consumer {
 }
 
 interface Beat {
-  readonly loop: Loop;
   readonly pace: BeatPace;
   close(): Promise<void>;
 }
@@ -156,7 +155,7 @@ export abstract class WorkerShell<
 
   start(): this {
     for (const consumer of this.consumers.values()) consumer.loop.start();
-    this.beat.loop.start();
+    this.beat.pace.loop.start();
     return this;
   }
 
@@ -312,7 +311,7 @@ export abstract class WorkerShell<
     const text = "the event loop was blocked; this process checked no deadlines during that time";
     logger.warn({ gap: Math.round(gap), jobs }, text);
     bus.emit({ name: "worker.blocked", at: clock.now(), worker: this.id, gap: Math.round(gap), jobs });
-    this.beat.loop.wake();
+    this.beat.pace.loop.wake();
   }
 
   /** Takes no more jobs, drains, then aborts and releases the jobs that still run (SEMANTICS 5.2). */

@@ -114,7 +114,7 @@ export class Worker
   suspect(id: JobId): void {
     for (const attempt of this.attempts()) {
       if (attempt.row.id !== id) continue;
-      this.beat.loop.wake();
+      this.beat.pace.loop.wake();
       return;
     }
   }

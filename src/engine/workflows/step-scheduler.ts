@@ -19,10 +19,8 @@ import { runLimited } from "../runtime/run-limited.ts";
 import { halt, haltingDecision } from "./cancel-steps.ts";
 import { closeWorkflow } from "./close-workflow.ts";
 import { loadPlan, rowsOf, type StoredWorkflow, WORKFLOWS } from "./workflow-records.ts";
+import { AT_ONCE, WorkflowRuns } from "./workflow-runs.ts";
 
-/** Workflows with at least this many steps are cancelled and closed outside the sweep: they must not delay it. */
-const BIG = 500;
-const AT_ONCE = 8;
 /** Steps that are decided together: the first, and the most. Each may get results of the size of a document. */
 const FIRST_ROWS = 16;
 const MOST_ROWS = 256;
@@ -39,14 +37,15 @@ type NextPosition = Extract<PlanPosition, { before: unknown }>;
  */
 export class StepScheduler {
   readonly #context: EngineContext;
-  readonly #running = new Map<JobId, Promise<void>>();
+  readonly #runs: WorkflowRuns;
 
   constructor(context: EngineContext) {
     this.#context = context;
+    this.#runs = new WorkflowRuns(context);
   }
 
   async decide(rows: readonly JobRow[]): Promise<void> {
-    const woken = rows.filter((row) => isStepReady(row) && !this.#running.has(row.id));
+    const woken = rows.filter((row) => isStepReady(row) && !this.#runs.has(row.id));
     for (let [from, count] = [0, FIRST_ROWS]; from < woken.length; ) {
       const rows = woken.slice(from, from + count);
       from += count;
@@ -58,8 +57,8 @@ export class StepScheduler {
   }
 
   /** Resolves when no decision runs outside the sweep. */
-  async flushed(): Promise<void> {
-    await Promise.all(this.#running.values());
+  flushed(): Promise<void> {
+    return this.#runs.flushed();
   }
 
   /** A step that names its dependencies needs no plan if they all succeeded. */
@@ -115,16 +114,11 @@ export class StepScheduler {
   }
 
   async #decideSlow(row: JobRow): Promise<void> {
-    const { store, clock, storeFailed, wakeSweepAt } = this.#context;
+    const { store, clock, wakeSweepAt } = this.#context;
     const stored = row.workflow === null ? null : await WORKFLOWS.load(store, row.workflow);
-    const work = this.#decide(row, stored)
-      .catch((error) => storeFailed(error, "workflow"))
-      .finally(() => {
-        this.#running.delete(row.id);
-        wakeSweepAt(clock.now());
-      });
-    if ((stored?.body.total ?? 0) < BIG) await work;
-    else this.#running.set(row.id, work);
+    await this.#runs.run(row.id, stored?.body.total ?? 0, () =>
+      this.#decide(row, stored).finally(() => wakeSweepAt(clock.now())),
+    );
   }
 
   async #decide(row: JobRow, stored: StoredWorkflow | null): Promise<void> {

@@ -10,11 +10,10 @@ import { runLimited } from "../runtime/run-limited.ts";
 import { halt } from "./cancel-steps.ts";
 import { countSteps } from "./close-workflow.ts";
 import { loadPlan, PLANS, pagesOf, RESULTS, type StoredWorkflow, WORKFLOWS } from "./workflow-records.ts";
+import { AT_ONCE, WorkflowRuns } from "./workflow-runs.ts";
 
 /** How long storing a large workflow may take before its jobs are deleted. */
 export const STARTS_WITHIN = 600_000;
-const BIG = 500;
-const AT_ONCE = 8;
 
 /**
  * Cleans up after workflows: releases the jobs of ended ones, finishes interrupted cancellations, and deletes
@@ -22,28 +21,22 @@ const AT_ONCE = 8;
  */
 export class WorkflowCleanup {
   readonly #context: EngineContext;
-  readonly #running = new Map<string, Promise<void>>();
+  readonly #runs: WorkflowRuns;
 
   constructor(context: EngineContext) {
     this.#context = context;
+    this.#runs = new WorkflowRuns(context);
   }
 
   async clean(records: readonly RecordRow[]): Promise<void> {
-    const due = records.map(WORKFLOWS.read).filter(({ name }) => !this.#running.has(name));
-    await runLimited(due, AT_ONCE, (stored) => this.#start(stored));
+    const due = records.map(WORKFLOWS.read).filter(({ name }) => !this.#runs.has(name));
+    await runLimited(due, AT_ONCE, (stored) =>
+      this.#runs.run(stored.name, stored.body.total, () => this.#clean(stored)),
+    );
   }
 
-  async flushed(): Promise<void> {
-    await Promise.all(this.#running.values());
-  }
-
-  async #start(stored: StoredWorkflow): Promise<void> {
-    const { storeFailed } = this.#context;
-    const work = this.#clean(stored)
-      .catch((error) => storeFailed(error, "workflow"))
-      .finally(() => this.#running.delete(stored.name));
-    if (stored.body.total < BIG) await work;
-    else this.#running.set(stored.name, work);
+  flushed(): Promise<void> {
+    return this.#runs.flushed();
   }
 
   async #clean(stored: StoredWorkflow): Promise<void> {

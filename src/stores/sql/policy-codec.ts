@@ -1,4 +1,4 @@
-import type { Policy, PolicyField, SettingSource } from "../../core/job/job.ts";
+import { POLICY_FIELDS, type Policy, type SettingSource } from "../../core/job/job.ts";
 
 /**
  * The most common policy. Every job that has run stores its policy; only the difference to this one is written, which
@@ -23,20 +23,7 @@ const USUAL = {
   hears: true,
 } satisfies Omit<Policy, "sources">;
 
-/** One letter for each field, in this order. Both, and the letters, are part of the format on disk: add at the end, never change. */
-const FIELDS: readonly PolicyField[] = [
-  "attempt",
-  "grace",
-  "heartbeat",
-  "mode",
-  "attempts",
-  "backoff",
-  "except",
-  "retryFit",
-  "onStall",
-  "onExhausted",
-  "retention",
-];
+/** One letter for each of `POLICY_FIELDS`. They are part of the format on disk: never change one. */
 export const SOURCE_LETTERS: Readonly<Record<SettingSource, string>> = {
   enqueue: "e",
   definition: "d",
@@ -62,7 +49,7 @@ export function policyText(policy: Policy): string {
   let text = texts.get(policy);
   if (text === undefined) {
     const { sources, retry, ...fields } = policy;
-    const letters = FIELDS.map((field) => SOURCE_LETTERS[sources[field]]).join("");
+    const letters = POLICY_FIELDS.map((field) => SOURCE_LETTERS[sources[field]]).join("");
     text = JSON.stringify({ ...unusual(fields, USUAL), retry: unusual({ ...retry }, USUAL.retry), letters });
     texts.set(policy, text);
   }
@@ -80,7 +67,7 @@ export function parsePolicy(text: string): Policy {
   // Written before policies were shortened.
   if (letters === undefined) return JSON.parse(text) as Policy;
   const sources = Object.fromEntries(
-    FIELDS.map((field, index) => [field, sourceOf(letters.charAt(index)) ?? "built-in"]),
+    POLICY_FIELDS.map((field, index) => [field, sourceOf(letters.charAt(index)) ?? "built-in"]),
   ) as Policy["sources"];
   return { ...USUAL, ...fields, retry: { ...USUAL.retry, ...retry }, sources: sources } as Policy;
 }

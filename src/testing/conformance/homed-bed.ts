@@ -27,17 +27,22 @@ export function homedStore(opened: OpenedStore, home: Cell | undefined): OpenedS
 /** The stored ids of a case's timeouts, for all its handles. */
 type StoredIds = Map<TimeoutId, TimeoutId>;
 
+/** A call on a list, with another item for each. */
+const each =
+  <Item, Options, Answer>(
+    call: (items: readonly Item[], options: Options) => Answer,
+    change: (item: Item) => Item,
+  ) =>
+  (items: readonly Item[], options: Options): Answer =>
+    call(items.map(change), options);
+
 /** The store as a case sees it: with its own ids of timeouts. */
 function withHomedTimeouts(store: Store, ids: StoredIds, home: Cell | undefined): Store {
   const view = new HomedIds(ids, home);
   return {
     ...store,
     timeouts: homedTimeouts(store.timeouts, view),
-    commit: (units, options) =>
-      store.commit(
-        units.map((unit) => view.unit(unit)),
-        options,
-      ),
+    commit: each(store.commit.bind(store), (unit) => view.unit(unit)),
   };
 }
 
@@ -45,39 +50,15 @@ function homedTimeouts(timeouts: TimeoutStore, view: HomedIds): TimeoutStore {
   const rows = async (found: Promise<TimeoutRow[]>) => (await found).map((row) => view.row(row));
   return {
     leases: timeouts.leases,
-    insert: (added, options) =>
-      timeouts.insert(
-        added.map((one) => view.newTimeout(one)),
-        options,
-      ),
+    insert: each(timeouts.insert.bind(timeouts), (one) => view.newTimeout(one)),
     claimDue: (request) => rows(timeouts.claimDue(request)),
-    remove: (leased, options) =>
-      timeouts.remove(
-        leased.map((one) => view.withId(one)),
-        options,
-      ),
-    release: (released, options) =>
-      timeouts.release(
-        released.map((one) => view.withId(one)),
-        options,
-      ),
-    extend: (extended, options) =>
-      timeouts.extend(
-        extended.map((one) => view.withId(one)),
-        options,
-      ),
+    remove: each(timeouts.remove.bind(timeouts), (one) => view.withId(one)),
+    release: each(timeouts.release.bind(timeouts), (one) => view.withId(one)),
+    extend: each(timeouts.extend.bind(timeouts), (one) => view.withId(one)),
     reap: (request) => timeouts.reap(request),
     cancel: (which, options) => timeouts.cancel(view.which(which), options),
-    requeue: (ids, options) =>
-      timeouts.requeue(
-        ids.map((id) => view.id(id)),
-        options,
-      ),
-    reschedule: (moves, options) =>
-      timeouts.reschedule(
-        moves.map((one) => view.withId(one)),
-        options,
-      ),
+    requeue: each(timeouts.requeue.bind(timeouts), (id) => view.id(id)),
+    reschedule: each(timeouts.reschedule.bind(timeouts), (one) => view.withId(one)),
     async load(ids) {
       const found = await timeouts.load(ids.map((id) => view.id(id)));
       return found.map((row) => row && view.row(row));

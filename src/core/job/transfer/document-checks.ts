@@ -7,15 +7,15 @@ import {
 } from "../../stats/adaptive-limit.ts";
 import { INSTANT_LIMIT, LONGEST_DURATION } from "../../time.ts";
 import { parseRedact } from "../documents/redaction.ts";
-import type {
-  Backoff,
-  ErrorRecord,
-  JobOptions,
-  Pace,
-  Policy,
-  PolicyField,
-  PolicySettings,
-  TimeoutSettings,
+import {
+  type Backoff,
+  type ErrorRecord,
+  type JobOptions,
+  type Pace,
+  POLICY_FIELDS,
+  type Policy,
+  type PolicySettings,
+  type TimeoutSettings,
 } from "../job.ts";
 
 /** Refuses a value that does not have the expected shape. `field` is its path in messages. */
@@ -143,20 +143,6 @@ function optionalFields(fields: Readonly<Record<string, Check>>): Record<string,
     Object.entries(fields).map(([name, check]) => [name.endsWith("?") ? name : `${name}?`, check]),
   );
 }
-
-const POLICY_FIELDS: readonly PolicyField[] = [
-  "attempt",
-  "grace",
-  "heartbeat",
-  "mode",
-  "attempts",
-  "backoff",
-  "except",
-  "retryFit",
-  "onStall",
-  "onExhausted",
-  "retention",
-];
 
 const adaptiveRule: Check = (value, field) => {
   asObject(value, field);

@@ -1,14 +1,6 @@
-/** Cron expressions as people say them. What is too strange for a sentence is said field by field. */
+import { CRON_SHORTHANDS } from "../../../ojs/cron-shorthands.ts";
 
-const SHORTHANDS: Readonly<Record<string, string>> = {
-  "@yearly": "0 0 1 1 *",
-  "@annually": "0 0 1 1 *",
-  "@monthly": "0 0 1 * *",
-  "@weekly": "0 0 * * 0",
-  "@daily": "0 0 * * *",
-  "@midnight": "0 0 * * *",
-  "@hourly": "0 * * * *",
-};
+/** Cron expressions as people say them. What is too strange for a sentence is said field by field. */
 
 const DAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"] as const;
 const MONTHS = [
@@ -38,7 +30,7 @@ export interface CronFields {
 
 /** The six fields of an expression; null where it has none. */
 export function fieldsOf(expression: string): CronFields | null {
-  const text = SHORTHANDS[expression.trim().toLowerCase()] ?? expression.trim();
+  const text = CRON_SHORTHANDS[expression.trim().toLowerCase()] ?? expression.trim();
   const parts = text.split(/\s+/);
   if (parts.length === 5) parts.unshift("0");
   if (parts.length !== 6) return null;

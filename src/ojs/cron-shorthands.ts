@@ -1,0 +1,2 @@
+/** For the dashboard, which says cron expressions in words. */
+export { CRON_SHORTHANDS } from "../core/cron/shorthands.ts";
