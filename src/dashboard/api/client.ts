@@ -1,3 +1,4 @@
+import type { Page } from "../../ojs/replies/wire-replies.ts";
 import { base } from "../state/router.ts";
 
 /** A refusal or a failure, in the server's own words where it said any. Errors are data here: nothing is thrown. */
@@ -140,3 +141,12 @@ export const api = {
 
 /** A part of a path: names may hold anything. */
 export const part = (text: string): string => encodeURIComponent(text);
+
+export type Cursor = string | null | undefined;
+export const PER_PAGE = 50;
+
+/** Reads a list a page at a time. */
+export const listAt =
+  <Row>(path: string) =>
+  (cursor: Cursor, signal?: AbortSignal) =>
+    api.get<Page<Row>>(path, { cursor, per_page: PER_PAGE }, signal);

@@ -20,13 +20,10 @@ import type {
   Workers,
   Workflow,
 } from "../../ojs/replies/wire-replies.ts";
-import { api, part } from "./client.ts";
+import { api, type Cursor, listAt, PER_PAGE, part } from "./client.ts";
 import { findJobs } from "./jobs.ts";
 
 /** What pages ask about everything but single jobs, and do to it. Lists are read a page at a time. */
-
-type Cursor = string | null | undefined;
-const PER_PAGE = 50;
 
 // Queues
 const queuePath = (name: string) => `/admin/queues/${part(name)}`;
@@ -109,14 +106,12 @@ export const readDeadLetterStats = (signal?: AbortSignal) =>
   );
 
 // Rules
-export const readLimits = (cursor: Cursor, signal?: AbortSignal) =>
-  api.get<Page<Limit>>("/rate-limits", { cursor, per_page: PER_PAGE }, signal);
+export const readLimits = listAt<Limit>("/rate-limits");
 export const overrideLimit = (key: string, change: object, reason: string) =>
   api.put(`/rate-limits/${part(key)}`, change, reason);
 export const liftOverride = (key: string, reason: string) =>
   api.delete(`/rate-limits/${part(key)}`, {}, reason);
-export const readUniqueKeys = (cursor: Cursor, signal?: AbortSignal) =>
-  api.get<Page<UniqueKey>>("/unique-jobs", { cursor, per_page: PER_PAGE }, signal);
+export const readUniqueKeys = listAt<UniqueKey>("/unique-jobs");
 
 // What happened
 export interface AuditFilter {

@@ -12,19 +12,15 @@ import type {
   WebhookTest,
 } from "../../ojs/replies/settings-replies.ts";
 import type { Page } from "../../ojs/replies/wire-replies.ts";
-import { api, part } from "./client.ts";
+import { api, type Cursor, listAt, PER_PAGE, part } from "./client.ts";
 
 /** Webhooks, schemas, calendars, tenants and fair shares: what is set up once and looked at when something is odd. */
-
-type Cursor = string | null | undefined;
-const PER_PAGE = 50;
 
 // Webhooks
 
 const HOOKS = "/webhooks/subscriptions";
 const hookPath = (id: string) => `${HOOKS}/${part(id)}`;
-export const readWebhooks = (cursor: Cursor, signal?: AbortSignal) =>
-  api.get<Page<Webhook>>(HOOKS, { cursor, per_page: PER_PAGE }, signal);
+export const readWebhooks = listAt<Webhook>(HOOKS);
 export const readWebhook = (id: string, signal?: AbortSignal) =>
   api.get<{ readonly subscription: Webhook }>(hookPath(id), {}, signal);
 export const createWebhook = (options: object, reason: string) =>
@@ -50,8 +46,7 @@ export const redeliver = (id: string, reason: string) =>
 
 // Schemas
 const schemaPath = (type: string) => `/admin/schemas/${part(type)}`;
-export const readSchemas = (cursor: Cursor, signal?: AbortSignal) =>
-  api.get<Page<SchemaSummary>>("/admin/schemas", { cursor, per_page: PER_PAGE }, signal);
+export const readSchemas = listAt<SchemaSummary>("/admin/schemas");
 export const readVersions = (type: string, signal?: AbortSignal) =>
   api.get<SchemaSummary>(`${schemaPath(type)}/versions`, {}, signal);
 export const readSchema = (type: string, version: string, signal?: AbortSignal) =>
@@ -69,8 +64,7 @@ export const deleteSchema = (type: string, version: Version, reason: string) =>
 
 // Calendars
 const calendarPath = (name: string) => `/admin/calendars/${part(name)}`;
-export const readCalendars = (cursor: Cursor, signal?: AbortSignal) =>
-  api.get<Page<Calendar>>("/admin/calendars", { cursor, per_page: PER_PAGE }, signal);
+export const readCalendars = listAt<Calendar>("/admin/calendars");
 export const readCalendar = (name: string, signal?: AbortSignal) =>
   api.get<{ readonly calendar: Calendar }>(calendarPath(name), {}, signal);
 export const putCalendar = (name: string, calendar: object, reason: string) =>
@@ -81,8 +75,7 @@ export const explainTime = (when: object) => api.post<ExplainedTime>("/admin/whe
 
 // Tenants
 const tenantPath = (id: string) => `/admin/tenants/${part(id)}`;
-export const readTenants = (cursor: Cursor, signal?: AbortSignal) =>
-  api.get<Page<Tenant>>("/admin/tenants", { cursor, per_page: PER_PAGE }, signal);
+export const readTenants = listAt<Tenant>("/admin/tenants");
 export const putTenantLimits = (id: string, limits: object, reason: string) =>
   api.put(`${tenantPath(id)}/limits`, limits, reason);
 export const removeTenant = (id: string, reason: string) => api.delete(tenantPath(id), undefined, reason);

@@ -25,18 +25,27 @@ export function Pager({ shown, total, isExact = true, next, older = "Next" }: Pa
           : `${shown} of ${isExact ? "" : "more than "}${countText(count)}`}
       </span>
       <span class="push rowf">
-        {!isFirst && (
-          <a class="btn small" href={hrefWith({ cursor: null })}>
-            First page
-          </a>
-        )}
-        {next && (
-          <a class="btn small" href={hrefWith({ cursor: next })}>
-            {older}
-            <Icon name="right" small />
-          </a>
-        )}
+        <PageLinks next={next} older={older} />
       </span>
     </div>
+  );
+}
+
+/** The links to the first page and to the next one. */
+export function PageLinks({ next, older }: Pick<PagerProps, "next" | "older">) {
+  return (
+    <>
+      {query.value.has("cursor") && (
+        <a class="btn small" href={hrefWith({ cursor: null })}>
+          First page
+        </a>
+      )}
+      {next && (
+        <a class="btn small" href={hrefWith({ cursor: next })}>
+          {older}
+          <Icon name="right" small />
+        </a>
+      )}
+    </>
   );
 }

@@ -1,13 +1,12 @@
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { AdaptiveWhatIf, Advice } from "../../../ojs/replies/wire-replies.ts";
-import type { ApiError } from "../../api/client.ts";
 import { replayAdvice } from "../../api/operations.ts";
-import { after } from "../../system.ts";
 import { CopyButton } from "../../ui/button.tsx";
 import { Callout } from "../../ui/callout.tsx";
 import { Card } from "../../ui/card.tsx";
 import { Choice, TextField } from "../../ui/fields.tsx";
 import { countText, limitText, percentText, plural, readLimit } from "../../ui/format.ts";
+import { useRested } from "./use-rested.ts";
 
 /** The server is asked when nobody has typed for this long. */
 const REST = 300;
@@ -29,29 +28,6 @@ function ruleOf({ from, times, floor, ceiling }: Asked) {
   return isRead ? { from, times: factor, floor_ms, ceiling_ms } : undefined;
 }
 
-function useReplay(type: string, asked: Asked) {
-  const [answer, setAnswer] = useState<AdaptiveWhatIf>();
-  const [error, setError] = useState<ApiError>();
-  const key = JSON.stringify(ruleOf(asked));
-  useEffect(() => {
-    const rule = ruleOf(asked);
-    if (!rule) return undefined;
-    let isGone = false;
-    const cancel = after(REST, () => {
-      replayAdvice(type, rule).then((result) => {
-        if (isGone) return;
-        if (result.ok) setAnswer(result.data.items[0]?.adaptive_what_if);
-        setError(result.ok ? undefined : result.error);
-      });
-    });
-    return () => {
-      isGone = true;
-      cancel();
-    };
-  }, [type, key]);
-  return { answer, error };
-}
-
 /** What a limit that follows the runs would have done to the runs that were really seen. */
 export function Adaptive({ advice }: { readonly advice: Advice }) {
   const { type, adaptive } = advice;
@@ -61,7 +37,11 @@ export function Adaptive({ advice }: { readonly advice: Advice }) {
     floor: limitText(adaptive?.floor_ms ?? 1_000),
     ceiling: limitText(adaptive?.ceiling_ms ?? 600_000),
   });
-  const { answer, error } = useReplay(type, asked);
+  const rule = ruleOf(asked);
+  const { answer: advised, error } = useRested(rule && JSON.stringify([type, rule]), REST, () =>
+    replayAdvice(type, rule as NonNullable<typeof rule>),
+  );
+  const answer = advised?.items[0]?.adaptive_what_if;
   const change = (part: Partial<Asked>) => setAsked({ ...asked, ...part });
   const wrong = (text: string) => (readLimit(text) ? undefined : "Such as 500ms, 30s or 5m.");
   return (
@@ -95,9 +75,7 @@ export function Adaptive({ advice }: { readonly advice: Advice }) {
               error={wrong(asked.ceiling)}
             />
           </div>
-          {!ruleOf(asked) && (
-            <p class="t2">The floor must not be above the ceiling, and times is 1 to 100.</p>
-          )}
+          {!rule && <p class="t2">The floor must not be above the ceiling, and times is 1 to 100.</p>}
           {error && <Callout tone="force">{error.message}</Callout>}
           {answer ? <Answer answer={answer} type={type} /> : !error && <p class="t2">Replaying…</p>}
         </div>

@@ -1,15 +1,14 @@
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { Advice } from "../../../ojs/replies/wire-replies.ts";
-import type { ApiError } from "../../api/client.ts";
 import { readAdvice } from "../../api/operations.ts";
 import { hrefWith, query, setQuery } from "../../state/router.ts";
-import { after } from "../../system.ts";
 import { Button, CopyButton, LinkButton } from "../../ui/button.tsx";
 import { Callout } from "../../ui/callout.tsx";
 import { Card } from "../../ui/card.tsx";
 import { TextField } from "../../ui/fields.tsx";
 import { countText, durationText, limitText, percentText, plural, readLimit } from "../../ui/format.ts";
 import { powersOf, Scale, shareOf, valueAt } from "./scale.tsx";
+import { useRested } from "./use-rested.ts";
 
 const STEPS = 400;
 /** The server is asked when the slider has rested for this long. */
@@ -22,25 +21,10 @@ function roundLimit(value: number): number {
   return whole >= 10_000 ? Math.round(whole / 1_000) * 1_000 : whole;
 }
 
-/** Asks the server when the slider rests. What it said last stays until it has answered. */
-function useAnswer(type: string, asked: number) {
-  const [answer, setAnswer] = useState<Advice["what_if"]>();
-  const [error, setError] = useState<ApiError>();
-  useEffect(() => {
-    let isGone = false;
-    const cancel = after(REST, () => {
-      readAdvice({ type, timeout: asked }).then((result) => {
-        if (isGone) return;
-        if (result.ok) setAnswer(result.data.items[0]?.what_if);
-        setError(result.ok ? undefined : result.error);
-      });
-    });
-    return () => {
-      isGone = true;
-      cancel();
-    };
-  }, [type, asked]);
-  return { answer, error };
+function useAnswer(type: string, timeout: number) {
+  const key = JSON.stringify([type, timeout]);
+  const { answer, error } = useRested(key, REST, () => readAdvice({ type, timeout }));
+  return { answer: answer?.items[0]?.what_if, error };
 }
 
 /** What another limit would have cut off, of the runs that were really seen. */

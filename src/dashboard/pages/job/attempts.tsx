@@ -70,28 +70,9 @@ function Attempt({ run, job, isOpen }: { readonly run: Run; readonly job: Job; r
       <div class="in">
         {error && <p class="err anywhere">{error.message}</p>}
         <p class="facts">
-          <span>
-            began{" "}
-            <b>
-              <Time at={run.from} as="clock" />
-            </b>
-          </span>
-          {run.softAt !== null && (
-            <span>
-              signal{" "}
-              <b>
-                <Time at={run.softAt} as="clock" />
-              </b>
-            </span>
-          )}
-          {run.to !== null && (
-            <span>
-              ended{" "}
-              <b>
-                <Time at={run.to} as="clock" />
-              </b>
-            </span>
-          )}
+          <Moment name="began" at={run.from} />
+          <Moment name="signal" at={run.softAt} />
+          <Moment name="ended" at={run.to} />
           {run.worker && (
             <span>
               on{" "}
@@ -110,6 +91,18 @@ function Attempt({ run, job, isOpen }: { readonly run: Run; readonly job: Job; r
         {error && <ErrorDetails error={error} />}
       </div>
     </details>
+  );
+}
+
+function Moment({ name, at }: { readonly name: string; readonly at: number | null }) {
+  if (at === null) return null;
+  return (
+    <span>
+      {name}{" "}
+      <b>
+        <Time at={at} as="clock" />
+      </b>
+    </span>
   );
 }
 

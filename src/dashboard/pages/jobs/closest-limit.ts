@@ -1,6 +1,6 @@
 import type { Job } from "../../../ojs/replies/wire-replies.ts";
 import { durationText, limitText, percentText } from "../../ui/format.ts";
-import type { DeadlineView } from "../../ui/look.ts";
+import type { DeadlineView, LimitName } from "../../ui/look.ts";
 
 /** Beyond this share of a limit it is called near. */
 const NEAR = 0.8;
@@ -78,39 +78,28 @@ function waitingView(job: Job, now: number): DeadlineView | null {
 function endedView(job: Job, end: number): DeadlineView | null {
   const kind = job.error?.timeout_kind;
   const ran = durationText((job.error?.elapsed_seconds ?? 0) * 1_000);
-  if (job.state === "discarded" && kind === "enqueue_ttl")
-    return {
-      name: "wait",
-      used: 1.02,
-      look: "over",
-      hasGrace: false,
-      text: `not begun in ${limitText(job.enqueue_ttl_ms)}`,
-    };
-  if (job.state === "discarded" && kind === "total")
-    return {
-      name: "total",
-      used: 1.02,
-      look: "over",
-      hasGrace: false,
-      text: `over after ${limitText(job.total_timeout_ms)}`,
-    };
-  if (job.state === "discarded" && kind === "stalled")
-    return {
-      name: "heartbeat",
-      used: 1.1,
-      look: "over",
-      hasGrace: false,
-      text: `silent for ${limitText(job.heartbeat_timeout_ms)}`,
-    };
-  if (job.state === "discarded" && kind === "execution")
-    return {
-      name: "attempt",
-      used: job.error?.forced ? 1.22 : 1.08,
-      look: "over",
-      hasGrace: true,
-      text: `${job.error?.forced ? "killed" : "stopped"} after ${ran}`,
-    };
-  return usedView(job, end);
+  const over = (name: LimitName, used: number, text: string, hasGrace = false): DeadlineView => ({
+    name,
+    used,
+    look: "over",
+    hasGrace,
+    text,
+  });
+  if (job.state !== "discarded") return usedView(job, end);
+  switch (kind) {
+    case "enqueue_ttl":
+      return over("wait", 1.02, `not begun in ${limitText(job.enqueue_ttl_ms)}`);
+    case "total":
+      return over("total", 1.02, `over after ${limitText(job.total_timeout_ms)}`);
+    case "stalled":
+      return over("heartbeat", 1.1, `silent for ${limitText(job.heartbeat_timeout_ms)}`);
+    case "execution":
+      return job.error?.forced
+        ? over("attempt", 1.22, `killed after ${ran}`, true)
+        : over("attempt", 1.08, `stopped after ${ran}`, true);
+    default:
+      return usedView(job, end);
+  }
 }
 
 /** A job that no limit ended: how much of the attempt, or of the whole, it used. */

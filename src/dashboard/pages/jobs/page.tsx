@@ -21,7 +21,7 @@ import { Empty, Failure, Skeleton, StaleNote } from "../../ui/callout.tsx";
 import { PageHead } from "../../ui/card.tsx";
 import { type Filter, FilterBar } from "../../ui/filter-bar.tsx";
 import { countText } from "../../ui/format.ts";
-import { Icon } from "../../ui/icon.tsx";
+import { PageLinks } from "../../ui/pager.tsx";
 import { Table } from "../../ui/table.tsx";
 import { type Tab, Tabs } from "../../ui/tabs.tsx";
 import { BulkForm } from "./bulk-form.tsx";
@@ -285,7 +285,6 @@ function Foot({
   readonly pagination: PageOf<Job>["pagination"];
 }) {
   const { total, total_is_exact, has_more, next_cursor } = pagination;
-  const isFirstPage = !query.value.has("cursor");
   return (
     <div class="foot bare">
       <span>
@@ -297,17 +296,10 @@ function Foot({
         <span class="hide-s rowf">
           <kbd>j</kbd> <kbd>k</kbd> move <kbd>x</kbd> select <kbd>Enter</kbd> open
         </span>
-        {!isFirstPage && (
-          <a class="btn small" href={hrefWith({ cursor: null })}>
-            First page
-          </a>
-        )}
-        {has_more && (
-          <a class="btn small" href={hrefWith({ cursor: next_cursor })}>
-            {query.value.get("order") === "asc" ? "Newer" : "Older"}
-            <Icon name="right" small />
-          </a>
-        )}
+        <PageLinks
+          next={has_more ? next_cursor : null}
+          older={query.value.get("order") === "asc" ? "Newer" : "Older"}
+        />
       </span>
     </div>
   );

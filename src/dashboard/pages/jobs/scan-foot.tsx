@@ -1,7 +1,7 @@
 import type { Pagination } from "../../../ojs/replies/wire-replies.ts";
-import { hrefWith, query } from "../../state/router.ts";
+import { query } from "../../state/router.ts";
 import { countText } from "../../ui/format.ts";
-import { Icon } from "../../ui/icon.tsx";
+import { PageLinks } from "../../ui/pager.tsx";
 
 interface ScanFootProps {
   readonly found: number;
@@ -27,17 +27,7 @@ export function ScanFoot({ found, scanned = 0, pagination, what, index }: ScanFo
         )}
       </span>
       <span class="push rowf">
-        {query.value.has("cursor") && (
-          <a class="btn small" href={hrefWith({ cursor: null })}>
-            First page
-          </a>
-        )}
-        {has_more && (
-          <a class="btn small" href={hrefWith({ cursor: next_cursor })}>
-            Search on
-            <Icon name="right" small />
-          </a>
-        )}
+        <PageLinks next={has_more ? next_cursor : null} older="Search on" />
       </span>
     </div>
   );

@@ -41,11 +41,7 @@ export function Plots({ history, range, stats }: PlotsProps) {
       <Plot
         title="Run time"
         times={times}
-        lines={[
-          { name: "p50", values: series.run50, latest: shownSpan(lastOf(series.run50)) },
-          { name: "p95", values: series.run95, latest: shownSpan(lastOf(series.run95)) },
-          { name: "p99", values: series.run99, latest: shownSpan(lastOf(series.run99)) },
-        ]}
+        lines={[spanLine("p50", series.run50), spanLine("p95", series.run95), spanLine("p99", series.run99)]}
         format={durationText}
         of="durations"
         empty={`No attempt ended in the last ${says}.`}
@@ -54,10 +50,7 @@ export function Plots({ history, range, stats }: PlotsProps) {
       <Plot
         title="Wait before the start"
         times={times}
-        lines={[
-          { name: "p50", values: series.wait50, latest: shownSpan(lastOf(series.wait50)) },
-          { name: "p99", values: series.wait99, latest: shownSpan(lastOf(series.wait99)) },
-        ]}
+        lines={[spanLine("p50", series.wait50), spanLine("p99", series.wait99)]}
         format={durationText}
         of="durations"
         empty={`No job waited in the last ${says}.`}
@@ -107,6 +100,12 @@ function NearMisses({ series, says, isStale }: NearMissesProps) {
 
 const shownSpan = (span: number | null | undefined): string =>
   typeof span === "number" ? durationText(span) : "–";
+
+const spanLine = (name: string, values: readonly (number | null)[]) => ({
+  name,
+  values,
+  latest: shownSpan(lastOf(values)),
+});
 
 const sumOf = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0);
 
