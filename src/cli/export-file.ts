@@ -1,4 +1,5 @@
 import { createReadStream } from "node:fs";
+import { isObject } from "../core/is-object.ts";
 import { CommandFailed } from "./exit.ts";
 import type { Fields } from "./target/target.ts";
 
@@ -61,9 +62,7 @@ export async function* readLines(file: string): AsyncGenerator<NumberedText, voi
 export function fieldsIn(text: string): Fields | undefined {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value)
-      ? (value as Fields)
-      : undefined;
+    return isObject(value) ? value : undefined;
   } catch {
     return undefined;
   }

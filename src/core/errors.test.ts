@@ -31,6 +31,7 @@ describe("refuse", () => {
 
   it.each([
     ["quue", "queue"],
+    ["qeuue", "queue"],
     ["Queue", "queue"],
     ["prioritty", "priority"],
     ["id", undefined],

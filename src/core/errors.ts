@@ -1,4 +1,5 @@
-import { nearestName } from "./option-keys.ts";
+import { isObject } from "./is-object.ts";
+import { nearestName } from "./nearest-name.ts";
 import { describeError, tagOf, textOf } from "./user-values.ts";
 
 /**
@@ -199,14 +200,31 @@ export function checkCount(count: unknown, field: string, most: number): number 
   throw refuse("invalid_limit", field, count, `use a whole number from 1 to ${most}`);
 }
 
+/** Options are few and alike, so fewer mistakes are forgiven than in names of users, except for the case. */
+function nearestOption(key: string, known: readonly string[]): string | undefined {
+  const same = known.find((name) => name.toLowerCase() === key.toLowerCase());
+  return same ?? nearestName(key, known, Math.min(2, Math.floor(key.length / 3)));
+}
+
+/** A name of a cron or a calendar. */
+export function checkName(name: unknown): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the check looks for control characters.
+  if (typeof name === "string" && name.length > 0 && name.length <= 255 && !/[\u0000-\u001f]/.test(name))
+    return name;
+  throw refuse("invalid_name", "name", name, "use a text of 1 to 255 characters");
+}
+
+export function checkFlag(value: unknown, field: string): boolean {
+  if (typeof value === "boolean") return value;
+  throw refuse("invalid_option", field, value, "write true or false");
+}
+
 /** Refuses unknown keys. JavaScript callers may pass them; TypeScript would not compile. */
 export function refuseUnknownKeys(value: unknown, field: string, known: readonly string[]): void {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw refuse("invalid_option", field, value, "write an object");
-  }
+  if (!isObject(value)) throw refuse("invalid_option", field, value, "write an object");
   for (const key of Object.keys(value)) {
     if (known.includes(key)) continue;
-    const nearest = nearestName(key, known);
+    const nearest = nearestOption(key, known);
     const meant = nearest === undefined ? "" : `did you mean ${nearest}? `;
     const at = field === "" ? key : `${field}.${key}`;
     throw refuse("unknown_option", at, key, `${meant}use one of ${known.join(", ")}`);

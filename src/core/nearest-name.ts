@@ -2,12 +2,16 @@
 const LONGEST = 64;
 
 /**
- * The name that was probably meant: the one with the fewest typing mistakes, at most two in five characters and three
- * in total. Undefined if none is close, or if the name itself exists.
+ * The name that was probably meant: the one with the fewest typing mistakes, by default at most two in five characters
+ * and three in total. Undefined if none is close, or if the name itself exists.
  */
-export function nearestName(name: string, known: Iterable<string>): string | undefined {
+export function nearestName(
+  name: string,
+  known: Iterable<string>,
+  most = Math.min(3, Math.floor((name.length * 2) / 5)),
+): string | undefined {
   let nearest: string | undefined;
-  let fewest = Math.min(3, Math.floor((name.length * 2) / 5)) + 1;
+  let fewest = most + 1;
   for (const other of known) {
     if (other === name) return undefined;
     if (Math.abs(other.length - name.length) > fewest) continue;

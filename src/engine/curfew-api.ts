@@ -1,6 +1,7 @@
 import type { CronOptions } from "../core/cron/cron.ts";
 import type { ScheduleOptions } from "../core/cron/expression.ts";
 import type { CronInstant } from "../core/cron/instants-of.ts";
+import type { UnattendedQueue } from "../core/doctor/doctor-facts.ts";
 import type { JournalEvent } from "../core/event/journal-event.ts";
 import type { SavedCheckpoint } from "../core/job/documents/checkpoint.ts";
 import type { EnqueueOptions } from "../core/job/enqueue/envelope.ts";
@@ -42,7 +43,6 @@ import type { ExtendOptions } from "./operations/operate-job.ts";
 import type { JobRequestOptions } from "./operations/request-job.ts";
 import type { RescheduleOptions } from "./operations/reschedule-options.ts";
 import type { RetryByHandOptions } from "./operations/retry-by-hand.ts";
-import type { UnattendedQueue } from "./operations/unattended.ts";
 import type { LimitChange, LimitView } from "./queues/key-limits.ts";
 import type { MaintenanceOptions } from "./queues/maintenance.ts";
 import type { MaintenanceView } from "./queues/maintenance-record.ts";

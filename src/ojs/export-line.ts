@@ -1,3 +1,5 @@
+import { isObject } from "../core/is-object.ts";
+
 /** Lines of an export on the wire and in files: the fields of the library in snake_case, as everywhere in JSON. */
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -30,8 +32,4 @@ function renamed(line: object, name: (key: string) => string): Fields {
         : value,
     ]),
   );
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,4 +1,5 @@
 import { show } from "../core/errors.ts";
+import { isObject } from "../core/is-object.ts";
 import { parseRedact } from "../core/job/documents/redaction.ts";
 import type { ErrorRecord, JobId, JobRow, JobState, Policy, TimeoutKind } from "../core/job/job.ts";
 import { JOB_STATES } from "../core/job/job.ts";
@@ -43,8 +44,8 @@ class WireError extends Error {
 }
 
 export function object(value: unknown, field: string): Fields {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new WireError(field, value);
-  return value as Fields;
+  if (isObject(value)) return value;
+  throw new WireError(field, value);
 }
 
 export function list(value: unknown, field: string): readonly unknown[] {

@@ -3,6 +3,7 @@ import { checkFairKey, fairKeyFrom } from "../core/fair/fair-options.ts";
 import { UUID_V7 } from "../core/ids.ts";
 import { joinRedact, parseRedact, redactTexts } from "../core/job/documents/redaction.ts";
 import { ENQUEUE_KEYS, type EnqueueOptions } from "../core/job/enqueue/envelope.ts";
+import { copyMeta } from "../core/job/enqueue/job-meta.ts";
 import type { Backoff, JobId, PolicySettings } from "../core/job/job.ts";
 import {
   type AnyDefinition,
@@ -15,7 +16,6 @@ import {
 import { parseSettings, ruleOf } from "../core/job/policy/policy.ts";
 import { portableDefinition, portableOptions } from "../core/job/transfer/portable.ts";
 import { versionField } from "../core/registry/registered-schema.ts";
-import { toJsonText } from "../core/schema.ts";
 import type { AdaptiveRule } from "../core/stats/adaptive-limit.ts";
 import { parseDuration, parseInstant } from "../core/time.ts";
 import { instantText } from "./wire-fields.ts";
@@ -61,7 +61,7 @@ export function enqueueFields<Input>(
     ...(checkPriority(priority, "options.priority") !== 0 && { priority }),
     ...(definition.version !== undefined && { version: versionField(definition.version) }),
     ...startFields(said),
-    ...(said.meta !== undefined && { meta: metaFields(said.meta) }),
+    ...(said.meta !== undefined && { meta: copyMeta(said.meta) }),
     ...settingsFields(merged(definition.settings, parseSettings(said, "options"))),
     ...(parent !== undefined && !said.detach && { parent_id: parent }),
     ...(redact.length > 0 && { redact: redactTexts(redact) }),
@@ -97,12 +97,6 @@ function startFields(said: EnqueueOptions): Pick<WireEnqueue, "scheduled_at" | "
       expires_at: instantText(parseInstant(said.expiresAt, "options.expiresAt")),
     }),
   };
-}
-
-function metaFields(meta: EnqueueOptions["meta"]): NonNullable<WireEnqueue["meta"]> {
-  if (typeof meta !== "object" || meta === null || Array.isArray(meta))
-    throw refuse("invalid_option", "options.meta", meta, "write an object");
-  return JSON.parse(toJsonText(meta, "options.meta"));
 }
 
 /** The server has no definition, so what it says travels with the job: per field, the enqueue goes first. */

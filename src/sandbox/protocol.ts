@@ -1,4 +1,5 @@
 import { CurfewError, type ErrorCode } from "../core/errors.ts";
+import { isObject } from "../core/is-object.ts";
 import { type AbortReason, Discard, Snooze, StopError, TimeoutError } from "../core/job/reasons.ts";
 import type { PortableDefinition, PortableOptions } from "../core/job/transfer/portable.ts";
 import type { Json } from "../core/schema.ts";
@@ -198,7 +199,7 @@ const maybe =
   (check: Check): Check =>
   (value) =>
     value === undefined || check(value);
-const object: Check = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+const object: Check = isObject;
 const present: Check = (value) => value !== undefined;
 const anything: Check = () => true;
 const error: Check = (value) => {

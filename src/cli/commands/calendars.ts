@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import type { Command } from "commander";
+import { isObject } from "../../core/is-object.ts";
 import { REASON, withCommands, withPage, withTarget } from "../declare.ts";
 import { CommandFailed } from "../exit.ts";
 import { printable } from "../output/paint.ts";
@@ -144,7 +145,7 @@ async function readJson(file: string): Promise<Fields> {
   const text = await readText(file);
   try {
     const value: unknown = JSON.parse(text);
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Fields;
+    if (isObject(value)) return value;
   } catch {
     // Refused below.
   }

@@ -1,3 +1,4 @@
+import { isObject } from "../../core/is-object.ts";
 import type { Fields } from "../target/target.ts";
 import { type BoundedLine, boundedLines } from "./bounded-lines.ts";
 
@@ -83,9 +84,9 @@ export class McpSession {
     } catch {
       return this.#fail(null, PARSE_ERROR, "a line is not JSON; send one JSON-RPC message per line");
     }
-    if (typeof message !== "object" || message === null || Array.isArray(message))
+    if (!isObject(message))
       return this.#fail(null, INVALID_REQUEST, "send one JSON-RPC object per line, and no list");
-    await this.#receive(message as Fields);
+    await this.#receive(message);
   }
 
   async #receive({ jsonrpc, id, method, params }: Fields): Promise<void> {
@@ -94,10 +95,10 @@ export class McpSession {
     if (method === undefined && isId) return;
     if (jsonrpc !== "2.0" || typeof method !== "string" || (id !== undefined && !isId))
       return this.#fail(isId ? id : null, INVALID_REQUEST, 'send {"jsonrpc":"2.0","id":…,"method":…}');
-    const isObject = typeof params === "object" && params !== null && !Array.isArray(params);
-    const given = isObject ? (params as Fields) : {};
+    const given = isObject(params) ? params : {};
     if (!isId) return this.#notice(method, given);
-    if (params !== undefined && !isObject) return this.#fail(id, INVALID_PARAMS, "params: send an object");
+    if (params !== undefined && !isObject(params))
+      return this.#fail(id, INVALID_PARAMS, "params: send an object");
     await this.#answer(id, method, given);
   }
 
@@ -158,9 +159,8 @@ export class McpSession {
   async #call({ name, arguments: given = {} }: Fields): Promise<Fields> {
     if (!this.#server.tools.some((tool) => tool.name === name))
       throw new RpcError(INVALID_PARAMS, `name: there is no tool ${JSON.stringify(name)?.slice(0, 100)}`);
-    if (typeof given !== "object" || given === null || Array.isArray(given))
-      throw new RpcError(INVALID_PARAMS, "arguments: send an object");
-    return this.#server.call(name as string, given as Fields);
+    if (!isObject(given)) throw new RpcError(INVALID_PARAMS, "arguments: send an object");
+    return this.#server.call(name as string, given);
   }
 
   #fail(id: unknown, code: number, message: string): Promise<void> {

@@ -192,10 +192,3 @@ export function findCalendar(
     : "calendars are records of an engine: use engine.timeouts or engine.calendars, or pass calendars to explainWhen";
   throw refuse("unknown_calendar", field, name, fix);
 }
-
-export function checkCalendarName(name: unknown): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: the check looks for control characters.
-  if (typeof name === "string" && name.length > 0 && name.length <= 255 && !/[\u0000-\u001f]/.test(name))
-    return name;
-  throw refuse("invalid_name", "name", name, "use a text of 1 to 255 characters");
-}

@@ -145,13 +145,6 @@ function countedUpTo(instants: InstantSource, after: Instant, upTo: Instant, mos
   return count;
 }
 
-export function checkCronName(name: unknown): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: the check looks for control characters.
-  if (typeof name === "string" && name.length > 0 && name.length <= 255 && !/[\u0000-\u001f]/.test(name))
-    return name;
-  throw refuse("invalid_name", "name", name, "use a text of 1 to 255 characters");
-}
-
 export function newCron(rule: CronRule, job: CronJob, now: Instant, calendars?: NamedCalendars): CronBody {
   const nextAt = instantsOf(rule.schedule, calendars).after(now);
   return {

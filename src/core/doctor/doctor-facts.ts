@@ -92,10 +92,14 @@ export interface WorkerFacts {
   readonly brokenSandboxes: readonly string[];
 }
 
-export interface UnattendedFacts {
+/** A queue with available jobs that no live worker takes. */
+export interface UnattendedQueue {
   readonly queue: string;
+  /** Available jobs, counted up to 1,000. */
   readonly waiting: number;
+  /** There are more than `waiting`. */
   readonly hasMore: boolean;
+  /** The most similar name of a queue that a live worker takes. */
   readonly didYouMean: string | null;
 }
 
@@ -103,7 +107,7 @@ export interface UnattendedFacts {
 export interface WorkFacts {
   readonly now: Instant;
   readonly workers: readonly WorkerFacts[];
-  readonly unattended: readonly UnattendedFacts[];
+  readonly unattended: readonly UnattendedQueue[];
   /** With the number of ready jobs, counted up to 1,000. */
   readonly paused: readonly { readonly queue: string; readonly since: Instant; readonly waiting: number }[];
   readonly maintenanceSince: Instant | null;

@@ -1,4 +1,5 @@
 import { refuse, refuseUnknownKeys } from "../errors.ts";
+import { isObject } from "../is-object.ts";
 import { checkType } from "../job/job-definition.ts";
 import { keysOf } from "../option-keys.ts";
 import { type InputOf, isSchema, type Json, type OutputOf, type Schema } from "../schema.ts";
@@ -240,7 +241,7 @@ function planSaga(options: LooseOptions): SagaPlan {
 const SCHEMA_FIX = "use a Standard Schema, for example one made with zod";
 
 function checkSchemas(value: unknown, field: string): SchemaMap {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+  if (!isObject(value)) {
     throw refuse("invalid_option", field, value, "write an object of names and schemas");
   }
   for (const [name, schema] of Object.entries(value)) {
@@ -305,7 +306,7 @@ function checkNames(
   field: string,
   code: UnknownCode,
 ): Record<string, unknown> {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+  if (!isObject(value)) {
     throw refuse("invalid_option", field, value, "write an object of names and functions");
   }
   for (const name of Object.keys(value)) {

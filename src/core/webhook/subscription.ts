@@ -1,6 +1,7 @@
-import { checkCount, refuse, refuseUnknownKeys } from "../errors.ts";
+import { checkCount, checkFlag, refuse, refuseUnknownKeys } from "../errors.ts";
 import { fitsFilter } from "../event/journal-event.ts";
 import type { StoredEvent } from "../event/stored-event.ts";
+import { isObject } from "../is-object.ts";
 import { checkQueue, checkType } from "../job/job-definition.ts";
 import { keysOf } from "../option-keys.ts";
 import { type Json, toJsonText } from "../schema.ts";
@@ -109,11 +110,11 @@ export function parseSubscription(
     ...(events !== undefined && { events: checkEvents(events) }),
     ...(queues !== undefined && { queues: queues && names(queues, "queues", checkQueue) }),
     ...(types !== undefined && { types: types && names(types, "types", checkType) }),
-    ...(options.ordered !== undefined && { ordered: flag(options.ordered, "ordered") }),
+    ...(options.ordered !== undefined && { ordered: checkFlag(options.ordered, "ordered") }),
     ...(batch !== undefined && { batch: batch === null ? DEFAULTS.batch : parseBatch(batch) }),
     ...(timeout !== undefined && { timeout: bounded(timeout, "timeout", 1_000, MINUTE) }),
     ...(retry !== undefined && { retry: retry === null ? DEFAULTS.retry : parseRetry(retry) }),
-    ...(options.active !== undefined && { active: flag(options.active, "active") }),
+    ...(options.active !== undefined && { active: checkFlag(options.active, "active") }),
     ...(metadata !== undefined && { metadata: checkMetadata(metadata ?? {}) }),
     ...headersAfter(options, before),
     updatedAt: now,
@@ -153,11 +154,6 @@ function names(
   return [...new Set(list.map((name, index) => check(name, `${field}[${index}]`)))];
 }
 
-function flag(value: unknown, field: string): boolean {
-  if (typeof value === "boolean") return value;
-  throw refuse("invalid_option", field, value, "write true or false");
-}
-
 function bounded(value: Duration, field: string, least: number, most: number): number {
   const parsed = parseDuration(value, field, { zero: true });
   if (parsed >= least && parsed <= most) return parsed;
@@ -187,8 +183,7 @@ function parseRetry(retry: NonNullable<WebhookOptions["retry"]>): Subscription["
 }
 
 function checkMetadata(metadata: unknown): { readonly [key: string]: Json } {
-  if (typeof metadata !== "object" || metadata === null || Array.isArray(metadata))
-    throw refuse("invalid_option", "metadata", metadata, "write an object");
+  if (!isObject(metadata)) throw refuse("invalid_option", "metadata", metadata, "write an object");
   return JSON.parse(toJsonText(metadata, "metadata", METADATA_LIMIT));
 }
 

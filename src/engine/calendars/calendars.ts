@@ -3,12 +3,11 @@ import {
   type BusinessCalendar,
   type CalendarDay,
   type CalendarInput,
-  checkCalendarName,
   type HolidayProvider,
   parseCalendar,
 } from "../../core/calendar/business-calendar.ts";
 import { dayIn } from "../../core/calendar/calendar-date.ts";
-import { CurfewError, checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { CurfewError, checkCount, checkName, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import type { InstantInput } from "../../core/time.ts";
 import { explainWhen, type When, type WhenExplanation } from "../../core/timeout/when.ts";
 import { BATCH_LIMIT, type RecordRow } from "../../ports/store.ts";
@@ -61,7 +60,7 @@ export class Calendars {
    */
   async put(name: string, input: StoredCalendarInput): Promise<CalendarView & { readonly moved: number }> {
     this.#context.assertOpen();
-    checkCalendarName(name);
+    checkName(name);
     const calendar = parseCalendar(await this.#withDays(input), this.#today(UTC), "calendar");
     await this.#refuseMany(name);
     await changeRecord(this.#context, "put", CALENDARS, name, (before, now) => {
@@ -81,7 +80,7 @@ export class Calendars {
   }
 
   async get(name: string): Promise<CalendarView | null> {
-    const record = await CALENDARS.load(this.#context.store, checkCalendarName(name));
+    const record = await CALENDARS.load(this.#context.store, checkName(name));
     return record && { name, ...record.body };
   }
 
@@ -97,7 +96,7 @@ export class Calendars {
   /** Deletes a calendar; false if there is none. Pending timeouts keep their instants. Refused while a cron names it. */
   async delete(name: string): Promise<boolean> {
     this.#context.assertOpen();
-    checkCalendarName(name);
+    checkName(name);
     const [cron] = await cronsOfCalendar(this.#context, name);
     if (cron !== undefined) {
       const message = `delete: the calendar ${JSON.stringify(name)} is used by the cron ${JSON.stringify(cron)}; change or delete the cron first`;

@@ -8,7 +8,6 @@ import {
   type CronOverlap,
   type CronRun,
   changedCron,
-  checkCronName,
   newCron,
   parseCron,
   resumedCron,
@@ -16,7 +15,7 @@ import {
 } from "../../core/cron/cron.ts";
 import { type CronClosed, parseSchedule, type ScheduleOptions } from "../../core/cron/expression.ts";
 import { type CronInstant, preview } from "../../core/cron/instants-of.ts";
-import { CurfewError, checkCount, refuse, refuseUnknownKeys } from "../../core/errors.ts";
+import { CurfewError, checkCount, checkName, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { parseRedact } from "../../core/job/documents/redaction.ts";
 import {
   type EnqueueContext,
@@ -172,7 +171,7 @@ export class Crons {
     await this.#context.schemas.check([
       { type: job.definition.type, payload: job.payload, options: job.wire && { wire: job.wire } },
     ]);
-    return this.#change("put", checkCronName(name), (body, now) => {
+    return this.#change("put", checkName(name), (body, now) => {
       if (!body) return newCron(rule, cronJob, now, calendars);
       if (ifExists === "refuse")
         throw new CurfewError(
@@ -191,7 +190,7 @@ export class Crons {
     refuseUnknownKeys(changes, "", CRON_KEYS);
     const { calendars } = this.#context;
     if (changes.calendar !== undefined) await calendars.refresh();
-    return this.#change("update", checkCronName(name), (body, now) => {
+    return this.#change("update", checkName(name), (body, now) => {
       if (!body) throw unknownCron("update", name);
       const { cron, zone, overlap, missed, clockChange, calendar, closed } = viewOf(name, body);
       // The default `clockChange` depends on the expression, so a new expression gets new defaults.
@@ -206,7 +205,7 @@ export class Crons {
 
   /** Stops a cron in all processes, from the moment this resolves. */
   pause(name: string): Promise<CronView> {
-    return this.#change("pause", checkCronName(name), (body, now) => {
+    return this.#change("pause", checkName(name), (body, now) => {
       if (!body) throw unknownCron("pause", name);
       return body.pausedAt === null ? { ...body, pausedAt: now, nextAt: null } : null;
     });
@@ -214,7 +213,7 @@ export class Crons {
 
   /** Resumes a paused cron from now on: it does not fire for instants of the pause. */
   resume(name: string): Promise<CronView> {
-    return this.#change("resume", checkCronName(name), (body, now) => {
+    return this.#change("resume", checkName(name), (body, now) => {
       if (!body) throw unknownCron("resume", name);
       return body.pausedAt === null ? null : resumedCron(body, now, this.#context.calendars);
     });
@@ -234,7 +233,7 @@ export class Crons {
     let run: CronRun | undefined;
     const changed = await this.#store(
       "trigger",
-      checkCronName(name),
+      checkName(name),
       (body, now) => {
         if (!body) throw unknownCron("trigger", name);
         const job = cronJob({ ...this.#enqueueContext(), now, ...(parent && { parent }) }, name, body, now);
@@ -259,14 +258,14 @@ export class Crons {
       this.#context,
       "delete",
       CRONS,
-      checkCronName(name),
+      checkName(name),
       (body, now) => body && { body: null, effects: this.#audit("delete", name, now) },
     );
     return changed !== null;
   }
 
   async get(name: string): Promise<CronView | null> {
-    const cron = await CRONS.load(this.#context.store, checkCronName(name));
+    const cron = await CRONS.load(this.#context.store, checkName(name));
     return cron && viewOf(name, cron.body);
   }
 
@@ -295,7 +294,7 @@ export class Crons {
       refuseUnknownKeys(cron, "", ["cron", "every", "zone", "clockChange", "calendar", "closed"]);
       return preview(parseSchedule(cron, "", calendars), from, count, calendars);
     }
-    const stored = await CRONS.load(this.#context.store, checkCronName(cron));
+    const stored = await CRONS.load(this.#context.store, checkName(cron));
     if (!stored) throw unknownCron("preview", cron);
     return preview(stored.body.rule.schedule, from, count, calendars);
   }

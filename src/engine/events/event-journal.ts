@@ -4,14 +4,13 @@ import {
   fitsFilter,
   isEventCursor,
   type JournalEvent,
-  journalEvent,
 } from "../../core/event/journal-event.ts";
 import type { JobRow } from "../../core/job/job.ts";
 import type { Instant } from "../../core/time.ts";
 import type { EventPage, Inspector, RecordKey } from "../../ports/store.ts";
 import { commitUnits } from "../commit/commit.ts";
 import type { EngineContext } from "../context.ts";
-import { eventsAround, MARGIN } from "./events-around.ts";
+import { eventsAround, eventsOf, MARGIN } from "./events-around.ts";
 
 export interface ReadOptions extends EventFilter {
   /** The cursor of an event: reads the events after it. Default: from the oldest stored event. */
@@ -337,10 +336,6 @@ export class EventJournal {
   get #inspect(): Inspector {
     return this.#context.store.inspect;
   }
-}
-
-function eventsOf({ events, cursors }: EventPage): JournalEvent[] {
-  return events.flatMap((body, index) => journalEvent(body, cursors[index] as string) ?? []);
 }
 
 /** How far back these events go. */

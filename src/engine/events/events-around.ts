@@ -91,6 +91,7 @@ function partsOf(cursor: string): bigint[] {
   return (cursor.split("-")[0] as string).split(".").map(BigInt);
 }
 
-function eventsOf({ events, cursors }: EventPage): JournalEvent[] {
+/** The events of a stored page that this version knows. */
+export function eventsOf({ events, cursors }: EventPage): JournalEvent[] {
   return events.flatMap((body, index) => journalEvent(body, cursors[index] as string) ?? []);
 }

@@ -1,20 +1,10 @@
+import type { UnattendedQueue } from "../../core/doctor/doctor-facts.ts";
 import { nearestName } from "../../core/nearest-name.ts";
 import type { Instant } from "../../core/time.ts";
 import { isSilent, type WorkerReport } from "../../core/worker/worker-report.ts";
 import type { Store } from "../../ports/store.ts";
 import type { EngineContext } from "../context.ts";
 import { listWorkers } from "./worker-list.ts";
-
-/** A queue with available jobs that no live worker takes. */
-export interface UnattendedQueue {
-  readonly queue: string;
-  /** Available jobs, counted up to 1,000. */
-  readonly waiting: number;
-  /** There are more than `waiting`. */
-  readonly hasMore: boolean;
-  /** The most similar name of a queue that a live worker takes. */
-  readonly didYouMean: string | null;
-}
 
 const MOST_QUEUES = 1_000;
 const MOST_LISTED = 100;

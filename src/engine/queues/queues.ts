@@ -5,6 +5,7 @@ import {
   changedBy,
   parseBy,
 } from "../../core/audit/audit-entry.ts";
+import type { UnattendedQueue } from "../../core/doctor/doctor-facts.ts";
 import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { decide } from "../../core/job/decide/decide.ts";
 import { isInternalQueue } from "../../core/job/internal-queue.ts";
@@ -25,7 +26,7 @@ import { recordKind, type StoredRecord } from "../commit/record-kind.ts";
 import type { Decided, DecidedJob } from "../commit/unit.ts";
 import type { EngineContext } from "../context.ts";
 import { auditEffects } from "../events/audit-log.ts";
-import { type UnattendedQueue, unattendedQueues } from "../operations/unattended.ts";
+import { unattendedQueues } from "../operations/unattended.ts";
 import { type QueueShares, sharesOf } from "./fair-shares.ts";
 import { Limits } from "./key-limits.ts";
 import { type OldestWaits, oldestWaits } from "./oldest-waits.ts";

@@ -1,6 +1,7 @@
 import { refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { UUID } from "../../core/ids.ts";
-import { type Json, toJsonText } from "../../core/schema.ts";
+import { copyMeta } from "../../core/job/enqueue/job-meta.ts";
+import type { Json } from "../../core/schema.ts";
 import { type Duration, type Instant, parseDuration } from "../../core/time.ts";
 import type { Transaction } from "../../core/transaction.ts";
 import type { WorkflowRecord } from "../../core/workflow/workflow-record.ts";
@@ -60,10 +61,4 @@ export function parseOptions(options: WorkflowOptions): ParsedOptions {
     inheritedAt: parentOf(parent, "options.parent")?.totalAt ?? null,
     tx,
   };
-}
-
-function copyMeta(meta: NonNullable<WorkflowOptions["meta"]>): { readonly [key: string]: Json } {
-  if (typeof meta !== "object" || meta === null || Array.isArray(meta))
-    throw refuse("invalid_option", "options.meta", meta, "write an object");
-  return JSON.parse(toJsonText(meta, "options.meta"));
 }

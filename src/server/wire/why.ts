@@ -1,9 +1,9 @@
 import { z } from "zod";
+import type { UnattendedQueue } from "../../core/doctor/doctor-facts.ts";
 import { JOB_STATES } from "../../core/job/job.ts";
 import { WHY_CODES, type WhyCode } from "../../core/job/why/codes.ts";
 import type { Why, WhyReason } from "../../core/job/why/reason.ts";
 import type { Instant } from "../../core/time.ts";
-import type { UnattendedQueue } from "../../engine/operations/unattended.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
 import { instant } from "./replies.ts";
 

@@ -1,4 +1,5 @@
 import { refuse } from "../../errors.ts";
+import { isObject } from "../../is-object.ts";
 import { toJsonText } from "../../schema.ts";
 import type { JobOptions } from "../job.ts";
 
@@ -12,10 +13,8 @@ export function metaOf(tenant: string, meta: JobOptions["meta"]): NonNullable<Jo
   throw refuse("invalid_option", `options.meta.${TENANT_ID}`, said, fix);
 }
 
-/** The meta of an enqueue, as it is stored. */
+/** The meta of an enqueue or a workflow, as it is stored. */
 export function copyMeta(meta: unknown): NonNullable<JobOptions["meta"]> {
-  if (typeof meta !== "object" || meta === null || Array.isArray(meta)) {
-    throw refuse("invalid_option", "options.meta", meta, "write an object");
-  }
+  if (!isObject(meta)) throw refuse("invalid_option", "options.meta", meta, "write an object");
   return JSON.parse(toJsonText(meta, "options.meta"));
 }

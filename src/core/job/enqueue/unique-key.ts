@@ -1,5 +1,5 @@
 import { canonicalJson } from "../../canonical-json.ts";
-import { refuse, refuseUnknownKeys } from "../../errors.ts";
+import { checkFlag, refuse, refuseUnknownKeys } from "../../errors.ts";
 import { keysOf } from "../../option-keys.ts";
 import type { Json } from "../../schema.ts";
 import { type Duration, parseDuration } from "../../time.ts";
@@ -127,11 +127,6 @@ function parsePace(options: UniqueOptions, field: string): Pace | undefined {
   if (most !== null && most < quiet)
     throw refuse("invalid_duration", `${field}.debounce.most`, debounce.most, "use at least quiet");
   return { kind: "debounce", quiet, most };
-}
-
-function checkFlag(value: unknown, field: string): boolean {
-  if (typeof value === "boolean") return value;
-  throw refuse("invalid_option", field, value, "write true or false");
 }
 
 function parseKeys(value: unknown, field: string): boolean | readonly string[] {

@@ -1,4 +1,5 @@
 import { refuse } from "../../errors.ts";
+import { isObject } from "../../is-object.ts";
 import {
   type AdaptiveRule,
   adaptiveOptions,
@@ -65,10 +66,7 @@ function list(check: Check, most = 10_000, least = 0): Check {
   };
 }
 
-const asObject = fits(
-  (value) => typeof value === "object" && value !== null && !Array.isArray(value),
-  "use an object",
-);
+const asObject = fits(isObject, "use an object");
 
 /** One check for each field of a type: a field that is added to the type and not here does not compile. */
 type ChecksOf<Type> = {
