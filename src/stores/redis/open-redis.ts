@@ -39,8 +39,8 @@ export interface RedisStoreOptions {
 
 const REPLICAS_WITHIN = 1_000;
 const PREFIX = /^[A-Za-z0-9_.-]{1,64}$/;
-/** The layout of the keys. A store with a newer one is refused. */
-const FORMAT = 1;
+/** The layout of the keys. A store with another one is refused. Layout 1 had the timeouts of a saga in a set. */
+const FORMAT = 2;
 
 /** Opens a store on Redis 7 or Valkey: one node, a master behind Sentinels, or a cluster. */
 export async function openRedisStore(options: RedisStoreOptions): Promise<Store> {
@@ -97,16 +97,22 @@ async function settleHomes(dialer: Dialer, prefix: string, asked: number | undef
   const own = `${FORMAT} ${asked ?? 1}`;
   const before = (await dialer.client.call("set", `{${prefix}}:layout`, own, "nx", "get")) as string | null;
   const [format, homes] = (before ?? own).split(" ").map(Number);
-  if (format !== FORMAT || !homes)
-    throw new CurfewError(
-      "invalid_option",
-      `Redis store: another version of curfew wrote the keys of ${prefix} (layout ${before}); update this one`,
-    );
+  if (format !== FORMAT || !homes) throw otherLayout(prefix, before, Number(format) < FORMAT);
   if (asked !== undefined && asked !== homes) {
     const fix = `this store was created with ${homes}: leave it out, or export into a store with another prefix`;
     throw refuse("invalid_option", "homes", asked, fix);
   }
   return homes;
+}
+
+function otherLayout(prefix: string, found: string | null, isOlder: boolean): CurfewError {
+  const fix = isOlder
+    ? "export its jobs with that version, and import them into a store with another prefix"
+    : "update this process";
+  return new CurfewError(
+    "invalid_option",
+    `Redis store: another version of curfew wrote the keys of ${prefix} (layout ${found}, not ${FORMAT}); ${fix}`,
+  );
 }
 
 interface Layout extends Pick<RedisStoreOptions, "system"> {
