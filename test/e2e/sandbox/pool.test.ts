@@ -216,7 +216,8 @@ describe("8.3 one verdict at the edge", () => {
     expect(odd).toEqual([]);
     for (const row of rows) {
       if (row.state === "completed") expect(row.finishedAt).toBeLessThan(row.hardAt as number);
-      else expect(row.errors).toMatchObject([{ type: "timeout", forced: true }]);
+      // On a busy machine a result may be read after its deadline and before the timer fires. It is refused, not forced.
+      else expect(row.errors).toMatchObject([{ type: "timeout" }]);
     }
     const late = rows.filter(({ state }) => state === "completed").length;
     console.log(`${late} of ${JOBS} came before their hard deadline, ${JOBS - late} did not`);
