@@ -12,7 +12,7 @@ import {
   type TakeQuestion,
 } from "../claim-questions.ts";
 import { claimTurns } from "../claim-turns.ts";
-import { decodeFair } from "../sql/claimed-row.ts";
+import { decodeFair, FAIR_LENGTH } from "../sql/claimed-row.ts";
 import { numberArray, textArray } from "./array-literal.ts";
 import type { ConnectionGroup } from "./connection.ts";
 import {
@@ -24,7 +24,6 @@ import {
   TAKE_IN_ORDER_MARKED,
 } from "./fair-statements.ts";
 import { TAKE_ADVISORY_LOCK } from "./limit-statements.ts";
-import { CLAIMED_FAIR_LENGTH, unpacked } from "./packed-row.ts";
 import type { Runner } from "./session.ts";
 
 /** Claims from a fair queue. Claims of a queue with a concurrency limit run one after the other. */
@@ -104,7 +103,7 @@ async function take(
     ...(most === undefined ? [] : [queueMark(queue)]),
   ]);
   // The server returns updated rows in any order.
-  return { rows: rows.map((row) => decodeFair(unpacked(row), request)).sort(byRank), isCut: false };
+  return { rows: rows.map((row) => decodeFair(row, request)).sort(byRank), isCut: false };
 }
 
 /** The first of all ids. */
@@ -145,9 +144,9 @@ async function takeInOrder(
     round.hasPassed = true;
     return best?.rank === round.rank ? { rows: [], isCut: false, isMore: !hasPassed } : null;
   }
-  const rows = found.map((row) => decodeFair(unpacked(row), request)).sort(byRank);
+  const rows = found.map((row) => decodeFair(row, request)).sort(byRank);
   for (const row of rows) round.take(fairKeyOf(row));
-  const read = first[CLAIMED_FAIR_LENGTH] as number;
+  const read = first[FAIR_LENGTH] as number;
   if (rows.length === inOrder) return { rows, isCut: false };
   round.hasPassed = true;
   return { rows, isCut: false, isEnd: read < toRead, isMore: !hasPassed };

@@ -1,6 +1,5 @@
 import { STATE_CODES } from "../sql/row-codec.ts";
-import { CLAIMED_FAIR } from "./packed-row.ts";
-import { type Statement, setClaimed } from "./statements.ts";
+import { CLAIMED_FAIR, type Statement, setClaimed } from "./statements.ts";
 
 const AVAILABLE = STATE_CODES.available;
 const ACTIVE = STATE_CODES.active;

@@ -33,7 +33,6 @@ import {
   LOAD_WITHIN,
   PLACE_COLUMN,
 } from "./load-statements.ts";
-import { unpacked } from "./packed-row.ts";
 import { prune } from "./prune.ts";
 import {
   BEAT,
@@ -124,7 +123,7 @@ async function claim(
     const rows = await (most === undefined
       ? connections.run(CLAIM, claimValues(request, underWay))
       : claimLimited(connections, request, most, underWay));
-    const claimed = rows.map((row) => decodeClaimed(unpacked(row), request)).sort(byRank);
+    const claimed = rows.map((row) => decodeClaimed(row, request)).sort(byRank);
     // A paused queue, and one without room, give no job although there are some.
     const isAll = most === undefined && rows.length > 0 && rows.length < request.limit;
     underWay.end(

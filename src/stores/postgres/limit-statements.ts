@@ -1,7 +1,6 @@
 import { START_KIND } from "../../ports/store.ts";
 import { STATE_CODES } from "../sql/row-codec.ts";
-import { CLAIMED } from "./packed-row.ts";
-import { claimable, LIVE, type Statement, setClaimed, texts } from "./statements.ts";
+import { CLAIMED, claimable, LIVE, type Statement, setClaimed, texts } from "./statements.ts";
 
 const PENDING = STATE_CODES.pending;
 const AVAILABLE = STATE_CODES.available;

@@ -1,5 +1,5 @@
+import { claimedValues, fairValues } from "../sql/claimed-row.ts";
 import { END_COLUMNS, JOB_COLUMNS, STATE_CODES } from "../sql/row-codec.ts";
-import { CLAIMED } from "./packed-row.ts";
 
 /**
  * All statements of the store. Texts name the schema `curfew`; the store replaces it.
@@ -23,6 +23,10 @@ export const JOB = JOB_COLUMNS.join(", ");
 export const DONE = [...JOB_COLUMNS, ...END_COLUMNS].join(", ");
 /** A live job with the columns of a finished one. */
 export const LIVE = `${JOB}, null::bigint, null::bigint, 0::smallint`;
+
+const VALUES = { fence: "fence", rev: "rev", array: "json_build_array" };
+export const CLAIMED = claimedValues(VALUES);
+export const CLAIMED_FAIR = fairValues(VALUES);
 
 /** A parameter made by `jsonTexts`, as an array. No JSON text is empty or contains one of the two characters. */
 export function texts(parameter: number): string {

@@ -43,14 +43,9 @@ export function fairValues(names: ValueNames): string {
 
 type ValueNames = Readonly<Record<"fence" | "rev" | "array", string>>;
 
-function valuesWith({ fence, rev, array }: ValueNames, fairKey: "fair_key, " | ""): string {
+function valuesWith({ fence, rev, array }: ValueNames, fairKey: string): string {
   return `
-  id, type, ${fence}, ${rev}, created_at, payload, options, rank, wait_at, total_at, ${restValue(array, fairKey)}`;
-}
-
-/** What few jobs have, as one value made by `array`; null for the others. `fairKey` is empty if a fair key alone does not count. */
-export function restValue(array: string, fairKey: "fair_key, " | ""): string {
-  return `
+  id, type, ${fence}, ${rev}, created_at, payload, options, rank, wait_at, total_at,
   case when coalesce(workflow, limit_key, ${fairKey}policy, errors, progress, checkpoint, result) is not null
          or coalesce(started_at, soft_at, hard_at, heartbeat) is not null
          or needs + attempt + returns + expired_claims > 0
