@@ -175,16 +175,6 @@ describe.skipIf(!program)("a store on one node", () => {
     await expect(open("redis://user:secret@127.0.0.1:1")).rejects.toThrow(/^(?!.*secret).*127\.0\.0\.1:1/);
   });
 
-  it.each([
-    { layout: "1 1", fix: "export its jobs with that version" },
-    { layout: "99 1", fix: "update this process" },
-    { layout: "strange", fix: "update this process" },
-  ])("refuses keys of layout $layout, and leaves them as they are", async ({ layout, fix }) => {
-    await client.set("{other}:layout", layout);
-    await expect(open(node.url, { prefix: "other" })).rejects.toThrow(fix);
-    expect(await client.get("{other}:layout")).toBe(layout);
-  });
-
   it("shows no password in its errors, however they are printed", async () => {
     await client.config("SET", "requirepass", "right");
     try {
