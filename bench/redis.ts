@@ -22,9 +22,9 @@ const { values } = parseArgs({
 const jobs = wholeNumber("jobs", values.jobs, 1);
 const rounds = wholeNumber("rounds", values.rounds, 1);
 const delayed = wholeNumber("delayed", values.delayed, 0);
-const SINGLES = 2_000;
+const SINGLES = 20_000;
 const PRODUCERS = 10;
-const PICKUPS = 200;
+const PICKUPS = 1_000;
 const LATE = 20_000;
 /** Jobs that fall due together, the time in which all do, and when the first does. */
 const LATE_STEP = 20;

@@ -17,6 +17,8 @@ import { QueueFullError } from "./queue-full-error.ts";
 /** An enqueue of this many jobs or more gets its own store call. */
 const BULK = 100;
 const BULK_CALLS = 2;
+/** Single enqueues that are worth two calls, on a store whose calls wait for no disk. */
+const SPLIT_FROM = 8;
 /** Microtasks that a caller needs from its answer to its next enqueue. */
 const REJOIN = 20;
 const TRIES = 4;
@@ -40,7 +42,12 @@ export class Intake {
     this.#context = context;
     this.#backpressure = new Backpressure(context);
     const call = (entries: readonly (readonly NewJob[])[]) => this.#send(entries);
-    this.#singles = new Batcher({ call, count: fittingOneCall, rejoin: REJOIN });
+    // Where each call syncs a disk, half as many jobs would share a sync.
+    const split = context.store.capabilities.durable === "interval" && {
+      concurrency: 2,
+      splitFrom: SPLIT_FROM,
+    };
+    this.#singles = new Batcher({ call, count: fittingOneCall, rejoin: REJOIN, ...split });
     this.#bulk = new Batcher({ call, count: () => 1, concurrency: BULK_CALLS });
   }
 

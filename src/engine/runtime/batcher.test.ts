@@ -105,6 +105,39 @@ describe("a batcher", () => {
     expect(await answers).toEqual(["A", "B", "C"]);
   });
 
+  it("with splitFrom, sends many items as two calls at once, and few with one", async () => {
+    const { batcher, calls, sent } = openBatcher({ concurrency: 2, splitFrom: 4 });
+    const addAll = (items: string) => Promise.all([...items].map((item) => batcher.add(item)));
+    const many = addAll("abcde");
+    await settle();
+    expect(sent()).toEqual(["abc", "de"]);
+    const one = batcher.add("f");
+    capitals(calls[0]);
+    await settle();
+    expect(sent()).toEqual(["abc", "de", "f"]);
+    for (const call of calls) capitals(call);
+    expect([...(await many), await one]).toEqual(["A", "B", "C", "D", "E", "F"]);
+    const few = addAll("xyz");
+    await settle();
+    expect(sent().slice(3)).toEqual(["xyz"]);
+    capitals(calls[3]);
+    expect(await few).toEqual(["X", "Y", "Z"]);
+  });
+
+  it("with splitFrom, one item waits for the call that runs", async () => {
+    const { batcher, calls, sent } = openBatcher({ concurrency: 2, splitFrom: 4 });
+    const first = batcher.add("a");
+    await settle();
+    const second = batcher.add("b");
+    await settle();
+    expect(sent()).toEqual(["a"]);
+    capitals(calls[0]);
+    await settle();
+    expect(sent()).toEqual(["a", "b"]);
+    capitals(calls[1]);
+    expect([await first, await second]).toEqual(["A", "B"]);
+  });
+
   it("a call that fails rejects its own items, and the next call runs", async () => {
     const { batcher, calls } = openBatcher();
     const failing = Promise.allSettled([batcher.add("a"), batcher.add("b")]);

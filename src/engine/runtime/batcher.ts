@@ -9,6 +9,11 @@ export interface BatcherOptions<Item, Answer> {
   /** Calls that may run at once. Default 1. */
   readonly concurrency?: number;
   /**
+   * From this many items on, a call that would run alone takes half of them, and the next call takes the others at once.
+   * So this process prepares one half while the store works on the other. Needs a concurrency of 2. Default: never.
+   */
+  readonly splitFrom?: number;
+  /**
    * Microtasks to wait between two calls, so that a caller which adds again at once joins the next call. Without this,
    * callers in a loop split into two halves that take turns, and each call serves one half. Default 0.
    */
@@ -37,6 +42,7 @@ export class Batcher<Item, Answer> {
   readonly #items: Item[] = [];
   readonly #callers: Caller<Answer>[] = [];
   #running = 0;
+  #calls = 0;
   readonly #onIdle: (() => void)[] = [];
 
   constructor(options: BatcherOptions<Item, Answer>) {
@@ -48,7 +54,7 @@ export class Batcher<Item, Answer> {
     return new Promise((resolve, reject) => {
       this.#items.push(item);
       this.#callers.push({ resolve, reject });
-      if (this.#running < this.#concurrency) void this.#run();
+      if (this.#running < this.#concurrency && this.#isWorthACall()) void this.#run();
     });
   }
 
@@ -58,15 +64,16 @@ export class Batcher<Item, Answer> {
   }
 
   async #run(): Promise<void> {
-    const { call, count, rejoin = 0, soon, onIdle } = this.#options;
+    const { call, rejoin = 0, soon, onIdle } = this.#options;
     this.#running += 1;
     if (soon) await new Promise<void>(soon);
     else await undefined;
     while (this.#items.length > 0) {
       // One splice per call: to shift items one by one is quadratic in the size of a burst.
-      const taken = count ? count(this.#items) : MOST_ITEMS;
+      const taken = this.#nextCount();
       const items = this.#items.splice(0, taken);
       const callers = this.#callers.splice(0, taken);
+      this.#calls += 1;
       try {
         const answers = await call(items);
         for (let index = 0; index < callers.length; index++)
@@ -74,11 +81,24 @@ export class Batcher<Item, Answer> {
       } catch (error) {
         for (const { reject } of callers) reject(error);
       }
+      this.#calls -= 1;
       for (let turn = 0; turn < rejoin && this.#items.length > 0; turn++) await undefined;
     }
     this.#running -= 1;
     if (this.#running > 0) return;
     onIdle?.();
     for (const resolve of this.#onIdle.splice(0)) resolve();
+  }
+
+  /** Beside a running call, a second one needs as many items as half of a batch that is split. */
+  #isWorthACall(): boolean {
+    const { splitFrom } = this.#options;
+    return this.#running === 0 || splitFrom === undefined || this.#items.length >= splitFrom / 2;
+  }
+
+  #nextCount(): number {
+    const { count, splitFrom = Number.POSITIVE_INFINITY } = this.#options;
+    const most = count ? count(this.#items) : Math.min(MOST_ITEMS, this.#items.length);
+    return this.#calls === 0 && most >= splitFrom ? Math.ceil(most / 2) : most;
   }
 }
