@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { defineJob, processor, unchecked } from "../../src/index.ts";
-import type { ClaimRequest } from "../../src/ports/store.ts";
+import type { ClaimRequest, Store } from "../../src/ports/store.ts";
 import { jobOf, openOver } from "./stage.ts";
 
 /** An engine whose claims are written down; `between` runs while the answer of the nth claim is on its way. */
@@ -107,29 +107,40 @@ describe("when a claim is sent", () => {
 describe("how many jobs a claim takes", () => {
   const byKey = defineJob({ type: "test.key", payload: unchecked<string>(), fair: (payload) => payload });
 
+  /** Jobs of a store, with the limit of each claim. */
+  function noting(limits: number[], jobs: Store["jobs"]): Store["jobs"] {
+    return {
+      ...jobs,
+      async claim(request) {
+        limits.push(request.limit);
+        return jobs.claim(request);
+      },
+    };
+  }
+
+  /** Enqueues 8,000 jobs of ten keys and begins to work on them. Its `ran` counts them. */
+  async function workOff(stage: Awaited<ReturnType<typeof openOver>>): Promise<{ ran: number }> {
+    const payloads = Array.from({ length: 1_000 }, (_, nth) => `key-${nth % 10}`);
+    for (let added = 0; added < 8; added++) await stage.engine.enqueueMany(byKey, payloads);
+    const done = { ran: 0 };
+    const run = () => {
+      done.ran += 1;
+    };
+    stage.work([processor(byKey, run)], { queues: { default: { concurrency: 1_000 } } });
+    return done;
+  }
+
   async function limitsOf(how: { inProcess: boolean; isFair: boolean }): Promise<number[]> {
     const limits: number[] = [];
     const stage = await openOver((store) => ({
       ...store,
       capabilities: { ...store.capabilities, inProcess: how.inProcess },
-      jobs: {
-        ...store.jobs,
-        async claim(request: ClaimRequest) {
-          limits.push(request.limit);
-          return store.jobs.claim(request);
-        },
-      },
+      jobs: noting(limits, store.jobs),
     }));
     if (how.isFair) await stage.engine.queues.configure("default", { fair: {} });
-    const payloads = Array.from({ length: 1_000 }, (_, nth) => `key-${nth % 10}`);
-    for (let added = 0; added < 8; added++) await stage.engine.enqueueMany(byKey, payloads);
-    let ran = 0;
-    const run = () => {
-      ran += 1;
-    };
-    stage.work([processor(byKey, run)], { queues: { default: { concurrency: 1_000 } } });
+    const done = await workOff(stage);
     await stage.advance("5s");
-    expect(ran).toBe(8_000);
+    expect(done.ran).toBe(8_000);
     return limits;
   }
 
@@ -151,22 +162,10 @@ describe("how many jobs a claim takes", () => {
         if (limits.includes(1_000)) await gate.promise;
         return store.commit(units, options);
       },
-      jobs: {
-        ...store.jobs,
-        async claim(request: ClaimRequest) {
-          limits.push(request.limit);
-          return store.jobs.claim(request);
-        },
-      },
+      jobs: noting(limits, store.jobs),
     }));
     await stage.engine.queues.configure("default", { fair: {} });
-    const payloads = Array.from({ length: 1_000 }, (_, nth) => `key-${nth % 10}`);
-    for (let added = 0; added < 8; added++) await stage.engine.enqueueMany(byKey, payloads);
-    let ran = 0;
-    const run = () => {
-      ran += 1;
-    };
-    stage.work([processor(byKey, run)], { queues: { default: { concurrency: 1_000 } } });
+    const done = await workOff(stage);
     await stage.advance("50ms");
     await stage.engine.enqueue(byKey, "hint");
     await stage.advance("10ms");
@@ -179,7 +178,7 @@ describe("how many jobs a claim takes", () => {
     expect(limits[before]).toBeLessThan(1_000);
     gate.resolve();
     await stage.advance("5s");
-    expect(ran).toBe(8_002);
+    expect(done.ran).toBe(8_002);
   });
 
   it("up to 400 of a queue that is not fair, and on a store that is not in this process", async () => {
