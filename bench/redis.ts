@@ -1,5 +1,6 @@
 /**
- * `npm run bench:redis -- [--jobs 20000] [--rounds 3] [--server valkey] [--delayed 1000000]`: curfew and BullMQ on one server, in turns.
+ * `npm run bench:redis -- [--jobs 20000] [--rounds 3] [--server valkey] [--delayed 1000000] [--only pickup,single]`: curfew
+ * and BullMQ on one server, in turns.
  * Finished jobs are kept by both. CPU is that of the server's process, so it says what one node carries whatever else
  * the machine does. `--delayed` adds that many delayed jobs first, to see whether they cost anything.
  */
@@ -17,11 +18,13 @@ const { values } = parseArgs({
     rounds: { type: "string", default: "3" },
     server: { type: "string", default: "valkey" },
     delayed: { type: "string", default: "0" },
+    only: { type: "string", default: "drain,single,pickup,lateness" },
   },
 });
 const jobs = wholeNumber("jobs", values.jobs, 1);
 const rounds = wholeNumber("rounds", values.rounds, 1);
 const delayed = wholeNumber("delayed", values.delayed, 0);
+const only = new Set(values.only.split(","));
 const SINGLES = 20_000;
 const PRODUCERS = 10;
 const PICKUPS = 1_000;
@@ -184,8 +187,8 @@ async function lateness(contender: Contender): Promise<void> {
   note(contender, `${what}, p99, ms`, late[Math.floor(late.length * 0.99)] as number);
 }
 
-async function roundOf(contender: Contender): Promise<void> {
-  if (delayed > 0) await contender.enqueueMany(delayed, 86_400_000);
+/** Bulk enqueues, drains and what jobs take in memory. */
+async function drains(contender: Contender): Promise<void> {
   const memory = await infoOf("memory", "used_memory");
   await rate(contender, "bulk enqueue", jobs, () => contender.enqueueMany(jobs));
   note(contender, "bytes of a waiting job", ((await infoOf("memory", "used_memory")) - memory) / jobs);
@@ -194,6 +197,9 @@ async function roundOf(contender: Contender): Promise<void> {
   await drain(contender, 10);
   await drain(contender, 100);
   note(contender, "bytes of a kept job", ((await infoOf("memory", "used_memory")) - memory) / (3 * jobs));
+}
+
+async function singles(contender: Contender): Promise<void> {
   await rate(contender, `single enqueue, ${PRODUCERS} at once`, SINGLES, async () => {
     const one = async () => {
       for (let count = 0; count < SINGLES / PRODUCERS; count++) await contender.enqueueOne();
@@ -201,8 +207,13 @@ async function roundOf(contender: Contender): Promise<void> {
     await Promise.all(Array.from({ length: PRODUCERS }, one));
   });
   await runAll(contender, 100, SINGLES);
-  await pickups(contender);
-  await lateness(contender);
+}
+
+const PARTS = { drain: drains, single: singles, pickup: pickups, lateness };
+
+async function roundOf(contender: Contender): Promise<void> {
+  if (delayed > 0) await contender.enqueueMany(delayed, 86_400_000);
+  for (const [name, measure] of Object.entries(PARTS)) if (only.has(name)) await measure(contender);
 }
 
 for (let round = 1; round <= rounds; round++) {
