@@ -104,6 +104,31 @@ describe("when a claim is sent", () => {
   });
 });
 
+describe("how often claims are sent", () => {
+  it("a job that ends while a claim is under way causes no further claim: the one under way takes what there is", async () => {
+    const first = Promise.withResolvers<void>();
+    const ended = Promise.withResolvers<void>();
+    const stage = await openCounted(async (nth) => {
+      if (nth !== 2) return;
+      first.resolve();
+      await ended.promise;
+    });
+    stage.engine.on("job.completed", () => ended.resolve());
+    await stage.engine.enqueue(definition, "first");
+    const entered: unknown[] = [];
+    const handle = async (payload: unknown) => {
+      entered.push(payload);
+      if (payload === "first") await first.promise;
+    };
+    stage.work([processor(definition, ({ payload }) => handle(payload))]);
+    await stage.advance("100ms");
+    await stage.engine.enqueue(definition, "second");
+    await stage.advance("1s");
+    expect(entered).toEqual(["first", "second"]);
+    expect(stage.claims.map(({ got }) => got)).toEqual([1, 1]);
+  });
+});
+
 describe("how many jobs a claim takes", () => {
   const byKey = defineJob({ type: "test.key", payload: unchecked<string>(), fair: (payload) => payload });
 

@@ -266,7 +266,8 @@ export class QueueConsumer {
     } finally {
       this.#isPumping = false;
     }
-    if (!this.#isDry && this.#wanted > 0) this.loop.wake();
+    // A claim under way may get all there is: when it is answered, it says whether another one is due.
+    if (!this.#isDry && !this.#isClaiming && this.#wanted > 0) this.loop.wake();
   }
 
   #fill(): void {
