@@ -191,6 +191,7 @@ export const enqueueSchema = z
       description: "The running job that enqueues this one: what is left of its total is an upper bound.",
     }),
     meta: optional(metaObject),
+    metadata: optional(metaObject).meta({ description: "Joined with meta, which goes first." }),
     curfew: optional(z.looseObject({})).meta({
       description: "Options of curfew's own client in the words of its library, such as limit and unique.",
     }),

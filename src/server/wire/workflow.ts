@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { show } from "../../core/errors.ts";
 import type { Instant } from "../../core/time.ts";
 import {
   type AnyNode,
@@ -14,6 +15,7 @@ import {
 import type { WorkflowSummary, WorkflowView } from "../../engine/workflows/workflow-view.ts";
 import { readIsoDuration } from "../../ojs/wire-durations.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
+import type { BodyWarning } from "../http/body-warnings.ts";
 import { refusedField } from "../http/http-error.ts";
 import { adminPageQuery } from "./admin-schemas.ts";
 import { readJob } from "./enqueue.ts";
@@ -147,13 +149,18 @@ export const workflowsQuery = adminPageQuery.extend({
 type WorkflowBody = z.output<typeof workflowSchema>;
 
 /** The workflow as the engine's tree. */
-export function readWorkflow(body: WorkflowBody, now: Instant, documentLimit: number): WorkflowNode {
-  return readNodes(body as WorkflowFields, { now, documentLimit, defaults: {} }, "");
+export function readWorkflow(
+  body: WorkflowBody,
+  reading: Pick<Reading, "now" | "documentLimit" | "warn">,
+): WorkflowNode {
+  return readNodes(body as WorkflowFields, { ...reading, defaults: {} }, "");
 }
 
 interface Reading {
   readonly now: Instant;
   readonly documentLimit: number;
+  /** Called for each field that is taken and has no effect. */
+  readonly warn: (warning: BodyWarning) => void;
   /** Options of the workflows around a step. */
   readonly defaults: OptionsBody;
 }
@@ -187,6 +194,7 @@ function readNodes(body: WorkflowFields, around: Reading, at: string): AnyNode {
     throw refusedField(`${at}jobs`, "it contradicts steps: send one of them, with all of its jobs");
   const name = body.steps ? "steps" : "jobs";
   const said = body.steps ?? body.jobs ?? [];
+  if (at !== "") refuseUnread(body, reading.warn, at);
   const nodes = said.map((inner, index) => {
     const place = `${at}${name}.${index}`;
     if (body.type !== "graph") refuseLinks(inner, place);
@@ -203,6 +211,38 @@ function readNodes(body: WorkflowFields, around: Reading, at: string): AnyNode {
   if (body.type === "group") return group(nodes) as AnyNode;
   if (body.type === "graph") return readLinks(said, nodes);
   return batch(nodes, readCallbacks(body.callbacks, reading, at)) as AnyNode;
+}
+
+/** Fields of the whole workflow, and of jobs. An inner workflow has neither: its jobs would run without them. */
+const OF_THE_WHOLE = ["workflow_timeout", "workflow_timeout_ms", "retention"];
+const OF_JOBS = [
+  ...Object.keys(optionsSchema.shape).filter((name) => name !== "meta"),
+  ...["curfew", "parent_id"],
+];
+/** Names and notes of an inner workflow. Nothing depends on them. */
+const NOT_KEPT = ["id", "name", "meta"];
+
+function refuseUnread(body: WorkflowFields, warn: Reading["warn"], at: string): void {
+  const fields = new Map<string, unknown>(Object.entries(body));
+  const said = new Set(namesOf(body));
+  const shown = (name: string) => show(fields.get(name));
+  for (const name of OF_THE_WHOLE)
+    if (said.has(name))
+      throw refusedField(
+        `${at}${name}`,
+        `${shown(name)} stands in an inner ${body.type}; only the whole workflow has it: write it beside the outermost type`,
+      );
+  for (const name of OF_JOBS)
+    if (said.has(name))
+      throw refusedField(
+        `${at}${name}`,
+        `${shown(name)} stands beside the jobs of an inner ${body.type}, where nothing reads it; write ${at}options.${name} for all of its jobs`,
+      );
+  for (const name of NOT_KEPT)
+    if (said.has(name)) {
+      const message = `${at}${name}: an inner ${body.type} keeps none; write it at the whole workflow, or at its jobs`;
+      warn({ code: "no_effect", field: `${at}${name}`, message });
+    }
 }
 
 /** Only a graph has links. Elsewhere a step would run without what it says that it waits for. */

@@ -1,0 +1,78 @@
+import { describe, expect, it } from "vitest";
+import { openStage } from "./stage.ts";
+
+const ID = "0198a1b2-0000-7000-8000-00000000000f";
+const fieldOf = ({ field }: { field: string }) => field;
+
+describe("a field of a body", () => {
+  it("is answered with a warning for a field that stands in options and belongs beside them", async () => {
+    await using stage = await openStage();
+    const job = { type: "a.b", args: [] };
+    const cron = { name: "c", cron: "@daily", ...job };
+    for (const [path, body, field] of [
+      ["/jobs", { ...job, options: { id: ID } }, "options.id"],
+      ["/jobs", { ...job, options: { args: [1] } }, "options.args"],
+      ["/jobs/batch", { jobs: [{ ...job, options: { parent_id: ID } }] }, "jobs.0.options.parent_id"],
+      ["/cron", { ...cron, options: { timezone: "Europe/Berlin" } }, "options.timezone"],
+      [
+        "/workflows",
+        { type: "chain", steps: [job], options: { workflow_timeout: 5 } },
+        "options.workflow_timeout",
+      ],
+    ] as const) {
+      const { status, body: said } = await stage.post(path, body);
+      const name = field.split(".").at(-1);
+      const message = `${field}: it is not known and has no effect; did you mean ${name} beside options?`;
+      expect([path, status, said.warnings]).toEqual([path, 201, [{ code: "unknown_field", field, message }]]);
+    }
+  });
+
+  it("has no warning for metadata at the top level, which is read there", async () => {
+    await using stage = await openStage();
+    const { body } = await stage.post("/jobs", { type: "a.b", args: [], metadata: { a: 1 }, meta: { b: 2 } });
+    expect([body.warnings, body.job.meta]).toEqual([undefined, { a: 1, b: 2 }]);
+  });
+});
+
+describe("options", () => {
+  it("beside the jobs of an inner workflow are refused: nothing reads them there", async () => {
+    await using stage = await openStage();
+    const jobs = [{ type: "a.b", args: [] }];
+    const within = (inner: object) => ({
+      type: "chain",
+      steps: [{ type: "chain", steps: [{ type: "group", jobs, ...inner }] }],
+    });
+    const at = "steps.0.steps.0.";
+    for (const [name, value] of Object.entries({
+      queue: "mail",
+      timeout: 5,
+      total_timeout_ms: 5_000,
+      priority: 5,
+      retry: { max_attempts: 5 },
+      scheduled_at: "2030-01-01T00:00:00Z",
+      unique: { keys: ["type"] },
+      tags: ["x"],
+      rate_limit: { key: "x", concurrency: 1 },
+      fair_key: "x",
+      redact: ["payload"],
+      pending: true,
+      metadata: { a: 1 },
+    })) {
+      const { status, body } = await stage.post("/workflows", within({ [name]: value }));
+      expect([name, status, body.error?.details]).toEqual([name, 400, { field: `${at}${name}` }]);
+      expect(body.error.message).toContain(`write ${at}options.${name} for all of its jobs`);
+    }
+    const timed = (await stage.post("/workflows", within({ workflow_timeout: 5 }))).body.error.message;
+    expect(timed).toBe(
+      `${at}workflow_timeout: 5 stands in an inner group; only the whole workflow has it: write it beside the outermost type`,
+    );
+    expect((await stage.post("/workflows", within({ retention: "P7D" }))).status).toBe(400);
+    expect((await stage.get("/jobs")).body.jobs).toEqual([]);
+    const named = await stage.post("/workflows", within({ name: "inner", timout: 5 }));
+    const fields = named.body.warnings.map(fieldOf);
+    expect([named.status, fields]).toEqual([201, [`${at}timout`, `${at}name`]]);
+    expect(named.headers.get("ojs-warning")).toContain("an inner group keeps none");
+    const called = await stage.post("/workflows", { type: "batch", jobs, on_success: jobs[0] });
+    expect(called.body.warnings[0].message).toContain("did you mean callbacks.on_success?");
+  });
+});
