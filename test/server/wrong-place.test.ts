@@ -27,6 +27,17 @@ describe("a field of a body", () => {
     }
   });
 
+  it("has no warning in the job of a cron, which keeps it", async () => {
+    await using stage = await openStage();
+    const job = { type: "a.b", args: [], version: 2, customer: "c", options: { region: "eu" } };
+    const { body } = await stage.post("/cron", { name: "c", cron: "@daily", job_template: job });
+    expect(body.warnings).toBeUndefined();
+    const fired = (await stage.post("/cron/c/trigger", {})).body.job;
+    expect(fired).toMatchObject({ version: 2, customer: "c", region: "eu" });
+    const dropped = await stage.post("/cron", { name: "d", cron: "@daily", type: "a.b", customer: "c" });
+    expect(dropped.body.warnings.map(fieldOf)).toEqual(["customer"]);
+  });
+
   it("has no warning for metadata at the top level, which is read there", async () => {
     await using stage = await openStage();
     const { body } = await stage.post("/jobs", { type: "a.b", args: [], metadata: { a: 1 }, meta: { b: 2 } });
@@ -57,6 +68,7 @@ describe("options", () => {
       redact: ["payload"],
       pending: true,
       metadata: { a: 1 },
+      version: 2,
     })) {
       const { status, body } = await stage.post("/workflows", within({ [name]: value }));
       expect([name, status, body.error?.details]).toEqual([name, 400, { field: `${at}${name}` }]);

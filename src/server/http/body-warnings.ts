@@ -60,7 +60,7 @@ const shapes = new WeakMap<z.ZodType, Shape | null>();
  */
 export function warningsOn(schema: z.ZodType, body: unknown, isSetting = false): readonly BodyWarning[] {
   if (typeof body !== "object" || body === null) return [];
-  const walk: Walk = { warnings: [], compared: 0, isSetting };
+  const walk: Walk = { warnings: [], compared: 0, keepsNone: isSetting };
   look(shapeOf(schema), body, "", walk);
   return walk.warnings;
 }
@@ -68,8 +68,12 @@ export function warningsOn(schema: z.ZodType, body: unknown, isSetting = false):
 interface Walk {
   readonly warnings: BodyWarning[];
   compared: number;
-  readonly isSetting: boolean;
+  /** Whether unknown fields are dropped where the walk is. */
+  keepsNone: boolean;
 }
+
+/** Jobs inside of settings: they keep what they do not know. */
+const JOBS_WITHIN = new Set(["job_template", "options"]);
 
 /** `around` is the shape of the object whose `options` are looked at. */
 function look(
@@ -90,14 +94,12 @@ function look(
     const known = shape.fields.get(name) ?? (shape.values.length > 0 ? shape.values : undefined);
     const inner = (value as Record<string, unknown>)[name];
     if (known) {
-      if (typeof inner === "object" && inner !== null)
-        look(
-          innerOf(shape, shape.fields.has(name) ? name : "{}", known),
-          inner,
-          `${at}${name}.`,
-          walk,
-          name === "options" ? shape : null,
-        );
+      if (typeof inner !== "object" || inner === null) continue;
+      const shapeWithin = innerOf(shape, shape.fields.has(name) ? name : "{}", known);
+      const { keepsNone } = walk;
+      if (JOBS_WITHIN.has(name)) walk.keepsNone = false;
+      look(shapeWithin, inner, `${at}${name}.`, walk, name === "options" ? shape : null);
+      walk.keepsNone = keepsNone;
     } else if (shape.fields.size > 0) compare(shape, name, at, walk, around);
   }
 }
@@ -107,7 +109,7 @@ function compare(shape: Shape, name: string, at: string, walk: Walk, around: Sha
   const meant = around?.fields.has(name)
     ? `${name} beside options`
     : (meantBy(name, shape.fields) ?? elsewhere(name, shape));
-  if (meant === undefined && !walk.isSetting) return;
+  if (meant === undefined && !walk.keepsNone) return;
   const field = `${at}${name}`;
   const fix = meant === undefined ? "" : `; did you mean ${meant}?`;
   const message = `${field}: it is not known and has no effect${fix}`;

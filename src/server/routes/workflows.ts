@@ -63,6 +63,7 @@ const start = route("POST", "/ojs/v1/workflows", "enqueue", {
       now: engine.now(),
       documentLimit,
       warn: (warning) => warnings.push(warning),
+      schemas: engine.schemas,
     });
     if (isLarge) await turn();
     const { id, name, meta, workflow_timeout, workflow_timeout_ms, retention } = body;

@@ -150,6 +150,11 @@ const optionFields = {
   fair_key: optional(z.string().min(1).max(255)).meta({
     description: "Its key in a fair queue, such as a customer. Each key has its turn.",
   }),
+  version: z.any().optional().meta({
+    description:
+      'The version of its arguments, such as 2 or "1.4.0": it routes to workers and names a schema.',
+  }),
+  schema: z.any().optional().meta({ description: "The uri of the schema of its arguments." }),
   redact: optional(
     z
       .array(

@@ -12,6 +12,7 @@ import {
   type WorkflowNode,
   wireStep,
 } from "../../core/workflow/node.ts";
+import type { Schemas } from "../../engine/schemas/schemas.ts";
 import type { WorkflowSummary, WorkflowView } from "../../engine/workflows/workflow-view.ts";
 import { readIsoDuration } from "../../ojs/wire-durations.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
@@ -20,6 +21,7 @@ import { refusedField } from "../http/http-error.ts";
 import { adminPageQuery } from "./admin-schemas.ts";
 import { readJob } from "./enqueue.ts";
 import { type EnqueueBody, enqueueSchema, metaObject, type OptionsBody, optionsSchema } from "./schemas.ts";
+import { versionWarnings } from "./unknown-version.ts";
 import { plainStep, readGraph } from "./workflow-graph.ts";
 
 const MOST_SECONDS = 315_360_000;
@@ -151,7 +153,7 @@ type WorkflowBody = z.output<typeof workflowSchema>;
 /** The workflow as the engine's tree. */
 export function readWorkflow(
   body: WorkflowBody,
-  reading: Pick<Reading, "now" | "documentLimit" | "warn">,
+  reading: Pick<Reading, "now" | "documentLimit" | "warn" | "schemas">,
 ): WorkflowNode {
   return readNodes(body as WorkflowFields, { ...reading, defaults: {} }, "");
 }
@@ -161,6 +163,7 @@ interface Reading {
   readonly documentLimit: number;
   /** Called for each field that is taken and has no effect. */
   readonly warn: (warning: BodyWarning) => void;
+  readonly schemas: Schemas;
   /** Options of the workflows around a step. */
   readonly defaults: OptionsBody;
 }
@@ -284,13 +287,15 @@ function readCallbacks(said: CallbackFields | null | undefined, reading: Reading
   };
 }
 
-function readStep(said: EnqueueBody, { now, documentLimit, defaults }: Reading, place: string): StepNode {
+function readStep(said: EnqueueBody, reading: Reading, place: string): StepNode {
+  const { now, documentLimit, defaults } = reading;
   const body = { ...said, options: withDefaults(defaults, said, said.options ?? {}) };
   const { definition, payload, options, isPending, visibility, wire } = readJob(body, now, documentLimit);
   if (isPending) throw refusedField(`${place}.pending`, "the workflow says when it runs: leave it out");
   if (options.id) throw refusedField(`${place}.id`, "steps get their ids from the workflow: leave it out");
   if (options.unique)
     throw refusedField(`${place}.unique`, "a step that is left out would never end: leave it out");
+  if (wire) versionWarnings(reading.schemas, { definition, wire }, `${place}.`).forEach(reading.warn);
   return wireStep(definition, JSON.parse(payload), options as StepOptions, {
     ...(visibility !== undefined && { visibility }),
     ...(wire && { wire }),
