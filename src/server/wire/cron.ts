@@ -13,7 +13,14 @@ import { checked } from "../http/checked.ts";
 import { HttpError, refusedField } from "../http/http-error.ts";
 import { adminPageQuery } from "./admin-schemas.ts";
 import { readJob } from "./enqueue.ts";
-import { type EnqueueBody, enqueueSchema, jobType, metaObject, optionsSchema, queueName } from "./schemas.ts";
+import {
+  type EnqueueBody,
+  enqueueSchema,
+  metaObject,
+  optionsSchema,
+  queueName,
+  versionedType,
+} from "./schemas.ts";
 
 const OVERLAPS = ["allow", "skip", "cancel_previous"] as const;
 const window = z.string().refine((text) => (readIsoDuration(text) ?? 0) > 0, {
@@ -59,7 +66,7 @@ export const cronSchema = z
     ...calendarFields,
     enabled: z.boolean().nullish(),
     job_template: templateSchema.nullish(),
-    type: jobType.nullish(),
+    type: versionedType.nullish(),
     args: z.array(z.any()).nullish(),
     meta: metaObject.nullish(),
     queue: queueName.nullish().meta({ description: "As options.queue." }),
