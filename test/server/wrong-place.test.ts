@@ -88,3 +88,40 @@ describe("options", () => {
     expect(called.body.warnings[0].message).toContain("did you mean callbacks.on_success?");
   });
 });
+
+describe("a refusal", () => {
+  const cron = { name: "c", cron: "@daily", type: "a.b", args: [] };
+  const job_template = { type: "a.b", args: [], parent_id: ID };
+  const schema = (body: object) => ["PUT", "/schemas/a.b/1", { schema: body }] as const;
+
+  it.each([
+    [["POST", "/cron", { ...cron, options: { pending: true } }], "pending", "leave it out"],
+    [["POST", "/cron", { ...cron, options: { fair_key: "x" } }], "options.fair_key", '"x": jobs of a cron'],
+    [["POST", "/cron", { ...cron, options: { scheduled_at: "+PT9S" } }], "options.scheduled_at", '"+PT9S"'],
+    [["POST", "/cron", { ...cron, options: { unique: {} } }], "options.unique", "overlap_policy"],
+    [["POST", "/cron", { name: "c", cron: "@daily", job_template }], "job_template.parent_id", ID],
+    [["POST", "/workflows", { type: "chain", steps: [{ type: "a.b", args: [] }], id: "x" }], "id", '"x"'],
+    [schema({ properties: { a: { type: "foo" } } }), "schema.properties.a.type", '"foo"'],
+    [schema({ pattern: "(?=a)" }), "schema", "`(?=`"],
+    [["POST", "/schemas/a.b/check", {}], "schema", "args to check"],
+    [["POST", "/jobs", "{"], "body", "send one JSON object"],
+  ] as const)("of %j names %s and says what to do", async ([method, path, body], field, text) => {
+    await using stage = await openStage();
+    const { status, body: said } = await stage.call(method, path, body);
+    expect([status, said.error.details.field]).toEqual([400, field]);
+    expect(said.error.message).toContain(`${field}: `);
+    expect(said.error.message).toContain(text);
+  });
+
+  it("of a type without schemas is a 404 with a hint", async () => {
+    await using stage = await openStage();
+    for (const [method, path, body] of [
+      ["PATCH", "/schemas/a.b", { validation: "always" }],
+      ["POST", "/schemas/a.b/check", { args: [] }],
+    ] as const) {
+      const { status, body: said } = await stage.call(method, path, body);
+      expect([path, status, said.error.details.resource_id]).toEqual([path, 404, "a.b"]);
+      expect(said.error.hint).toContain("GET /ojs/v1/admin/schemas");
+    }
+  });
+});

@@ -107,6 +107,7 @@ const configureBy = (path: string) =>
     replies: { 200: "The newest version with its rules", 404: "The type has no schema" },
     async run({ params, body, identity }, context) {
       const type = typeIn(params);
+      found(await context.engine.schemas.get(type), type);
       await schemas(context, identity).configure(type, wire.rulesOf(body));
       return reply(200, found(await context.engine.schemas.get(type), type));
     },
@@ -169,6 +170,9 @@ const checkBy = (path: string) =>
     replies: { 200: "What does not fit", 404: "The type has no schema" },
     async run({ params, body }, { engine }) {
       const type = typeIn(params);
+      if (body.schema == null && body.args == null)
+        throw refusedField("schema", "it is missing; send a schema to compare, args to check, or both");
+      if (body.args != null) found(await engine.schemas.get(type), type);
       const reasons =
         body.schema == null
           ? []

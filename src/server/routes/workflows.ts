@@ -66,6 +66,8 @@ const start = route("POST", "/ojs/v1/workflows", "enqueue", {
       schemas: engine.schemas,
     });
     if (isLarge) await turn();
+    if (body.id != null && !UUID.test(body.id))
+      throw refusedField("id", `${show(body.id)} is not valid; use a lower-case UUID, or leave it out`);
     const { id, name, meta, workflow_timeout, workflow_timeout_ms, retention } = body;
     const inMs = workflow_timeout == null ? null : workflow_timeout * 1_000;
     const timeout = workflow_timeout_ms ?? inMs;
