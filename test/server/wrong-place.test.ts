@@ -27,6 +27,15 @@ describe("a field of a body", () => {
     }
   });
 
+  it("is answered with a warning if a fetch or a heartbeat does not know it", async () => {
+    await using stage = await openStage();
+    const fetch = { queues: ["a"], job_types: ["a.b"], limit: 5, x_region: "eu" };
+    const fetched = await stage.post("/workers/fetch", fetch);
+    expect([fetched.status, fetched.body.warnings.map(fieldOf)]).toEqual([200, ["job_types", "limit"]]);
+    const beat = await stage.post("/workers/heartbeat", { worker_id: "w", pool: "x", labels: { zone: "a" } });
+    expect([beat.status, beat.body.warnings.map(fieldOf)]).toEqual([200, ["pool"]]);
+  });
+
   it("has no warning in the job of a cron, which keeps it", async () => {
     await using stage = await openStage();
     const job = { type: "a.b", args: [], version: 2, customer: "c", options: { region: "eu" } };

@@ -39,6 +39,7 @@ const fetchBy = (path: string) =>
     summary: "Take jobs: their attempts start with this reply",
     reply: fetchReplySchema,
     body: schemas.fetchSchema,
+    keepsNone: true,
     replies: { 200: "The jobs, each with its fence and deadlines; an empty list if there is none" },
     async run({ body, isGone, identity }, context) {
       const { service, engine } = context;
@@ -219,6 +220,7 @@ const beatBy = (path: string) =>
     summary: "Send a heartbeat for the worker and for each job it names",
     reply: beatReplySchema,
     body: schemas.beatSchema,
+    keepsNone: true,
     replies: { 200: "The directive for the worker and for each named job" },
     run: ({ body, identity }, context) => beat(body, identity, context),
   });
