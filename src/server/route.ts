@@ -82,6 +82,8 @@ export interface Route {
   readonly reply?: z.ZodType;
   /** The reply depends on the path and the query alone, so callers that accept an age may share it. */
   readonly isShared?: true;
+  /** Nothing keeps unknown fields of its body, so each of them is named in a warning. So it is for all settings. */
+  readonly keepsNone?: true;
   /** Statuses of this route, besides those of every route. */
   readonly replies: Readonly<Record<number, string>>;
   readonly run: (call: RouteCall<never, never>, context: RouteContext) => Reply | Promise<Reply>;

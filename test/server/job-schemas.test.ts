@@ -124,6 +124,43 @@ describe("schemas over HTTP", () => {
     expect((await stage.post("/jobs", bad)).status).toBe(422);
   });
 
+  it("name a version or uri that is not registered in a warning, and store the job", async () => {
+    await using stage = await openStage();
+    await stage.call("PUT", "/admin/schemas/card.charge/1", { schema: charge });
+    const job = { type: "card.charge", args: ["no"] };
+    const fix = `registered for card.charge are 1: name one of them, register it, or set validation "always" to refuse such jobs`;
+    const unchecked = (field: string, value: string) => ({
+      code: "unknown_version",
+      field,
+      message: `${field}: ${value} is not registered, so its arguments were not checked; ${fix}`,
+    });
+    const one = await stage.post("/jobs", { ...job, version: 9, timout: 1 });
+    expect([one.status, one.body.warnings.slice(1)]).toEqual([201, [unchecked("version", "9")]]);
+    expect(one.headers.get("ojs-warning")).toMatch(/^timout: .* \| version: 9 is not registered/);
+    const uri = await stage.post("/jobs", { ...job, schema: "urn:x:y" });
+    expect(uri.body.warnings).toEqual([unchecked("schema", '"urn:x:y"')]);
+    const many = await stage.post("/jobs/batch", { jobs: [job, { ...job, options: { version: "1.0" } }] });
+    expect(many.body.warnings).toEqual([unchecked("jobs.1.version", '"1.0"')]);
+    const cron = await stage.post("/cron", {
+      name: "c",
+      cron: "@daily",
+      job_template: { ...job, version: 9 },
+    });
+    expect(cron.body.warnings).toEqual([unchecked("job_template.version", "9")]);
+    const steps = [{ type: "group", jobs: [{ ...job, version: 9 }] }];
+    const workflow = await stage.post("/workflows", { type: "chain", steps });
+    expect(workflow.body.warnings).toEqual([unchecked("steps.0.jobs.0.version", "9")]);
+    for (const fine of [job, { ...job, type: "other", version: 9 }])
+      expect((await stage.post("/jobs", fine)).body.warnings).toBeUndefined();
+    await stage.call("PATCH", "/admin/schemas/card.charge", { validation: "always" });
+    const good = { type: "card.charge", args: [{ cents: 5 }] };
+    expect((await stage.post("/jobs", { ...good, version: 9 })).status).toBe(422);
+    const checked = await stage.post("/jobs", { ...good, schema: "urn:x:y" });
+    expect(checked.body.warnings[0].message).toBe(
+      'schema: "urn:x:y" is not registered, so version 1 checked it; registered for card.charge are 1: name one of them, or leave it out',
+    );
+  });
+
   it("refuse a version that breaks the compatibility, with the reasons, and say so before", async () => {
     await using stage = await openStage();
     await stage.call("PUT", "/admin/schemas/card.charge/1", { schema: charge, ...rules });

@@ -35,7 +35,7 @@ it.each([
     { jobs: [job, { ...job, type: "A" }] },
     'jobs.1.type: "A" is not valid; use lower-case words joined by dots, such as "card.charge"',
   ],
-  ["no queues", "/workers/fetch", { queues: [] }, "queues: [] is not valid; send 1 entries at least"],
+  ["no queues", "/workers/fetch", { queues: [] }, "queues: [] is not valid; send 1 entry at least"],
   [
     "no visibility",
     "/jobs",

@@ -21,6 +21,8 @@ import {
   VALIDATIONS,
   type Validation,
   type VersionEntry,
+  versionFor,
+  versionOf,
 } from "../../core/registry/registered-schema.ts";
 import type { Json } from "../../core/schema.ts";
 import type { Instant } from "../../core/time.ts";
@@ -53,6 +55,15 @@ export interface SchemaView extends VersionEntry {
   readonly schema: JsonSchema;
   readonly validation: Validation;
   readonly compatibility: Compatibility;
+}
+
+/** A version or uri that a job names, and that its type does not have. */
+export interface UnknownVersion {
+  readonly field: "version" | "schema";
+  readonly value: unknown;
+  /** The version that the job is checked against all the same; undefined if it is not checked. */
+  readonly checked: string | undefined;
+  readonly versions: readonly string[];
 }
 
 export interface PublishedSchema {
@@ -201,6 +212,27 @@ export class Schemas {
     if (!entry) throw unknownSchema(type);
     const name = version === undefined ? newestOf(entry).version : checkVersion(version);
     return this.#context.schemas.misfit(type, name, args);
+  }
+
+  /**
+   * The version or uri that a job names though its type, which has schemas, does not have it; null if all is well. Looks
+   * at what this process knows, so it needs no read.
+   */
+  unknownVersion(
+    type: string,
+    said: { readonly version?: unknown; readonly schema?: unknown } | undefined,
+  ): UnknownVersion | null {
+    const entry = this.#context.schemas.types.get(type);
+    if (!entry || !said) return null;
+    const { version, schema } = said;
+    const versions = entry.versions.map((each) => each.version);
+    const hasVersion = version == null || versions.includes(versionOf(version) ?? "");
+    const hasUri = schema == null || entry.versions.some(({ uri }) => uri === schema);
+    if (hasVersion && hasUri) return null;
+    const wrong = hasVersion
+      ? ({ field: "schema", value: schema } as const)
+      : ({ field: "version", value: version } as const);
+    return { ...wrong, checked: versionFor(entry, said), versions };
   }
 
   /**

@@ -1,4 +1,4 @@
-import { CurfewError } from "../../core/errors.ts";
+import { CurfewError, show } from "../../core/errors.ts";
 import { ifMissing } from "../../core/load-package.ts";
 import type { JsonSchema } from "../../core/registry/json-schema.ts";
 import { patternWeight } from "../../core/registry/pattern-weight.ts";
@@ -105,17 +105,31 @@ const COSTLY: Misfit = {
   message: "checking it takes too long: send fewer values and shorter texts, or register a simpler schema",
 };
 
+/** Ajv names the first wrong keyword as `data/properties/a/type must be …`; of a pattern it names nothing. */
+function invalidSchema(schema: object, cause: unknown): CurfewError {
+  const why = (cause instanceof Error ? cause.message : String(cause)).replace(/^schema is invalid: /, "");
+  const [, path, rest] = /^data(\S*) (.*?)(?:, data.*)?$/s.exec(why) ?? [];
+  if (path === undefined || rest === undefined) {
+    const says = `schema: it is not a valid JSON Schema 2020-12; ${why.slice(0, 500)}: correct it`;
+    return new CurfewError("invalid_schema", says, { field: "schema", cause });
+  }
+  const names = path.split("/").slice(1);
+  const field = ["schema", ...names].join(".");
+  const value = names.reduce<unknown>(
+    (inner, name) => (inner as Record<string, unknown> | undefined)?.[name],
+    schema,
+  );
+  const says = `${field}: ${show(value)} is not valid in JSON Schema 2020-12; it ${rest.slice(0, 500)}`;
+  return new CurfewError("invalid_schema", says, { field, cause });
+}
+
 function validatorOf(ajv: Ajv, schema: JsonSchema, meter: MatchMeter): Validator {
   const { $schema: _draft, ...rest } = schema as { readonly [keyword: string]: Json };
   let check: AjvFunction;
   try {
     check = ajv.compile(rest);
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new CurfewError("invalid_schema", `schema: is not a valid JSON Schema; ${why.slice(0, 500)}`, {
-      field: "schema",
-      cause,
-    });
+    throw invalidSchema(rest, cause);
   } finally {
     // The compiled function is kept by its user; Ajv must not collect one per version.
     ajv.removeSchema(rest);

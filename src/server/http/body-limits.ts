@@ -223,9 +223,8 @@ export function parseBody(text: string, limits: Limits): unknown {
     return value;
   } catch (error) {
     if (error instanceof HttpError) throw error;
-    throw new HttpError(400, "invalid_payload", `The body is not JSON: ${(error as Error).message}`, {
-      cause: error,
-    });
+    const message = `body: it is not JSON (${(error as Error).message}); send one JSON object in UTF-8`;
+    throw new HttpError(400, "invalid_payload", message, { cause: error, details: { field: "body" } });
   }
 }
 

@@ -2,9 +2,9 @@ import type { z } from "zod";
 import { nearestName } from "../../core/nearest-name.ts";
 import type { PlainHeaders } from "./http-error.ts";
 
-/** A field that has no effect. */
+/** Something in a body that has no effect. */
 export interface BodyWarning {
-  readonly code: "unknown_field";
+  readonly code: "unknown_field" | "no_effect" | "unknown_version";
   readonly field: string;
   readonly message: string;
 }
@@ -60,7 +60,7 @@ const shapes = new WeakMap<z.ZodType, Shape | null>();
  */
 export function warningsOn(schema: z.ZodType, body: unknown, isSetting = false): readonly BodyWarning[] {
   if (typeof body !== "object" || body === null) return [];
-  const walk: Walk = { warnings: [], compared: 0, isSetting };
+  const walk: Walk = { warnings: [], compared: 0, keepsNone: isSetting };
   look(shapeOf(schema), body, "", walk);
   return walk.warnings;
 }
@@ -68,10 +68,21 @@ export function warningsOn(schema: z.ZodType, body: unknown, isSetting = false):
 interface Walk {
   readonly warnings: BodyWarning[];
   compared: number;
-  readonly isSetting: boolean;
+  /** Whether unknown fields are dropped where the walk is. */
+  keepsNone: boolean;
 }
 
-function look(shape: Shape | null, value: unknown, at: string, walk: Walk): void {
+/** Jobs inside of settings: they keep what they do not know. */
+const JOBS_WITHIN = new Set(["job_template", "options"]);
+
+/** `around` is the shape of the object whose `options` are looked at. */
+function look(
+  shape: Shape | null,
+  value: unknown,
+  at: string,
+  walk: Walk,
+  around: Shape | null = null,
+): void {
   if (!shape || typeof value !== "object" || value === null || walk.warnings.length >= MOST_WARNINGS) return;
   if (Array.isArray(value)) {
     const entry = innerOf(shape, "[]", shape.entries);
@@ -83,16 +94,22 @@ function look(shape: Shape | null, value: unknown, at: string, walk: Walk): void
     const known = shape.fields.get(name) ?? (shape.values.length > 0 ? shape.values : undefined);
     const inner = (value as Record<string, unknown>)[name];
     if (known) {
-      if (typeof inner === "object" && inner !== null)
-        look(innerOf(shape, shape.fields.has(name) ? name : "{}", known), inner, `${at}${name}.`, walk);
-    } else if (shape.fields.size > 0) compare(shape, name, at, walk);
+      if (typeof inner !== "object" || inner === null) continue;
+      const shapeWithin = innerOf(shape, shape.fields.has(name) ? name : "{}", known);
+      const { keepsNone } = walk;
+      if (JOBS_WITHIN.has(name)) walk.keepsNone = false;
+      look(shapeWithin, inner, `${at}${name}.`, walk, name === "options" ? shape : null);
+      walk.keepsNone = keepsNone;
+    } else if (shape.fields.size > 0) compare(shape, name, at, walk, around);
   }
 }
 
-function compare(shape: Shape, name: string, at: string, walk: Walk): void {
+function compare(shape: Shape, name: string, at: string, walk: Walk, around: Shape | null): void {
   if (walk.warnings.length >= MOST_WARNINGS || ++walk.compared > MOST_COMPARED || FREE.test(name)) return;
-  const meant = meantBy(name, shape.fields) ?? elsewhere(name, shape);
-  if (meant === undefined && !walk.isSetting) return;
+  const meant = around?.fields.has(name)
+    ? `${name} beside options`
+    : (meantBy(name, shape.fields) ?? elsewhere(name, shape));
+  if (meant === undefined && !walk.keepsNone) return;
   const field = `${at}${name}`;
   const fix = meant === undefined ? "" : `; did you mean ${meant}?`;
   const message = `${field}: it is not known and has no effect${fix}`;
@@ -104,6 +121,7 @@ function elsewhere(name: string, shape: Shape): string | undefined {
   const own = insideOf(shape, "options");
   const meant = own && meantBy(name, own.fields);
   if (meant) return `options.${meant}`;
+  if (insideOf(shape, "callbacks")?.fields.has(name)) return `callbacks.${name}`;
   const jobs = insideOf(shape, "jobs");
   const each = jobs && innerOf(jobs, "[]", jobs.entries);
   const ofEach = each && meantBy(name, each.fields);
@@ -197,11 +215,20 @@ function plain(schema: z.ZodType): readonly z.ZodType[] {
   return [schema];
 }
 
+/** The reply of a route that found something without effect itself; the first ten are named. */
+export function warned<Replied extends Parameters<typeof withWarnings>[0]>(
+  reply: Replied,
+  warnings: readonly BodyWarning[],
+): Replied {
+  return warnings.length === 0 ? reply : withWarnings(reply, warnings.slice(0, MOST_WARNINGS));
+}
+
 /** The reply with its warnings: as a field, and for clients that read only heads as a header. */
 export function withWarnings<
   Replied extends { readonly text: string | null; readonly headers?: PlainHeaders },
 >(reply: Replied, warnings: readonly BodyWarning[]): Replied {
-  const header = warnings.map(({ message }) => message).join(" | ");
+  const before = reply.headers?.["OJS-Warning"];
+  const header = [...warnings.map(({ message }) => message), ...(before ? [before] : [])].join(" | ");
   const headers = { ...reply.headers, "OJS-Warning": header.replace(/[^\x20-\x7e]/g, "?").slice(0, 2_000) };
   const { text } = reply;
   if (text === null || !text.startsWith("{")) return { ...reply, headers };

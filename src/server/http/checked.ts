@@ -94,7 +94,14 @@ const KINDS: Readonly<Record<string, string>> = {
   nonoptional: "a value",
 };
 
-const UNITS: Readonly<Record<string, string>> = { string: " characters", array: " entries" };
+const UNITS: Readonly<Record<string, readonly [one: string, many: string]>> = {
+  string: [" character", " characters"],
+  array: [" entry", " entries"],
+};
+
+function counted(count: number | bigint, origin: string): string {
+  return `${count}${UNITS[origin]?.[Number(count) === 1 ? 0 : 1] ?? ""}`;
+}
 
 function kindsOf(issue: Issue): string[] {
   switch (issue.code) {
@@ -105,9 +112,9 @@ function kindsOf(issue: Issue): string[] {
     case "invalid_value":
       return issue.values.map((one) => JSON.stringify(one));
     case "too_small":
-      return [`${issue.minimum}${UNITS[issue.origin] ?? ""} at least`];
+      return [`${counted(issue.minimum, issue.origin)} at least`];
     case "too_big":
-      return [`${issue.maximum}${UNITS[issue.origin] ?? ""} at most`];
+      return [`${counted(issue.maximum, issue.origin)} at most`];
     case "invalid_union":
       return [...new Set(issue.errors.flatMap((alternative) => alternative.slice(0, 1).flatMap(kindsOf)))];
     default:

@@ -93,7 +93,9 @@ export class RequestHandler {
         header: (name: string) => request.headers.get(name),
         isGone,
       };
-      const warnings = route.body ? warningsOn(route.body, body, route.right === "operate") : [];
+      const warnings = route.body
+        ? warningsOn(route.body, body, route.keepsNone ?? route.right === "operate")
+        : [];
       const plain = await this.#run(route, made, context);
       const reply = warnings.length === 0 ? plain : withWarnings(plain, warnings);
       status = reply.status;

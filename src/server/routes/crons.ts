@@ -2,6 +2,7 @@ import type { CronOptions } from "../../core/cron/cron.ts";
 import type { CronView } from "../../engine/crons/crons.ts";
 import { loadBrief } from "../../engine/find/bounded-reader.ts";
 import { jobText } from "../../ojs/write-job.ts";
+import { warned } from "../http/body-warnings.ts";
 import { notFound } from "../http/failures.ts";
 import { byKey, json, type Reply, type Route, type RouteContext, reply, routesOf } from "../route.ts";
 import {
@@ -19,6 +20,7 @@ import {
 import { listedPage } from "../wire/pages.ts";
 import { jobReplySchema } from "../wire/replies.ts";
 import { emptySchema } from "../wire/schemas.ts";
+import { versionWarnings } from "../wire/unknown-version.ts";
 
 const route = routesOf({ tag: "crons", scope: "tenant" });
 
@@ -44,9 +46,14 @@ const put = route("POST", "/ojs/v1/cron", "operate", {
     const isNew = (await engine.crons.get(body.name)) === null;
     const template = readTemplate(body, engine.now(), service.documentLimit);
     const view = await crons.putRemote(body.name, options, template);
-    if (body.enabled === false) return cronReply(isNew ? 201 : 200, await crons.pause(body.name));
-    if (body.enabled && view.isPaused) return cronReply(200, await crons.resume(body.name));
-    return cronReply(isNew ? 201 : 200, view);
+    const shown = (found: CronView) =>
+      warned(
+        cronReply(isNew ? 201 : 200, found),
+        versionWarnings(engine.schemas, template, body.job_template ? "job_template." : ""),
+      );
+    if (body.enabled === false) return shown(await crons.pause(body.name));
+    if (body.enabled && view.isPaused) return shown(await crons.resume(body.name));
+    return shown(view);
   },
 });
 

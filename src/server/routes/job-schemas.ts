@@ -1,8 +1,9 @@
-import { CurfewError } from "../../core/errors.ts";
+import { CurfewError, show } from "../../core/errors.ts";
 import type { Json } from "../../core/schema.ts";
 import type { SchemaView } from "../../engine/schemas/schemas.ts";
 import type { Identity } from "../access/auth.ts";
 import { notFound } from "../http/failures.ts";
+import { refusedField } from "../http/http-error.ts";
 import { byKey, json, type Reply, type Route, type RouteContext, routesOf } from "../route.ts";
 import { adminPageQuery } from "../wire/admin-schemas.ts";
 import * as wire from "../wire/job-schemas.ts";
@@ -61,8 +62,8 @@ const registerBy = (path: string) =>
     body: wire.registerSchemaBody,
     replies: { 201: "It holds from now on", 409: "The version is known, or breaks the compatibility" },
     async run({ body, identity }, context) {
-      const { type, version, schema, uri } = body;
-      const options = { ...wire.rulesOf(body), ...(uri != null && { uri }) };
+      const [type, version, schema] = [wire.typeOf(body), wire.versionIn(body), wire.schemaIn(body)];
+      const options = { ...wire.rulesOf(body), ...(body.uri != null && { uri: body.uri }) };
       const view = await schemas(context, identity).put(type, version, schema, options);
       return reply(201, view, wire.keywordWarnings(view.schema));
     },
@@ -79,9 +80,21 @@ const publishBy = (path: string) =>
       409: "It breaks the compatibility",
     },
     async run({ params, body, identity }, context) {
-      const type = typeIn(params);
-      const { isNew } = await schemas(context, identity).publishSchema(type, body.schema, wire.rulesOf(body));
+      const type = wire.typeOf(body, typeIn(params));
+      const { version, uri } = body;
+      if (version != null)
+        throw refusedField(
+          "version",
+          `${show(version)} cannot be chosen here: a publication counts on from the newest; write PUT ${path.replace(/:\w+$/, `${type}/${version}`)}`,
+        );
+      const options = { ...wire.rulesOf(body), ...(uri != null && { uri }) };
+      const { isNew } = await schemas(context, identity).publishSchema(type, wire.schemaIn(body), options);
       const view = found(await context.engine.schemas.get(type), type);
+      if (!isNew && uri != null && uri !== view.uri)
+        throw refusedField(
+          "uri",
+          `${show(uri)} cannot replace ${show(view.uri)} of version ${view.version}, which has the same schema; leave it out`,
+        );
       return reply(isNew ? 201 : 200, view, wire.keywordWarnings(view.schema));
     },
   });
@@ -94,6 +107,7 @@ const configureBy = (path: string) =>
     replies: { 200: "The newest version with its rules", 404: "The type has no schema" },
     async run({ params, body, identity }, context) {
       const type = typeIn(params);
+      found(await context.engine.schemas.get(type), type);
       await schemas(context, identity).configure(type, wire.rulesOf(body));
       return reply(200, found(await context.engine.schemas.get(type), type));
     },
@@ -106,9 +120,9 @@ const putBy = (path: string) =>
     body: wire.putSchemaBody,
     replies: { 201: "It holds from now on", 409: "The version is known, or breaks the compatibility" },
     async run({ params, body, identity }, context) {
-      const { schema, uri } = body;
-      const options = { ...wire.rulesOf(body), ...(uri != null && { uri }) };
-      const [type, version] = [typeIn(params), params.version ?? ""];
+      const [type, version] = [wire.typeOf(body, typeIn(params)), wire.versionIn(body, params.version ?? "")];
+      const schema = wire.schemaIn(body);
+      const options = { ...wire.rulesOf(body), ...(body.uri != null && { uri: body.uri }) };
       const view = await schemas(context, identity).put(type, version, schema, options);
       return reply(201, view, wire.keywordWarnings(view.schema));
     },
@@ -156,6 +170,9 @@ const checkBy = (path: string) =>
     replies: { 200: "What does not fit", 404: "The type has no schema" },
     async run({ params, body }, { engine }) {
       const type = typeIn(params);
+      if (body.schema == null && body.args == null)
+        throw refusedField("schema", "it is missing; send a schema to compare, args to check, or both");
+      if (body.args != null) found(await engine.schemas.get(type), type);
       const reasons =
         body.schema == null
           ? []

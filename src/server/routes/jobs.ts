@@ -10,6 +10,7 @@ import type { RemoteEnqueued, RemoteJob } from "../../engine/remote/service.ts";
 import { BASE, PATHS } from "../../ojs/paths.ts";
 import { errorFields, instantText } from "../../ojs/wire-fields.ts";
 import { briefText, jobText } from "../../ojs/write-job.ts";
+import { warned } from "../http/body-warnings.ts";
 import { conflict, notFound } from "../http/failures.ts";
 import { HttpError, refusedField } from "../http/http-error.ts";
 import { turn } from "../http/turn.ts";
@@ -31,6 +32,7 @@ import {
   jobsQuery,
   resultQuery,
 } from "../wire/schemas.ts";
+import { versionWarnings } from "../wire/unknown-version.ts";
 import { cancelBy, jobId, jobReply, loadJob, ownJob, plainRoutes, retryBy } from "./job-actions.ts";
 
 const TAG = "jobs";
@@ -101,10 +103,11 @@ export async function enqueueJob(body: EnqueueBody, context: RouteContext): Prom
   if (isRejected) throw notUnique(row, existing);
   if (existing !== undefined) return jobReply(200, row);
   if (isKnown) throw duplicate(row.id);
-  return reply(201, `{"job":${jobText(row)}}`, {
+  const stored = reply(201, `{"job":${jobText(row)}}`, {
     Location: `/ojs/v1/jobs/${row.id}`,
     ...pressureHeaders(row.queue, context),
   });
+  return job.wire ? warned(stored, versionWarnings(context.engine.schemas, job)) : stored;
 }
 
 const enqueueBatch = route("POST", `${BASE}${PATHS.batch}`, "enqueue", {
@@ -125,7 +128,10 @@ const enqueueBatch = route("POST", `${BASE}${PATHS.batch}`, "enqueue", {
     const known = made.find((job) => job.duplicate && job.existing === undefined);
     if (known) throw duplicate(known.row.id);
     const texts = made.map(({ row, isBrief }) => (isBrief ? briefText(row) : jobText(row)));
-    return reply(201, `{"jobs":[${texts.join(",")}],"count":${texts.length}}`);
+    const warnings = jobs.flatMap((job, index) =>
+      job.wire ? versionWarnings(context.engine.schemas, job, `jobs.${index}.`) : [],
+    );
+    return warned(reply(201, `{"jobs":[${texts.join(",")}],"count":${texts.length}}`), warnings);
   },
 });
 

@@ -1,7 +1,7 @@
+import type { z } from "zod";
 import { checkQueueWeights } from "../../core/fair/worker-pool.ts";
 import type { Sender } from "../../core/job/decide/holder.ts";
 import { softKind } from "../../core/job/policy/deadlines.ts";
-import { checkVersion } from "../../core/registry/registered-schema.ts";
 import type { BeatReport, JobBeat } from "../../engine/remote/remote-beats.ts";
 import type { RemoteWorker } from "../../engine/remote/remote-workers.ts";
 import type { Reported } from "../../engine/remote/report-types.ts";
@@ -15,6 +15,7 @@ import { readDefinitions, visibilityOf } from "../wire/enqueue.ts";
 import { beatReplySchema, fetchReplySchema, settledReplySchema } from "../wire/replies.ts";
 import { callerOf, readFailure, readSuccess, senderOf } from "../wire/report.ts";
 import * as schemas from "../wire/schemas.ts";
+import { handlersOf, readVersions, type Versions } from "../wire/versions.ts";
 import { jobId } from "./job-actions.ts";
 
 const route = routesOf({ tag: "workers", scope: "tenant" });
@@ -23,11 +24,14 @@ const FETCH_SIZE = 16_000_000;
 /** Characters of the job types of one worker. All workers are read at once. */
 const MOST_TYPES = 8_000;
 
-function readVersions(said: Readonly<Record<string, readonly (number | string)[]>>) {
-  const entries = Object.entries(said).map(
-    ([type, versions]) => [type, versions.map((each) => checkVersion(each, `versions.${type}`))] as const,
-  );
-  return new Map(entries);
+/** What the fetch says, or else what the last beat of the worker said. */
+async function versionsOf(
+  { versions, handlers, worker_id: worker }: FetchBody,
+  { service }: RouteContext,
+): Promise<Versions | undefined> {
+  const said = readVersions(versions, handlers);
+  if (said || worker == null) return said;
+  return readVersions(null, handlersOf((await service.workers.find(worker))?.about));
 }
 
 const fetchBy = (path: string) =>
@@ -35,8 +39,10 @@ const fetchBy = (path: string) =>
     summary: "Take jobs: their attempts start with this reply",
     reply: fetchReplySchema,
     body: schemas.fetchSchema,
+    keepsNone: true,
     replies: { 200: "The jobs, each with its fence and deadlines; an empty list if there is none" },
-    async run({ body, isGone, identity }, { service, engine }) {
+    async run({ body, isGone, identity }, context) {
+      const { service, engine } = context;
       if (body.pool != null && !service.pools.has(body.pool)) throw notFound("pool", body.pool);
       if (body.weights != null) checkQueueWeights(body.weights, body.queues, "weights");
       const rows = await service.fetch({
@@ -51,7 +57,7 @@ const fetchBy = (path: string) =>
         hears: body.soft_timeout === true,
         visibility: visibilityOf(body.visibility_timeout_ms, body.visibility_timeout),
         definitions: readDefinitions(body.definitions),
-        versions: body.versions == null ? undefined : readVersions(body.versions),
+        versions: await versionsOf(body, context),
         wait: body.wait_ms ?? undefined,
         key: body.fetch_id ?? undefined,
       });
@@ -88,6 +94,7 @@ const REPORT = {
   409: "The sender does not hold the job; nothing was changed",
 };
 
+type FetchBody = Pick<z.output<typeof schemas.fetchSchema>, "versions" | "handlers" | "worker_id">;
 type SucceedBody = Parameters<typeof readSuccess>[0];
 type FailBody = Parameters<typeof readFailure>[0];
 
@@ -157,11 +164,13 @@ function namedJobs(body: schemas.BeatBody, identity: Identity, context: RouteCon
 }
 
 function workerOf(body: schemas.BeatBody, now: number, running: number): RemoteWorker {
-  const { hostname, pid, queues, concurrency, labels } = body;
+  const { hostname, pid, queues, handlers, concurrency, labels } = body;
+  // A range that nobody can read must not reach the fetches of the worker.
+  readVersions(null, handlers);
   // Without a list, the worker counts as one that takes all types.
   const job_types = JSON.stringify(body.job_types ?? []).length <= MOST_TYPES ? body.job_types : undefined;
   const about = Object.fromEntries(
-    Object.entries({ hostname, pid, queues, job_types, concurrency, labels }).filter(
+    Object.entries({ hostname, pid, queues, job_types, handlers, concurrency, labels }).filter(
       ([, value]) => value != null,
     ),
   ) as RemoteWorker["about"];
@@ -211,6 +220,7 @@ const beatBy = (path: string) =>
     summary: "Send a heartbeat for the worker and for each job it names",
     reply: beatReplySchema,
     body: schemas.beatSchema,
+    keepsNone: true,
     replies: { 200: "The directive for the worker and for each named job" },
     run: ({ body, identity }, context) => beat(body, identity, context),
   });

@@ -5,6 +5,7 @@ import type { WorkflowSummary, WorkflowView } from "../../engine/workflows/workf
 import { readIsoDuration } from "../../ojs/wire-durations.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
 import type { Identity } from "../access/auth.ts";
+import { type BodyWarning, warned } from "../http/body-warnings.ts";
 import { notFound } from "../http/failures.ts";
 import { HttpError, type PlainHeaders, refusedField } from "../http/http-error.ts";
 import { turn } from "../http/turn.ts";
@@ -56,8 +57,17 @@ const start = route("POST", "/ojs/v1/workflows", "enqueue", {
     // Checking, reading and storing thousands of steps each take a turn of the event loop.
     const isLarge = (body.steps ?? body.jobs ?? []).length > STEPS_PER_TURN;
     if (isLarge) await turn();
-    const steps = readWorkflow(body, engine.now(), context.service.documentLimit);
+    const warnings: BodyWarning[] = [];
+    const { documentLimit } = context.service;
+    const plan = readWorkflow(body, {
+      now: engine.now(),
+      documentLimit,
+      warn: (warning) => warnings.push(warning),
+      schemas: engine.schemas,
+    });
     if (isLarge) await turn();
+    if (body.id != null && !UUID.test(body.id))
+      throw refusedField("id", `${show(body.id)} is not valid; use a lower-case UUID, or leave it out`);
     const { id, name, meta, workflow_timeout, workflow_timeout_ms, retention } = body;
     const inMs = workflow_timeout == null ? null : workflow_timeout * 1_000;
     const timeout = workflow_timeout_ms ?? inMs;
@@ -66,7 +76,7 @@ const start = route("POST", "/ojs/v1/workflows", "enqueue", {
         "workflow_timeout_ms",
         `${timeout} contradicts workflow_timeout: ${workflow_timeout}; send one of them`,
       );
-    const handle = await engine.workflows.start(steps, {
+    const handle = await engine.workflows.start(plan, {
       ...(id != null && { id }),
       ...(name != null && { name }),
       ...(meta != null && { meta }),
@@ -77,7 +87,8 @@ const start = route("POST", "/ojs/v1/workflows", "enqueue", {
       throw new HttpError(409, "duplicate", `A workflow with the id ${handle.id} exists already`);
     const made = await load(handle.id, context);
     const Location = `/ojs/v1/workflows/${handle.id}`;
-    return workflowReply(201, made, { steps: await firstSteps(engine.store, handle.id) }, { Location });
+    const steps = await firstSteps(engine.store, handle.id);
+    return warned(workflowReply(201, made, { steps }, { Location }), warnings);
   },
 });
 

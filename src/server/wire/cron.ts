@@ -10,10 +10,17 @@ import type { CronView, RemoteCronJob } from "../../engine/crons/crons.ts";
 import { readIsoDuration } from "../../ojs/wire-durations.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
 import { checked } from "../http/checked.ts";
-import { HttpError, refusedField } from "../http/http-error.ts";
+import { refusedField } from "../http/http-error.ts";
 import { adminPageQuery } from "./admin-schemas.ts";
 import { readJob } from "./enqueue.ts";
-import { type EnqueueBody, enqueueSchema, jobType, metaObject, optionsSchema, queueName } from "./schemas.ts";
+import {
+  type EnqueueBody,
+  enqueueSchema,
+  metaObject,
+  optionsSchema,
+  queueName,
+  versionedType,
+} from "./schemas.ts";
 
 const OVERLAPS = ["allow", "skip", "cancel_previous"] as const;
 const window = z.string().refine((text) => (readIsoDuration(text) ?? 0) > 0, {
@@ -59,7 +66,7 @@ export const cronSchema = z
     ...calendarFields,
     enabled: z.boolean().nullish(),
     job_template: templateSchema.nullish(),
-    type: jobType.nullish(),
+    type: versionedType.nullish(),
     args: z.array(z.any()).nullish(),
     meta: metaObject.nullish(),
     queue: queueName.nullish().meta({ description: "As options.queue." }),
@@ -131,8 +138,9 @@ export function readTemplate(body: CronBody, now: Instant, documentLimit: number
   const { queue } = body;
   if (body.job_template) refuseOtherJob(body, body.job_template);
   const template = body.job_template ? { queue, ...body.job_template } : readFlat(body);
+  refuseForCrons(template, body.job_template ? "job_template." : "");
   const { definition, payload, options, isPending, visibility, wire } = readJob(template, now, documentLimit);
-  if (isPending) throw new HttpError(400, "invalid_request", "pending: the cron says when it runs");
+  if (isPending) throw refusedField("pending", "the cron says when its jobs run; leave it out");
   return {
     definition,
     payload,
@@ -140,6 +148,27 @@ export function readTemplate(body: CronBody, now: Instant, documentLimit: number
     ...(visibility !== undefined && { visibility }),
     ...(wire && { wire }),
   };
+}
+
+/** What a job of a cron cannot have, and why. The engine would refuse it too, but in the words of the library. */
+const NOT_FOR_CRONS: Readonly<Record<string, string>> = {
+  id: "each job of a cron has an id of its own",
+  parent_id: "a job of a cron has no parent",
+  scheduled_at: "the cron says when its jobs run",
+  delay_until: "the cron says when its jobs run",
+  expires_at: "one instant cannot hold for all jobs of a cron; use enqueue_ttl",
+  fair_key: "jobs of a cron have no key of their own in a fair queue",
+  unique: "overlap_policy keeps the jobs of a cron apart",
+};
+
+function refuseForCrons(job: EnqueueBody, place: string): void {
+  for (const [at, fields] of [
+    [place, job],
+    [`${place}options.`, job.options ?? {}],
+  ] as const)
+    for (const [name, value] of Object.entries(fields))
+      if (value != null && Object.hasOwn(NOT_FOR_CRONS, name))
+        throw refusedField(`${at}${name}`, `${show(value)}: ${NOT_FOR_CRONS[name]}; leave it out`);
 }
 
 /** Clients may send back what they read, which has the job in both places. A second, other job would be dropped. */

@@ -16,6 +16,7 @@ import { HttpError, refusedField } from "../http/http-error.ts";
 import { readLimit } from "./limit.ts";
 import type { DefinitionBody, EnqueueBody, RetryBody } from "./schemas.ts";
 import { readUnique } from "./unique.ts";
+import { splitType } from "./versions.ts";
 
 /** Fields that the server manages. A client's values are ignored. */
 const MANAGED = new Set([
@@ -110,10 +111,13 @@ function definitionOf(type: string): JobDefinition<unknown, unknown, unknown> {
 }
 
 /** Reads a job from the wire. */
-export function readJob(body: EnqueueBody, now: Instant, documentLimit: number): RemoteJob {
+export function readJob(said: EnqueueBody, now: Instant, documentLimit: number): RemoteJob {
+  const { type, version } = splitType(said.type);
+  // A field for the version goes before the version in the type (job-versioning 5.3).
+  const body = version === undefined || field(said, "version") !== undefined ? said : { ...said, version };
   const isSpread = body.args.length !== 1;
   const payload = toJsonText(isSpread ? body.args : body.args[0], "args", documentLimit);
-  const definition = definitionOf(body.type);
+  const definition = definitionOf(type);
   if (!isSpread && isPlain(body)) {
     const { id, queue } = body;
     return { definition, payload, options: { ...(id && { id }), ...(queue != null && { queue }) } };

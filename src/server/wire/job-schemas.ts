@@ -1,10 +1,13 @@
+import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
+import { show } from "../../core/errors.ts";
 import { COMPATIBILITIES } from "../../core/registry/compatibility.ts";
 import { mistypedKeywords } from "../../core/registry/mistyped-keywords.ts";
 import { VALIDATIONS, versionField } from "../../core/registry/registered-schema.ts";
 import type { SchemaSummary, SchemaView } from "../../engine/schemas/schemas.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
 import type { BodyWarning } from "../http/body-warnings.ts";
+import { refusedField } from "../http/http-error.ts";
 import { pagination } from "./admin-replies.ts";
 
 const version = z
@@ -22,11 +25,22 @@ const schema = z.looseObject({}).meta({
   description: "A JSON Schema (2020-12) of `args`, of up to 65,536 characters, without remote references.",
 });
 
+/** The extensions have two names for each: schema-registry `schema` and `job_type`, job-versioning `args_schema` and `type`. */
+const registered = {
+  type: z.string().max(255).nullish(),
+  job_type: z.string().max(255).nullish().meta({ description: "As type." }),
+  version: version.nullish(),
+  schema: schema.nullish(),
+  args_schema: schema.nullish().meta({ description: "As schema." }),
+  ...rules,
+  uri: z.string().max(500).nullish(),
+};
+
 export const putSchemaBody = z
-  .looseObject({ schema, ...rules, uri: z.string().max(500).nullish() })
+  .looseObject(registered)
   .meta({ id: "SchemaRequest", description: "A schema of the arguments of a job's type." });
 export const registerSchemaBody = z
-  .looseObject({ type: z.string().max(255), version, schema, ...rules, uri: z.string().max(500).nullish() })
+  .looseObject({ ...registered, version })
   .meta({ id: "SchemaRegistration" });
 export const schemaRulesBody = z.looseObject(rules).meta({ id: "SchemaRules" });
 export const checkSchemaBody = z
@@ -40,6 +54,50 @@ export const checkSchemaBody = z
     id: "SchemaCheckRequest",
     description: "A schema to compare with the newest version, or args to check.",
   });
+
+type RegisteredBody = z.output<typeof putSchemaBody>;
+
+/** The schema, under either name. */
+export function schemaIn(body: RegisteredBody) {
+  return one("schema", [
+    ["schema", body.schema],
+    ["args_schema", body.args_schema],
+  ]);
+}
+
+/** The type from the path, or else under either name. */
+export function typeOf(body: RegisteredBody, path?: string): string {
+  return one("type", [
+    ["the path", path],
+    ["type", body.type],
+    ["job_type", body.job_type],
+  ]);
+}
+
+export function versionIn(body: RegisteredBody, path?: string): string {
+  return one("version", [
+    ["the path", path],
+    ["version", body.version == null ? undefined : String(body.version)],
+  ]);
+}
+
+/** A value that may stand in several places; all that are there must be the same. */
+function one<Value>(
+  field: string,
+  places: readonly (readonly [name: string, value: Value | null | undefined])[],
+): Value {
+  const said = places.flatMap(([name, value]) => (value == null ? [] : [{ name, value }]));
+  const [first, ...rest] = said;
+  if (!first)
+    throw refusedField(field, `it is missing; send ${field === "schema" ? "an object" : `the ${field}`}`);
+  const odd = rest.find(({ value }) => !isDeepStrictEqual(value, first.value));
+  if (odd)
+    throw refusedField(
+      odd.name,
+      `${show(odd.value)} contradicts ${first.name}: ${show(first.value)}; send one of them`,
+    );
+  return first.value;
+}
 
 const summary = z
   .looseObject({
@@ -85,7 +143,17 @@ export function schemaFields({
 }: SchemaView) {
   const created_at = instantText(at);
   const version = versionField(name);
-  return { type, version, uri, schema, validation, compatibility, created_at, updated_at: created_at };
+  return {
+    type,
+    job_type: type,
+    version,
+    uri,
+    schema,
+    validation,
+    compatibility,
+    created_at,
+    updated_at: created_at,
+  };
 }
 
 /** What a schema says with a typo, which nothing checks. */

@@ -50,6 +50,15 @@ export const jobType = z
   })
   .refine(isFree, { error: RESERVED });
 
+/** A type with its version behind it, as job-versioning has it: `card.charge@2.0`. */
+export const versionedType = z
+  .string()
+  .max(255)
+  .regex(/^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*(@[1-9]\d{0,8}(\.\d{1,9}){0,2})?$/, {
+    error: 'use lower-case words joined by dots, such as "card.charge"',
+  })
+  .refine(isFree, { error: RESERVED });
+
 export const optional = <Schema extends z.ZodType>(schema: Schema) => schema.nullish();
 
 /** The engine checks the ranges, so that its errors are the same everywhere. */
@@ -150,6 +159,11 @@ const optionFields = {
   fair_key: optional(z.string().min(1).max(255)).meta({
     description: "Its key in a fair queue, such as a customer. Each key has its turn.",
   }),
+  version: z.any().optional().meta({
+    description:
+      'The version of its arguments, such as 2 or "1.4.0": it routes to workers and names a schema.',
+  }),
+  schema: z.any().optional().meta({ description: "The uri of the schema of its arguments." }),
   redact: optional(
     z
       .array(
@@ -181,7 +195,7 @@ export const optionsSchema = z
 
 export const enqueueSchema = z
   .looseObject({
-    type: jobType,
+    type: versionedType,
     args: z.array(z.any()).meta({
       description:
         "What the job is given. Any JSON, handed through as it came; whole numbers that would lose digits (beyond 2^53) are refused.",
@@ -191,6 +205,7 @@ export const enqueueSchema = z
       description: "The running job that enqueues this one: what is left of its total is an upper bound.",
     }),
     meta: optional(metaObject),
+    metadata: optional(metaObject).meta({ description: "Joined with meta, which goes first." }),
     curfew: optional(z.looseObject({})).meta({
       description: "Options of curfew's own client in the words of its library, such as limit and unique.",
     }),
@@ -219,6 +234,29 @@ const definitionSchema = z
   .looseObject({ ...timeoutFields, retry: optional(retrySchema), retention_ms: optional(retention) })
   .meta({ id: "DefinitionRung" });
 
+const handledVersions = z
+  .union([
+    z
+      .array(z.union([z.int().min(1), z.string().min(1).max(40)]))
+      .min(1)
+      .max(100),
+    z.string().min(1).max(255),
+    z.int().min(1),
+  ])
+  .meta({ description: 'A list, "*", one version, or a range such as ">=1.0 <3.0".' });
+/** Characters of the handlers of one worker. All workers are read at once. */
+const MOST_HANDLERS = 8_000;
+const handlers = z
+  .array(z.looseObject({ type: z.string().max(255), versions: optional(handledVersions) }))
+  .max(200)
+  .refine((value) => JSON.stringify(value).length <= MOST_HANDLERS, {
+    error: `use at most ${MOST_HANDLERS} characters of JSON; leave out types that run all versions`,
+  })
+  .meta({
+    description:
+      "The versions of jobs that the worker runs, by type, as in `versions`. Those of its last heartbeat hold for fetches that name none.",
+  });
+
 export const fetchSchema = z
   .looseObject({
     queues: z.array(queueName).min(1).max(100),
@@ -242,18 +280,11 @@ export const fetchSchema = z
     definitions: optional(z.record(z.string().max(255), definitionSchema)).meta({
       description: "What the worker's definitions say, by job type, for jobs whose producer had none.",
     }),
-    versions: optional(
-      z.record(
-        z.string().max(255),
-        z
-          .array(z.union([z.int().min(1), z.string().min(1).max(40)]))
-          .min(1)
-          .max(100),
-      ),
-    ).meta({
+    versions: optional(z.record(z.string().max(255), handledVersions)).meta({
       description:
         "The versions of jobs that the worker runs, by type; jobs of others stay for other workers.",
     }),
+    handlers: optional(handlers),
     soft_timeout: optional(z.boolean()).meta({
       description:
         "The worker hears soft signals: it obeys `deadlines.soft_at` and the directives of its beats.",
@@ -349,6 +380,7 @@ export const beatSchema = z
     job_types: optional(z.array(z.string().max(255)).max(200)).meta({
       description: "Job types that the worker has processors for; left out, it is taken to have all.",
     }),
+    handlers: optional(handlers),
     concurrency: optional(z.int().min(0)),
     labels: optional(z.union([z.array(z.string().max(255)).max(100), smallObject(MOST_LABELS)])).meta({
       description: "At most 2,000 characters of JSON.",

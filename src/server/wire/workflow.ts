@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { show } from "../../core/errors.ts";
 import type { Instant } from "../../core/time.ts";
 import {
   type AnyNode,
@@ -11,13 +12,16 @@ import {
   type WorkflowNode,
   wireStep,
 } from "../../core/workflow/node.ts";
+import type { Schemas } from "../../engine/schemas/schemas.ts";
 import type { WorkflowSummary, WorkflowView } from "../../engine/workflows/workflow-view.ts";
 import { readIsoDuration } from "../../ojs/wire-durations.ts";
 import { instantText } from "../../ojs/wire-fields.ts";
+import type { BodyWarning } from "../http/body-warnings.ts";
 import { refusedField } from "../http/http-error.ts";
 import { adminPageQuery } from "./admin-schemas.ts";
 import { readJob } from "./enqueue.ts";
 import { type EnqueueBody, enqueueSchema, metaObject, type OptionsBody, optionsSchema } from "./schemas.ts";
+import { versionWarnings } from "./unknown-version.ts";
 import { plainStep, readGraph } from "./workflow-graph.ts";
 
 const MOST_SECONDS = 315_360_000;
@@ -147,13 +151,19 @@ export const workflowsQuery = adminPageQuery.extend({
 type WorkflowBody = z.output<typeof workflowSchema>;
 
 /** The workflow as the engine's tree. */
-export function readWorkflow(body: WorkflowBody, now: Instant, documentLimit: number): WorkflowNode {
-  return readNodes(body as WorkflowFields, { now, documentLimit, defaults: {} }, "");
+export function readWorkflow(
+  body: WorkflowBody,
+  reading: Pick<Reading, "now" | "documentLimit" | "warn" | "schemas">,
+): WorkflowNode {
+  return readNodes(body as WorkflowFields, { ...reading, defaults: {} }, "");
 }
 
 interface Reading {
   readonly now: Instant;
   readonly documentLimit: number;
+  /** Called for each field that is taken and has no effect. */
+  readonly warn: (warning: BodyWarning) => void;
+  readonly schemas: Schemas;
   /** Options of the workflows around a step. */
   readonly defaults: OptionsBody;
 }
@@ -187,6 +197,7 @@ function readNodes(body: WorkflowFields, around: Reading, at: string): AnyNode {
     throw refusedField(`${at}jobs`, "it contradicts steps: send one of them, with all of its jobs");
   const name = body.steps ? "steps" : "jobs";
   const said = body.steps ?? body.jobs ?? [];
+  if (at !== "") refuseUnread(body, reading.warn, at);
   const nodes = said.map((inner, index) => {
     const place = `${at}${name}.${index}`;
     if (body.type !== "graph") refuseLinks(inner, place);
@@ -203,6 +214,38 @@ function readNodes(body: WorkflowFields, around: Reading, at: string): AnyNode {
   if (body.type === "group") return group(nodes) as AnyNode;
   if (body.type === "graph") return readLinks(said, nodes);
   return batch(nodes, readCallbacks(body.callbacks, reading, at)) as AnyNode;
+}
+
+/** Fields of the whole workflow, and of jobs. An inner workflow has neither: its jobs would run without them. */
+const OF_THE_WHOLE = ["workflow_timeout", "workflow_timeout_ms", "retention"];
+const OF_JOBS = [
+  ...Object.keys(optionsSchema.shape).filter((name) => name !== "meta"),
+  ...["curfew", "parent_id"],
+];
+/** Names and notes of an inner workflow. Nothing depends on them. */
+const NOT_KEPT = ["id", "name", "meta"];
+
+function refuseUnread(body: WorkflowFields, warn: Reading["warn"], at: string): void {
+  const fields = new Map<string, unknown>(Object.entries(body));
+  const said = new Set(namesOf(body));
+  const shown = (name: string) => show(fields.get(name));
+  for (const name of OF_THE_WHOLE)
+    if (said.has(name))
+      throw refusedField(
+        `${at}${name}`,
+        `${shown(name)} stands in an inner ${body.type}; only the whole workflow has it: write it beside the outermost type`,
+      );
+  for (const name of OF_JOBS)
+    if (said.has(name))
+      throw refusedField(
+        `${at}${name}`,
+        `${shown(name)} stands beside the jobs of an inner ${body.type}, where nothing reads it; write ${at}options.${name} for all of its jobs`,
+      );
+  for (const name of NOT_KEPT)
+    if (said.has(name)) {
+      const message = `${at}${name}: an inner ${body.type} keeps none; write it at the whole workflow, or at its jobs`;
+      warn({ code: "no_effect", field: `${at}${name}`, message });
+    }
 }
 
 /** Only a graph has links. Elsewhere a step would run without what it says that it waits for. */
@@ -244,13 +287,15 @@ function readCallbacks(said: CallbackFields | null | undefined, reading: Reading
   };
 }
 
-function readStep(said: EnqueueBody, { now, documentLimit, defaults }: Reading, place: string): StepNode {
+function readStep(said: EnqueueBody, reading: Reading, place: string): StepNode {
+  const { now, documentLimit, defaults } = reading;
   const body = { ...said, options: withDefaults(defaults, said, said.options ?? {}) };
   const { definition, payload, options, isPending, visibility, wire } = readJob(body, now, documentLimit);
   if (isPending) throw refusedField(`${place}.pending`, "the workflow says when it runs: leave it out");
   if (options.id) throw refusedField(`${place}.id`, "steps get their ids from the workflow: leave it out");
   if (options.unique)
     throw refusedField(`${place}.unique`, "a step that is left out would never end: leave it out");
+  if (wire) versionWarnings(reading.schemas, { definition, wire }, `${place}.`).forEach(reading.warn);
   return wireStep(definition, JSON.parse(payload), options as StepOptions, {
     ...(visibility !== undefined && { visibility }),
     ...(wire && { wire }),
