@@ -10,7 +10,6 @@ const JOBS = "/ojs/v1/admin/jobs";
 /** Jobs per request: small, so that Ctrl-C takes effect soon and the progress line moves. */
 const BATCH = 200;
 const SAMPLE = 5;
-const LOOKED_AT = 50;
 
 export interface BulkOptions {
   readonly dryRun?: boolean;
@@ -52,20 +51,22 @@ export async function bulk(
   const path = `${JOBS}/bulk/${verb}`;
   const counted = await output.during("counting", () => target.send("POST", path, { filter, dry_run: true }));
   signal.throwIfAborted();
-  const matched = Number(counted.matched);
+  // A delete counts jobs that wait or run as matched and skipped: it does not touch them.
+  const live = verb === "delete" ? Number(counted.skipped) : 0;
+  const matched = Number(counted.matched) - live;
   if (options.dryRun || matched === 0) {
     const sample = matched === 0 ? [] : await sampleOf(context, verb, filter);
     const answer = {
-      ...summary(verb, { matched, succeeded: 0, skipped: 0, failed: 0 }, true),
+      ...summary(verb, { matched, succeeded: 0, skipped: live, failed: 0 }, true),
       dry_run: options.dryRun === true,
     };
-    output.answer({ ...answer, sample }, () => previewText(verb, matched, sample, target.now()));
+    output.answer({ ...answer, sample }, () => previewText(verb, { matched, live }, sample, target.now()));
     return;
   }
   const meant = options.limit === undefined ? matched : Math.min(matched, options.limit);
   if (!options.yes) {
     const sample = await sampleOf(context, verb, filter);
-    output.note(previewText(verb, matched, sample, target.now()));
+    output.note(previewText(verb, { matched, live }, sample, target.now()));
   }
   await confirm(`${capital(verb)} ${meant} ${meant === 1 ? "job" : "jobs"} on ${target.name}?`, {
     yes: options.yes,
@@ -104,8 +105,8 @@ async function carryOut({ target, output, signal }: TargetContext, work: Work): 
         ...(cursor !== null && { cursor }),
         reason,
       });
-      add(counts, reply);
-      progress.update(counts.succeeded + counts.skipped, meant);
+      add(counts, reply, verb);
+      progress.update(counts.succeeded + (verb === "delete" ? 0 : counts.skipped), meant);
       cursor = reply.next_cursor;
       isComplete = cursor === null;
       if (isComplete || counts.succeeded >= most || counts.failed > 0) break;
@@ -165,10 +166,12 @@ export async function actOnNamed({ output, signal }: TargetContext, work: NamedW
   if (first) throw new CommandFailed(first.exit, problems.map(({ message }) => message).join("\ncurfew: "));
 }
 
-function add(counts: Counts, reply: Fields): void {
-  counts.matched += Number(reply.matched);
+function add(counts: Counts, reply: Fields, verb: BulkVerb): void {
+  const skipped = Number(reply.skipped);
+  // Each reply to a delete counts all jobs that wait or run, so the last one says how many they are.
+  counts.matched += verb === "delete" ? Number(reply.matched) - skipped : Number(reply.matched);
+  counts.skipped = verb === "delete" ? skipped : counts.skipped + skipped;
   counts.succeeded += Number(reply.succeeded);
-  counts.skipped += Number(reply.skipped);
   // The reply counts a skipped job as failed too.
   counts.failed += Number(reply.failed) - Number(reply.skipped);
 }
@@ -192,24 +195,42 @@ async function sampleOf(
 ): Promise<readonly Fields[]> {
   const { error_type, error_code, dead_letter, all: _all, ...rest } = filter;
   if (error_type !== undefined || error_code !== undefined) return [];
-  const path = dead_letter ? "/ojs/v1/admin/dead-letter" : JOBS;
-  const { items } = await target.get(path, { ...(rest as Query), per_page: LOOKED_AT });
-  const states = TOUCHED[verb];
-  return (items as readonly Fields[]).filter(({ state }) => states.includes(String(state))).slice(0, SAMPLE);
+  const read = async (path: string, more: Query = {}) =>
+    (await target.get(path, { ...(rest as Query), ...more, per_page: SAMPLE })).items as readonly Fields[];
+  if (dead_letter) return read("/ojs/v1/admin/dead-letter");
+  // Asked for by state: among the newest jobs of any state there may be none that the action applies to.
+  const states = rest.state === undefined ? TOUCHED[verb] : [String(rest.state)];
+  const found = await Promise.all(states.map((state) => read(JOBS, { state })));
+  const createdAt = (job: Fields) => String(job.created_at);
+  return found
+    .flat()
+    .sort((a, b) => createdAt(b).localeCompare(createdAt(a)))
+    .slice(0, SAMPLE);
 }
 
-function previewText(verb: BulkVerb, matched: number, sample: readonly Fields[], now: number): string {
-  if (matched === 0) return `No jobs to ${verb}.`;
+function previewText(
+  verb: BulkVerb,
+  { matched, live }: { readonly matched: number; readonly live: number },
+  sample: readonly Fields[],
+  now: number,
+): string {
+  const kept = live > 0 ? `\n${liveText(live)}: cancel them first.` : "";
+  if (matched === 0) return `No jobs to ${verb}.${kept}`;
   const head = `${matched} ${matched === 1 ? "job" : "jobs"} to ${verb}`;
-  if (sample.length === 0) return `${head}.`;
+  if (sample.length === 0) return `${head}.${kept}`;
   const more = matched > sample.length ? `\n… and ${matched - sample.length} more` : "";
-  return `${head}:\n${jobTable(sample, now)}${more}`;
+  return `${head}:\n${jobTable(sample, now)}${more}${kept}`;
 }
+
+const liveText = (count: number) =>
+  count === 1 ? "1 other waits or runs and stays" : `${count} others wait or run and stay`;
 
 function summaryText(verb: BulkVerb, { succeeded, skipped, failed }: Counts): string {
   const parts = [
     `${succeeded} ${succeeded === 1 ? "job" : "jobs"} ${DONE[verb]}`,
-    ...(skipped > 0 ? [`${skipped} had changed state meanwhile and are unchanged`] : []),
+    ...(skipped > 0
+      ? [verb === "delete" ? liveText(skipped) : `${skipped} had changed state meanwhile and are unchanged`]
+      : []),
     ...(failed > 0 ? [`${failed} failed`] : []),
   ];
   return `${parts.join(", ")}.`;

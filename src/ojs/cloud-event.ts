@@ -44,15 +44,19 @@ const WIRE_NAMES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     newStrategy: "new_strategy",
   },
   timeout: { timeout: "timeout_id" },
+  webhook: { dueAt: "next_attempt_at" },
   workflow: { workflow: "workflow_id", elapsed: "duration_ms" },
 };
+
+/** Fields that hold an instant in milliseconds. */
+const INSTANTS: ReadonlySet<string> = new Set(["seenAt", "dueAt"]);
 
 function dataOfOthers({ name, queue, data }: JournalEvent): Data {
   const names = WIRE_NAMES[name.slice(0, name.indexOf("."))];
   const fields: Record<string, unknown> = queue === undefined ? {} : { queue };
   for (const [field, value] of Object.entries(data ?? {}))
     fields[names?.[field] ?? field] =
-      field === "seenAt" && typeof value === "number" ? instantText(value) : value;
+      INSTANTS.has(field) && typeof value === "number" ? instantText(value) : value;
   return fields;
 }
 

@@ -47,6 +47,11 @@ export const EVENT_NAMES = [
   "workflow.completed",
   "workflow.failed",
   "workflow.cancelled",
+  "webhook.subscription.created",
+  "webhook.subscription.deleted",
+  "webhook.delivered",
+  "webhook.failed",
+  "webhook.dead",
 ] as const;
 
 /** What may happen to a job. */
@@ -64,4 +69,5 @@ export const EVENT_GROUPS = [
   "workflow.*",
   "saga.*",
   "timeout.*",
+  "webhook.*",
 ] as const;

@@ -10,6 +10,7 @@ import { answer, curfew } from "./stage.ts";
 import { inTerminal } from "./terminal.ts";
 
 const many = defineJob({ type: "many", queue: "many" });
+const old = defineJob({ type: "old", queue: "old" });
 const few = defineJob({ type: "few", queue: "few" });
 
 const folder = fileFolder();
@@ -19,6 +20,7 @@ let url = "";
 beforeAll(async () => {
   store = `sqlite:${join(folder, "jobs.db")}`;
   const engine = await openEngine({ store });
+  await engine.enqueueMany(old, Array.from({ length: 2 }));
   await engine.enqueueMany(many, Array.from({ length: 1_000 }));
   await engine.enqueueMany(few, Array.from({ length: 7 }));
   await engine.close();
@@ -38,6 +40,27 @@ describe("an action by filter", () => {
     expect((await answer(["ls", "--queue", "few", "--state", "available", "--url", url])).items).toHaveLength(
       7,
     );
+  });
+
+  it("with --dry-run shows jobs that it applies to, however many newer ones it does not apply to", async () => {
+    await answer(["cancel", "--queue", "old", "--yes", "--store", store]);
+    const dry = await answer(["delete", "--all", "--dry-run", "--store", store]);
+    expect(dry).toMatchObject({ matched: 2, skipped: 1_007 });
+    expect((dry.sample as Record<string, unknown>[]).map(({ queue, state }) => [queue, state])).toEqual([
+      ["old", "cancelled"],
+      ["old", "cancelled"],
+    ]);
+  });
+
+  it("of delete counts only jobs that it deletes, and says that others stay", async () => {
+    const flags = ["delete", "--all", "--url", url];
+    const { stdout } = await curfew([...flags, "--dry-run"]);
+    expect(stdout).toMatch(/^2 jobs to delete:\n/);
+    expect(stdout).toContain("1007 others wait or run and stay: cancel them first.\n");
+    const { stderr } = await curfew(flags);
+    expect(stderr).toContain("Delete 2 jobs on ");
+    const { stdout: done } = await curfew([...flags, "--yes"]);
+    expect(done).toBe("2 jobs deleted, 1007 others wait or run and stay.\n");
   });
 
   it("needs a filter, ids or --all", async () => {

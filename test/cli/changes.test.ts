@@ -48,6 +48,17 @@ describe.each(["store", "url"] as const)("with --%s", (kind) => {
     expect(gone).toMatchObject({ code: 1, stdout: "" });
   });
 
+  it.each([
+    [["--in", "10m", "--wait", "1m"], /^curfew: --wait: "60s" ends .*; --in starts it .*: lengthen --wait /],
+    [["--total", "1s", "--attempt", "5s"], /^curfew: --total: "1000ms" .* shorter than --attempt \(5s\)/],
+    [["--id", "5"], /^curfew: --id: "5" is not valid/],
+    [["--meta", "5"], /^curfew: --meta: 5 is not valid/],
+  ])("enqueue refuses %j by the flag", async (flags, says) => {
+    const { code, stderr } = await curfew(["enqueue", "mail.send", ...flags, ...target()]);
+    expect(stderr).toMatch(says);
+    expect(code).toBe(2);
+  });
+
   it("a queue is limited, and its limit taken back", async () => {
     const set = await answer([
       "queues",

@@ -19,6 +19,29 @@ async function keyFile() {
 const listed = async (file: string) =>
   (await answer(["keys", "ls", "--file", file])) as Answer & { items: Answer[] };
 
+describe("keys new", () => {
+  it.each([
+    [
+      "an end that is over",
+      ["mia", "--not-after", "2001-01-01T00:00:00Z"],
+      /--not-after: .* would never work/,
+    ],
+    [
+      "an end that is no instant",
+      ["mia", "--not-after", "soon"],
+      /--not-after: "soon" is not an instant; write/,
+    ],
+    ["a name that is none", ["a b"], /--name: "a b" is not a valid name/],
+  ])("refuses %s by the flag, and writes nothing", async (_name, flags, says) => {
+    const { file } = await keyFile();
+    const before = readFileSync(file, "utf8");
+    const ended = await curfew(["keys", "new", "--role", "worker", "--file", file, "--name", ...flags]);
+    expect(ended).toMatchObject({ code: 2, stdout: "" });
+    expect(ended.stderr).toMatch(says);
+    expect(readFileSync(file, "utf8")).toBe(before);
+  });
+});
+
 describe("keys ls", () => {
   it("shows names, roles and ids, and neither keys nor whole hashes", async () => {
     const { file, worker } = await keyFile();

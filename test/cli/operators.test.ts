@@ -165,7 +165,7 @@ describe.each(["sqlite", "server", "postgres"])("on %s", (name) => {
     [["--floor", "1s", "--ceiling", "1m", "--times", "x"], '--times: "x" is'],
     [["--floor", "1s", "--ceiling", "1m", "--from", "p42"], '--from: "p42" is'],
     [["--floor", "3s", "--ceiling", "1s"], '--floor: "3s" contradicts'],
-    [["--samples", "200"], "--floor: undefined is"],
+    [["--samples", "200"], "--floor: it is missing; add it"],
   ])("advise refuses %j by the flag", async (flags, message) => {
     const { stderr } = await run("advise", "--type", "quick", ...flags);
     expect(stderr).toContain(`curfew: ${message}`);

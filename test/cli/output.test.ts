@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { adviceText } from "../../src/cli/commands/advise.ts";
+import { targetOf } from "../../src/cli/commands/audit.ts";
+import { eventText } from "../../src/cli/commands/follow.ts";
 import { queueTable } from "../../src/cli/commands/queues.ts";
 import { jobTable } from "../../src/cli/output/job-table.ts";
 import { printable } from "../../src/cli/output/paint.ts";
@@ -168,5 +170,60 @@ describe("a stream of events", () => {
       { id: "1", name: "job.started", data: '{"a":1}' },
       { id: "2", name: "message", data: "x\ny" },
     ]);
+  });
+});
+
+describe("a line of tail", () => {
+  const time = "2030-01-31T12:00:00.000Z";
+
+  it("names what an event without a job is about, and its error", () => {
+    const error = "Error: getaddrinfo ENOTFOUND partner.invalid";
+    const data = { subscription: "sub_1", attempt: 2, error };
+    expect(eventText({ time, type: "webhook.failed", subject: "sub_1", data })).toBe(
+      `${time} webhook.failed sub_1 attempt 2 ${error}`,
+    );
+    const dead = { timeout: "t1", destination: "mail", tries: 5, error: "no" };
+    expect(eventText({ time, type: "timeout.dead", subject: "t1", data: dead })).toBe(
+      `${time} timeout.dead t1 attempt 5 no`,
+    );
+  });
+
+  it("says why a job ended, and how far one is", () => {
+    const job = { time, subject: "j1", job_id: "j1", queue: "mail" };
+    const last_error = { code: "timeout", message: "Timed out after 6s" };
+    expect(eventText({ ...job, type: "job.discarded", data: { attempt: 2, last_error } })).toBe(
+      `${time} job.discarded j1 mail attempt 2 timeout: Timed out after 6s`,
+    );
+    const data = { attempt: 1, progress: 0.034, message: "page 1 of 29", data: null };
+    expect(eventText({ ...job, type: "job.progress", data })).toBe(
+      `${time} job.progress j1 mail attempt 1 3 % page 1 of 29`,
+    );
+  });
+
+  it("names a queue once", () => {
+    const event = { time, type: "queue.paused", subject: "mail", queue: "mail", data: {} };
+    expect(eventText(event)).toBe(`${time} queue.paused mail`);
+  });
+});
+
+describe("what an audit entry is on", () => {
+  it.each([
+    ["job.extend", { job_id: "j1", queue: "mail", details: { attempt: 5 } }, "j1"],
+    ["queue.configure", { queue: "mail", details: { fair: {} } }, "mail"],
+    ["limit.put", { details: { key: "bank", concurrency: 1 } }, "bank"],
+    ["tenant.put", { details: { tenant: "acme", limits: {} } }, "acme"],
+    ["webhook.create", { details: { subscription: "sub_1", host: "a.example" } }, "sub_1"],
+    ["schema.put", { details: { type: "card.charge", version: "2" } }, "card.charge 2"],
+    ["calendar.put", { details: { calendar: "frankfurt", days: 3 } }, "frankfurt"],
+    ["cron.pause", { details: { cron: "nightly" } }, "nightly"],
+    ["timeout.revoke", { details: { timeout: "t1", destination: "mail" } }, "t1"],
+    ["worker.quiet", { details: { worker: "w1" } }, "w1"],
+    ["workflow.cancel", { details: { workflow: "f1" } }, "f1"],
+    ["pool.put", { details: { pool: "p1" } }, "p1"],
+    ["saga.end", { details: { type: "order", saga: "42" } }, "order 42"],
+    ["saga.compensate", { details: { saga: "order", id: "42", answer: "begun" } }, "order 42"],
+    ["bulk.cancel", { details: { tried: 3, filter: { type: "a" } } }, ""],
+  ])("of %s", (action, entry, target) => {
+    expect(targetOf({ action, ...entry })).toBe(target);
   });
 });

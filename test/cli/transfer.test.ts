@@ -163,7 +163,7 @@ describe("curfew import", () => {
       "a file that is cut off",
       (text: string) => text.slice(0, text.lastIndexOf("{")),
       1,
-      /ends without its last line/,
+      /line [1-9]\d*: the file ends without its last line/,
     ],
     ["no export", () => "hello\n", 2, /line 1: this is no export of curfew/],
     [

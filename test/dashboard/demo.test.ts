@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { defineJob } from "../../src/core/job/job-definition.ts";
@@ -8,6 +8,8 @@ import { command, server } from "../server/command.ts";
 import { testFolder } from "../support/folders.ts";
 import { hasBrowser, openBrowser } from "./shared-browser.ts";
 import { openPage } from "./stage.ts";
+
+const README = join(import.meta.dirname, "../../README.md");
 
 function folder(): string {
   const made = testFolder();
@@ -88,6 +90,11 @@ describe("the demo", () => {
     const cwd = folder();
     const first = await server(["--demo"], { cwd });
     await expect.poll(async () => (await jobsOf(first.url, "")).length, WITHIN).toBeGreaterThan(10);
+    // A newcomer starts the demo as the README says, and pastes its next command.
+    const [, body = ""] = /-d '(\{"type": "card\.charge".*?)'$/ms.exec(readFileSync(README, "utf8")) ?? [];
+    const headers = { "Content-Type": "application/json" };
+    const reply = await fetch(`${first.url}/ojs/v1/jobs`, { method: "POST", headers, body });
+    expect([reply.status, await reply.json()]).toMatchObject([201, { job: { queue: "payments" } }]);
     first.kill("SIGTERM");
     expect((await first.ended).code).toBe(0);
     expect(existsSync(join(cwd, "curfew-demo.db"))).toBe(true);

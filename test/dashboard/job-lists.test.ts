@@ -152,4 +152,18 @@ describe.skipIf(!hasBrowser)("the lists of jobs", () => {
     const { jobs } = await stage.test.engine.find({ queue: "video", state: "available" });
     expect(jobs).toHaveLength(6);
   });
+
+  it("a bulk delete says how many it deletes, without those that wait", async () => {
+    const { engine } = stage.test;
+    const { id } = await engine.enqueue(defineJob({ type: "old", queue: "mixed" }));
+    await engine.enqueue(defineJob({ type: "new", queue: "mixed" }));
+    await engine.job(id).cancel();
+    const page = await open("/jobs?queue=mixed");
+    await page.getByLabel("Select all on this page").check();
+    await page.getByRole("button", { name: "Delete…" }).click();
+    await page.getByText("This means 1 of the chosen jobs.").waitFor();
+    await page.getByRole("button", { name: "Delete 1 job", exact: true }).click();
+    await page.getByText("1 job is deleted.").waitFor();
+    expect((await engine.find({ queue: "mixed" })).jobs.map(({ type }) => type)).toEqual(["new"]);
+  });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { toneOf } from "../../src/dashboard/pages/events/event-tone.ts";
+import { wordOf } from "../../src/dashboard/pages/events/event-word.ts";
 import { copyOf } from "../../src/dashboard/pages/job/copy-body.ts";
 import { headlineOf } from "../../src/dashboard/pages/job/timeline/headline.ts";
 import { extended, lengthText, limitsOf } from "../../src/dashboard/pages/job/timeline/limits.ts";
@@ -118,6 +119,25 @@ describe("events", () => {
       expect(toneOf(type), type).toBe("force");
     for (const type of ["timeout.sent", "timeout.requested", "timeout.revoked"])
       expect(toneOf(type), type).not.toBe("force");
+  });
+
+  it("of deliveries look like what came of them", () => {
+    expect(["webhook.delivered", "webhook.failed", "webhook.dead"].map(toneOf)).toEqual([
+      "done",
+      "force",
+      "force",
+    ]);
+  });
+
+  it("say how far a job is, and why one ended", () => {
+    const event = (data: Record<string, unknown>) => ({ id: "1", type: "job.progress", time: "", data });
+    const job = { job_type: "report.render", attempt: 1 };
+    expect(wordOf(event({ ...job, progress: 0.034, message: "page 1 of 29" }))).toBe(
+      "report.render, attempt 1, 3.4 %, page 1 of 29",
+    );
+    expect(wordOf(event({ ...job, last_error: { message: "Timed out after 6s" } }))).toBe(
+      "report.render, attempt 1, Timed out after 6s",
+    );
   });
 });
 

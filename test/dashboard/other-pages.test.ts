@@ -88,6 +88,10 @@ describe.skipIf(!hasBrowser)("the other pages", () => {
       found.push(...problems.splice(0).map((text) => `${path}: ${text}`));
       const wider = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
       if (wider !== 0) found.push(`${path}: scrolls sideways by ${wider}`);
+      const narrow = await page.evaluate(
+        "[...document.querySelectorAll('main .card')].filter(({ offsetWidth }) => offsetWidth < 200).length",
+      );
+      if (narrow !== 0) found.push(`${path}: ${narrow} cards are too narrow to read`);
       const styled = await page.locator("[style]:not(.uplot, .uplot *)").count();
       if (styled > 0) found.push(`${path}: ${styled} elements have a style`);
     }

@@ -235,7 +235,13 @@ describe("findings", () => {
 });
 
 describe("advice on a job", () => {
-  const words = (text: string) => wordsOf({ name: "retry", target: null, text });
+  const words = (text: string) => wordsOf({ text });
+
+  it("names the page Audit for the call that reads it", () => {
+    expect(words("Somebody cancelled it; engine.audit says who, if they gave a name.")).toBe(
+      "Somebody cancelled it; the page Audit says who, if they gave a name.",
+    );
+  });
 
   it("names buttons and pages where the server names calls of the library", () => {
     expect(words('Mend the cause, then call engine.retry("1").')).toBe("Mend the cause, then press Retry.");

@@ -22,7 +22,7 @@ describe.skipIf(!hasBrowser)("what the dashboard hides", () => {
     const { page } = opened;
     await settled(page);
     const body = page.locator("body");
-    await page.getByText("Its definition hides payload.card").waitFor();
+    await page.getByText("Hidden from view: payload.card").waitFor();
     expect(await body.textContent()).not.toContain(CARD);
     await page.getByRole("button", { name: "Reveal…" }).click();
     await page.getByLabel("Reason").fill("a refund");
@@ -31,7 +31,7 @@ describe.skipIf(!hasBrowser)("what the dashboard hides", () => {
     const [entry] = (await stage.test.engine.audit.read()).entries;
     expect(entry).toMatchObject({ action: "job.reveal", job: id, reason: "a refund" });
     await page.reload();
-    await page.getByText("Its definition hides payload.card").waitFor();
+    await page.getByText("Hidden from view: payload.card").waitFor();
     expect(await body.textContent()).not.toContain(CARD);
     expect(opened.problems).toEqual([]);
   });
@@ -51,7 +51,7 @@ describe.skipIf(!hasBrowser)("what the dashboard hides", () => {
     const copy = page.url().split("/").at(-1)?.split("?")[0] as string;
     const [row] = await stage.test.engine.store.jobs.load([copy]);
     expect(JSON.parse(row?.payload ?? "null")).toEqual({ order: "A-8", card: CARD });
-    await page.getByText("Its definition hides payload.card").waitFor();
+    await page.getByText("Hidden from view: payload.card").waitFor();
     expect(opened.problems).toEqual([]);
   });
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { WEBHOOK_QUEUE } from "../../src/core/job/internal-queue.ts";
 import { DELIVERY } from "../../src/engine/webhooks/delivery-jobs.ts";
-import { type Duration, defineJob } from "../../src/index.ts";
+import { type Duration, defineJob, type JournalEvent, toCloudEvent } from "../../src/index.ts";
 import { faultyStore } from "../../src/testing/faulty-store.ts";
 import { openStage, shared } from "./stage.ts";
 import { BROKEN, fakeSender, OK, openWebhookStage, URL } from "./webhook-stage.ts";
@@ -61,6 +61,12 @@ describe("deliveries of webhooks (SEMANTICS 11)", () => {
       "webhook.failed",
       "webhook.dead",
     ]);
+    const { data } = toCloudEvent(events[1] as JournalEvent);
+    expect(data).toMatchObject({
+      subscription: webhook.id,
+      next_attempt_at: expect.stringMatching(/^\d{4}-.*Z$/),
+    });
+    expect(data).not.toHaveProperty("dueAt");
     expect(await stage.engine.webhooks.get(webhook.id)).toMatchObject({
       failed: 2,
       dead: 1,

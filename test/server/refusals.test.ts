@@ -43,6 +43,12 @@ it.each([
     'visibility_timeout: "PT0S" is not valid; use a duration of one millisecond at least',
   ],
   [
+    "a total that is shorter than its attempt",
+    "/jobs",
+    { ...job, timeout: 5, total_timeout: 1 },
+    'total_timeout: "1000ms" contradicts another timeout; it is shorter than timeout (5s): make total at least as long',
+  ],
+  [
     "two visibilities",
     "/jobs",
     { ...job, visibility_timeout: 9, visibility_timeout_ms: 1 },

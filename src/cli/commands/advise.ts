@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { CurfewError, refuse } from "../../core/errors.ts";
+import { CurfewError } from "../../core/errors.ts";
 import { parseAdaptive, type Quantile } from "../../core/stats/adaptive-limit.ts";
 import { type Duration, parseDuration } from "../../core/time.ts";
 import { withPage, withTarget } from "../declare.ts";
@@ -70,6 +70,8 @@ export function register(command: Command): void {
 /** A text that is no number stays as it is, for the refusal to show. */
 const numberOf = (text: string) => (Number.isNaN(Number(text)) ? (text as never) : Number(text));
 
+const NEEDED = "--type, --floor and --ceiling";
+
 /** Refuses a rule in the words of the command line; the server would name its own fields. */
 function checkRule({ type, floor, ceiling, from, times, samples }: AdviseOptions): void {
   const given = { floor, ceiling, from, times, samples };
@@ -77,12 +79,9 @@ function checkRule({ type, floor, ceiling, from, times, samples }: AdviseOptions
   if (flag === undefined) return;
   for (const [name, value] of Object.entries({ type, floor, ceiling }))
     if (value === undefined)
-      throw refuse(
-        "invalid_option",
-        `--${name}`,
-        value,
-        `add it: --${flag} needs --type, --floor and --ceiling`,
-      );
+      throw new CurfewError("invalid_option", `--${name}: it is missing; add it: ${NEEDED} go together`, {
+        field: `--${name}`,
+      });
   const rule = {
     floor: floor as Duration,
     ceiling: ceiling as Duration,

@@ -22,10 +22,32 @@ const columns = (now: number): Column<Fields>[] => [
   { title: "REASON", show: ({ reason }) => printable(String(reason ?? "")), shrinkTo: 10 },
 ];
 
+/** Where the details name what was acted on, by the first word of the action. */
+const NAMED: Readonly<Record<string, readonly string[]>> = {
+  calendar: ["calendar"],
+  cron: ["cron"],
+  limit: ["key"],
+  pool: ["pool"],
+  schema: ["type", "version"],
+  tenant: ["tenant"],
+  timeout: ["timeout"],
+  webhook: ["subscription"],
+  worker: ["worker"],
+  workflow: ["workflow"],
+};
+
 /** What was acted on. Only jobs and queues have fields of their own. */
-function targetOf({ job_id, queue, details }: Fields): string {
-  const { key, cron } = (details ?? {}) as Fields;
-  return String(job_id ?? queue ?? key ?? cron ?? "");
+export function targetOf({ action, job_id, queue, details }: Fields): string {
+  const about = (details ?? {}) as Fields;
+  const names = NAMED[String(action).split(".", 1)[0] as string] ?? [];
+  const named = names.flatMap((name) => (about[name] == null ? [] : [String(about[name])])).join(" ");
+  return String(job_id ?? queue ?? (named || sagaOf(about)));
+}
+
+/** `saga.end` and `saga.compensate` name the type and the id in fields of different names. */
+function sagaOf({ type, saga, id }: Fields): string {
+  if (saga === undefined) return "";
+  return type === undefined ? `${saga} ${id}` : `${type} ${saga}`;
 }
 
 export function register(command: Command): void {

@@ -8,7 +8,7 @@ import { relativeText } from "../output/times.ts";
 import { act, type TargetContext } from "../run-command.ts";
 import { futureOption } from "../target/filter-options.ts";
 import { onJob } from "../target/not-found.ts";
-import type { Fields } from "../target/target.ts";
+import { type Fields, Refusal } from "../target/target.ts";
 
 interface EnqueueOptions {
   readonly queue?: string;
@@ -67,7 +67,7 @@ async function enqueue(
   const now = target.now();
   const scheduled = options.in ?? options.at;
   const meta = options.meta === undefined ? undefined : parseJson(options.meta, "--meta");
-  const { job } = await target.send("POST", "/ojs/v1/jobs", {
+  const sent = target.send("POST", "/ojs/v1/jobs", {
     type,
     args: payload === undefined ? [] : [parseJson(readPayload(payload), "payload")],
     ...(options.id !== undefined && { id: options.id }),
@@ -83,10 +83,25 @@ async function enqueue(
       ...(options.wait !== undefined && { enqueue_ttl_ms: limit(options.wait, "--wait") }),
     },
   });
+  const { job } = await sent.catch((error: unknown) => {
+    throw error instanceof Refusal ? byFlags(error, options.in === undefined ? "--at" : "--in") : error;
+  });
   const made = job as Fields;
   output.answer(made, () => String(made.id));
   const due = made.scheduled_at === undefined ? "" : `, due ${relativeText(made.scheduled_at, now)}`;
   output.note(`Enqueued in ${printable(String(made.queue))}${due}. Follow it with: curfew wait ${made.id}`);
+}
+
+/** A refusal in the words of the command line: the server names its own fields. */
+function byFlags({ exit, message, status }: Refusal, start: string): Refusal {
+  const said = message
+    .replace(/^(?:options\.)?(priority|queue|id|meta):/, "--$1:")
+    .replace(/\benqueue_ttl(?:_ms)?\b/g, "--wait")
+    .replace(/\btotal_timeout(?:_ms)?\b/g, "--total")
+    .replace(/\bheartbeat_timeout(?:_ms)?\b/g, "--heartbeat")
+    .replace(/\btimeout(?:_ms)?(?=:| \()/g, "--attempt")
+    .replace(/\bscheduled_at\b/g, start);
+  return new Refusal(exit, said, status);
 }
 
 function readPayload(said: string): string {

@@ -116,16 +116,23 @@ async function tail(context: TargetContext, options: TailOptions): Promise<void>
 
 const LOUD = /failed|discarded|timeout|stuck|stalled|killed|blocked|unready|full/;
 
-function eventText({ time, type, job_id, queue, data }: Fields): string {
+export function eventText({ time, type, subject, job_id, queue, data }: Fields): string {
   const name = LOUD.test(String(type)) ? paint("yellow", String(type)) : String(type);
-  const { error, attempt } = (data ?? {}) as Fields;
+  const { last_error, error = last_error, attempt, tries, progress, message } = (data ?? {}) as Fields;
+  // Sagas, timeouts, crons, workers and webhooks have no job: without the subject nobody knows which one it was.
+  const about = job_id ?? (subject === queue ? undefined : subject);
+  const count = attempt ?? tries;
   const parts = [
     dim(String(time)),
     name,
-    ...(job_id === undefined ? [] : [String(job_id)]),
+    ...(about === undefined ? [] : [printable(String(about))]),
     ...(queue === undefined ? [] : [printable(String(queue))]),
-    ...(typeof attempt === "number" ? [dim(`attempt ${attempt}`)] : []),
-    ...(error === undefined ? [] : [paint("red", printable(errorText(error)))]),
+    ...(typeof count === "number" ? [dim(`attempt ${count}`)] : []),
+    ...(typeof progress === "number" ? [`${Math.round(progress * 100)} %`] : []),
+    ...(typeof message === "string" ? [printable(message)] : []),
+    ...(error === undefined
+      ? []
+      : [paint("red", printable(typeof error === "string" ? error : errorText(error)))]),
   ];
   return parts.join(" ");
 }

@@ -170,7 +170,10 @@ class Import {
   #batch: Line[] = [];
   #size = 0;
   #jobs = 0;
+  /** The last line that was sent. */
   #lastLine = 0;
+  /** The last line that was read. */
+  #readTo = 1;
   /** How many jobs the last line says that there are; undefined until it was read. */
   #end: unknown;
 
@@ -185,6 +188,7 @@ class Import {
   }
 
   async add({ number, text }: NumberedText): Promise<void> {
+    this.#readTo = number;
     const fields = fieldsIn(text);
     if (fields === undefined) this.#wrong(number, "not a JSON object; the file is damaged or cut off here");
     else if (fields.curfew === "end") this.#end = fields.jobs;
@@ -225,10 +229,10 @@ class Import {
   /** Says what is missing at the end of the file. */
   finish(): void {
     if (this.#end === undefined)
-      this.#note(this.#lastLine, "the file ends without its last line, so it was cut off; export again");
+      this.#note(this.#readTo, "the file ends without its last line, so it was cut off; export again");
     else if (this.#end !== this.#jobs)
       this.#note(
-        this.#lastLine,
+        this.#readTo,
         `the last line says ${this.#end} jobs, and there are ${this.#jobs}; export again`,
       );
   }

@@ -10,6 +10,7 @@ import { createOutput, type Output } from "../output/output.ts";
 import { dim, paint } from "../output/paint.ts";
 import { type Column, tableText } from "../output/table.ts";
 import { relativeTime } from "../output/times.ts";
+import { checkKeyEnd } from "./key-end.ts";
 import { changeKeyFile } from "./key-files.ts";
 
 interface FileOptions {
@@ -119,8 +120,7 @@ export async function rotateKey(word: string, options: RotateKeyOptions): Promis
   const file = fileOf(options);
   const overlap = parseDuration(options.overlap, "--overlap", { zero: true });
   const now = realSystem.wall();
-  if (notAfter !== undefined && parseInstant(notAfter, "--not-after") <= now)
-    throw new CommandFailed("usage", `--not-after: ${notAfter} is over; the new key would never work`);
+  checkKeyEnd(notAfter);
   const { key, hash } = createKey();
   let entry: KeyOptions | undefined;
   let replaced: readonly Replaced[] = [];

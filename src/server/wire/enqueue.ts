@@ -273,8 +273,9 @@ function contradiction(wire: string, inMs: unknown, other: unknown): HttpError {
   return refusedField(`${wire}_ms`, `${inMs} contradicts ${wire}: ${other}; send one of them`);
 }
 
+/** As text, since a refusal shows it: nobody sent an object. */
 function durationOf(ms: number): Duration {
-  return { milliseconds: ms };
+  return `${ms}ms`;
 }
 
 function readVisibility(body: EnqueueBody): number | undefined {

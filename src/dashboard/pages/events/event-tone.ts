@@ -6,7 +6,7 @@ const TONES: readonly (readonly [RegExp, Tone])[] = [
     "force",
   ],
   [/retrying|released|snoozed|claim_expired|pressure|paused|quiet|skipped|unready|ignored|not_found/, "soft"],
-  [/completed|resumed|relieved|\.ready|unstuck/, "done"],
+  [/completed|delivered|resumed|relieved|\.ready|unstuck/, "done"],
   [/started|progress|heartbeat|handled|triggered|sent/, "run"],
   [/cancelled|stopped/, "off"],
 ];

@@ -7,10 +7,11 @@ import { Button } from "../../ui/button.tsx";
 import { Empty, Failure, Skeleton } from "../../ui/callout.tsx";
 import { PageHead, Summed } from "../../ui/card.tsx";
 import { FilterBar } from "../../ui/filter-bar.tsx";
-import { clockText, countText, durationText, exactText, plural, shortId } from "../../ui/format.ts";
+import { clockText, countText, exactText, plural, shortId } from "../../ui/format.ts";
 import { JsonTree } from "../../ui/json-tree.tsx";
 import { Commands } from "../../ui/shown.tsx";
 import { toneOf } from "./event-tone.ts";
+import { wordOf } from "./event-word.ts";
 import { type Line, MOST_LINES, type Tail, useTail } from "./tail.ts";
 
 /** What happens, as it happens. */
@@ -97,29 +98,6 @@ function OneLine({ line }: { readonly line: Line }) {
       </p>
     );
   return <OneEvent event={line.event} />;
-}
-
-/** The one sentence beside the type, out of what the event says. */
-export function wordOf({ data }: WireEvent): string {
-  const words: string[] = [];
-  const text = (name: string) => (typeof data[name] === "string" ? (data[name] as string) : undefined);
-  const number = (name: string) => (typeof data[name] === "number" ? (data[name] as number) : undefined);
-  const error = data.error as { readonly message?: string } | string | undefined;
-  const attempt = number("attempt");
-  if (text("job_type")) words.push(text("job_type") as string);
-  if (text("saga_type")) words.push(text("saga_type") as string);
-  const handled = data.event as { readonly kind?: string; readonly name?: string } | undefined;
-  if (typeof handled?.name === "string") words.push(`${handled.kind ?? "message"} ${handled.name}`);
-  if (attempt !== undefined && attempt > 0) words.push(`attempt ${attempt}`);
-  if (number("duration_ms") !== undefined)
-    words.push(`after ${durationText(number("duration_ms") as number)}`);
-  if (number("gap_ms") !== undefined) words.push(`for ${durationText(number("gap_ms") as number)}`);
-  if (text("worker_id")) words.push(`by ${shortId(text("worker_id") as string)}`);
-  if (text("reason")) words.push(text("reason") as string);
-  if (number("waiting") !== undefined) words.push(`${countText(number("waiting") as number)} wait`);
-  const message = typeof error === "string" ? error : error?.message;
-  if (message) words.push(message);
-  return words.join(", ");
 }
 
 function OneEvent({ event }: { readonly event: WireEvent }) {

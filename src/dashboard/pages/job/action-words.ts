@@ -9,6 +9,7 @@ export interface Advised {
 const CALLS: readonly (readonly [call: RegExp, words: string])[] = [
   [/\(engine\.advise\(\) says how much\)/, "(Advice says how much)"],
   [/engine\.advise\(\) says/, "the page Advice says"],
+  [/engine\.audit says/, "the page Audit says"],
   [/call engine\.retry\("[^"]*"\)/i, "press Retry"],
   [/call engine\.cancel\("[^"]*"\)/i, "press Cancel"],
   [/engine\.cancel\("[^"]*"\)/, "press Cancel"],
@@ -29,8 +30,8 @@ const CALLS: readonly (readonly [call: RegExp, words: string])[] = [
   [/call engine\.maintenance\.end\(\)/i, "end the maintenance on the page System"],
 ];
 
-/** The advice in the words of the dashboard. */
-export function wordsOf({ text }: Advised): string {
+/** The advice, or a reason, in the words of the dashboard. */
+export function wordsOf({ text }: Pick<Advised, "text">): string {
   const said = CALLS.reduce((words, [call, instead]) => words.replace(call, instead), text);
   return `${said.charAt(0).toUpperCase()}${said.slice(1)}`;
 }

@@ -21,7 +21,7 @@ export function Redacted({ job, isRevealed, onReveal, onHide }: RedactedProps) {
     <>
       <Callout tone={isRevealed ? "soft" : "off"}>
         <p>
-          {isRevealed ? "You see what is hidden from others: " : "Its definition hides "}
+          {isRevealed ? "You see what is hidden from others: " : "Hidden from view: "}
           <span class="mono anywhere">{paths.join(", ")}</span>.{" "}
           {isRevealed && "The audit says that you looked."}
         </p>

@@ -63,7 +63,7 @@ export function Why({ reply, job }: { readonly reply: Resource<WhyReply>; readon
           <li key={`${index} ${code}`} class={index === 0 ? `is-${tone}` : "is-wait"}>
             <Mark name={index === 0 ? mark : "info"} />
             <span class="anywhere">
-              {sentence} {who && <Who kind={who.kind} id={who.id} job={job.id} />}
+              {wordsOf({ text: sentence })} {who && <Who kind={who.kind} id={who.id} job={job.id} />}
             </span>
           </li>
         ))}

@@ -11,21 +11,25 @@ import type { FormEnd } from "../../ui/use-form.ts";
 import { undoOfAll } from "./undo-cancel.ts";
 
 const WORDS: Readonly<
-  Record<BulkAction, { readonly verb: string; readonly done: string; readonly says: string }>
+  Record<
+    BulkAction,
+    /** What is said of one job that it was done to, and of more. */
+    { readonly verb: string; readonly done: readonly [one: string, more: string]; readonly says: string }
+  >
 > = {
   retry: {
     verb: "Retry",
-    done: "wait again",
+    done: ["waits again", "wait again"],
     says: "Only discarded jobs are retried. Attempts start anew; wait and total count from now.",
   },
   cancel: {
     verb: "Cancel",
-    done: "are cancelled",
+    done: ["is cancelled", "are cancelled"],
     says: "Only jobs that wait or run are cancelled. Running handlers hear the signal, and nothing they write counts.",
   },
   delete: {
     verb: "Delete",
-    done: "are deleted",
+    done: ["is deleted", "are deleted"],
     says: "Only jobs that have ended are deleted. This cannot be taken back.",
   },
 };
@@ -48,8 +52,10 @@ export function BulkForm({ action, target, waiting = [], onClose, onDone }: Bulk
   // The preview is made once, for what was chosen when it opened.
   useEffect(() => {
     previewBulk(action, target).then((result) => {
-      if (result.ok) setMatched({ count: result.data.matched, isComplete: result.data.is_complete });
-      else setError(result.error);
+      if (!result.ok) return setError(result.error);
+      // A delete counts jobs that wait or run as matched and skipped: it does not touch them.
+      const { matched, skipped, is_complete } = result.data;
+      setMatched({ count: matched - skipped, isComplete: is_complete });
     });
     return () => {
       isGone.current = true;
@@ -69,7 +75,7 @@ export function BulkForm({ action, target, waiting = [], onClose, onDone }: Bulk
       cursor = result.data.is_complete ? null : result.data.next_cursor;
       setProgress(count);
     } while (cursor !== null && !isGone.current);
-    toast(`${plural(count, "job")} ${done}.`, {
+    toast(`${plural(count, "job")} ${done[count === 1 ? 0 : 1]}.`, {
       action: action === "cancel" ? undoOfAll(waiting) : undefined,
     });
     onDone();
@@ -82,7 +88,11 @@ export function BulkForm({ action, target, waiting = [], onClose, onDone }: Bulk
   return (
     <ActionDialog
       title={`${verb} jobs`}
-      action={progress === undefined ? `${verb} ${about}jobs` : `${countText(progress)} done…`}
+      action={
+        progress === undefined
+          ? `${verb} ${about}${matched?.count === 1 ? "job" : "jobs"}`
+          : `${countText(progress)} done…`
+      }
       isDanger={action !== "retry"}
       busy={progress !== undefined}
       whyNot={blocked}
