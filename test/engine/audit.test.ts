@@ -122,6 +122,27 @@ describe("the audit", () => {
     await expect(bad).rejects.toThrow(/options.by.actor/);
   });
 
+  it("names the jobs of a bulk action, and finds its entry by each of them", async () => {
+    const { engine } = await openStage();
+    const [first, second, third] = await engine.enqueueMany(jobOf(), [1, 2, 3]);
+    const ids = [first, second, third].map((job) => job?.id as string);
+    await engine.bulk.cancel({ all: true }, { by: MIA });
+    await engine.bulk.delete({ ids: ids.slice(0, 1) }, { by: MIA });
+    await engine.bulk.delete({ all: true }, { by: MIA });
+    const actionsOn = async (job: string | undefined) =>
+      (await engine.audit.read({ job: job as string })).entries.map(({ action, job: of }) => [action, of]);
+    expect(await actionsOn(ids[0])).toEqual([
+      ["bulk.delete", ids[0]],
+      ["bulk.cancel", undefined],
+    ]);
+    expect(await actionsOn(ids[2])).toEqual([
+      ["bulk.delete", undefined],
+      ["bulk.cancel", undefined],
+    ]);
+    const [all] = (await engine.audit.read()).entries;
+    expect(all?.details).toMatchObject({ tried: 2, jobs: expect.arrayContaining(ids.slice(1)) });
+  });
+
   it("refuses bad options, with field, value and fix", async () => {
     const { engine } = await openStage();
     expect(() => engine.as({ actor: "" })).toThrow(/by.actor.*name the actor/);

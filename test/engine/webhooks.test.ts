@@ -225,6 +225,22 @@ describe("the cursor of a subscription", () => {
   });
 });
 
+it("an engine that is closed when it has just found its first subscription logs no failure", async () => {
+  const test = await openStage({ events: "durable" });
+  const { Engine } = await import("../../src/engine/engine.ts");
+  const { silentLogger } = await import("../../src/ports/log.ts");
+  const failures: unknown[] = [];
+  const logger = { ...silentLogger, error: (fields: unknown) => void failures.push(fields) };
+  const { sender } = fakeSender();
+  const { engine, system } = test;
+  const other = await Engine.open({ store: shared(engine.store), system, logger, webhooks: { sender } });
+  await other.webhooks.create({ url: URL, events: ["job.scheduled"] });
+  const closing = other.close({ drain: "0s" });
+  await test.advance("10s");
+  await closing;
+  expect(failures).toEqual([]);
+});
+
 describe("subscriptions", () => {
   it("are listed without their secret, changed, and deleted with their deliveries", async () => {
     const stage = await openWebhookStage(() => BROKEN);

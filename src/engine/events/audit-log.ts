@@ -80,11 +80,16 @@ export class AuditLog {
 function matches(entry: AuditEntry, { actor, action, job, queue }: AuditOptions): boolean {
   return (
     (actor === undefined || entry.actor === actor) &&
-    (job === undefined || entry.job === job) &&
+    (job === undefined || isAbout(entry, job)) &&
     (queue === undefined || entry.queue === queue) &&
     (action === undefined ||
       (action.endsWith(".*") ? entry.action.startsWith(action.slice(0, -1)) : entry.action === action))
   );
+}
+
+/** The entry of a bulk action has the ids of its jobs among the details. */
+function isAbout({ job, details }: AuditEntry, id: string): boolean {
+  return job === id || (Array.isArray(details?.jobs) && details.jobs.includes(id));
 }
 
 function checkOptions(options: AuditOptions): void {

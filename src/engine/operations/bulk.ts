@@ -2,7 +2,7 @@ import { type By, parseBy } from "../../core/audit/audit-entry.ts";
 import { CurfewError, refuse, refuseUnknownKeys } from "../../core/errors.ts";
 import { decide } from "../../core/job/decide/decide.ts";
 import type { JobEvent } from "../../core/job/decide/job-events.ts";
-import type { JobRow } from "../../core/job/job.ts";
+import type { JobId, JobRow } from "../../core/job/job.ts";
 import { checkPriority } from "../../core/job/job-definition.ts";
 import { isTerminal } from "../../core/job/lifecycle.ts";
 import { keysOf } from "../../core/option-keys.ts";
@@ -381,17 +381,20 @@ class BulkRun {
   async #commit(decisions: readonly BulkDecision[]): Promise<readonly BulkDecision[]> {
     if (decisions.length === 0) return [];
     const jobs = decisions.map(({ row, job }) => job ?? removalOf(row));
-    const outcomes = await commitJobs(this.#context, [...jobs, ...this.#entry(decisions.length)]);
+    const ids = decisions.map(({ row }) => row.id);
+    const outcomes = await commitJobs(this.#context, [...jobs, ...this.#entry(ids)]);
     const refused = decisions.filter((_, index) => !outcomes[index]?.ok);
     this.#done += decisions.length - refused.length;
     return refused;
   }
 
-  /** The audit entry of a batch: the query, and the number of jobs in the batch. */
-  #entry(tried: number): Unit[] {
+  /** The audit entry of a batch: the query, and which jobs it found. Of a deleted job nothing else is left. */
+  #entry(ids: readonly JobId[]): Unit[] {
     const now = this.#context.clock.now();
-    const details = { tried, filter: this.#query.filter as unknown as Json };
-    const effects = auditEffects(this.#context, this.#options.by, `bulk.${this.#action}`, { details }, now);
+    const details = { tried: ids.length, filter: this.#query.filter as unknown as Json };
+    const [job] = ids;
+    const about = job && ids.length === 1 ? { job, details } : { details: { ...details, jobs: ids } };
+    const effects = auditEffects(this.#context, this.#options.by, `bulk.${this.#action}`, about, now);
     return effects.length > 0 ? [{ effects }] : [];
   }
 
