@@ -7,8 +7,13 @@ export function versionOfJob({ options }: Pick<JobRow, "options">): string | und
   return versionOf(fields?.version);
 }
 
+/** A list of versions, or a range of them. */
+export interface VersionSet {
+  includes(version: string): boolean;
+}
+
 /** Whether a worker that takes these versions of the job's type runs it. A job without a version runs anywhere. */
-export function takesVersion(versions: readonly string[] | undefined, job: Pick<JobRow, "options">): boolean {
+export function takesVersion(versions: VersionSet | undefined, job: Pick<JobRow, "options">): boolean {
   if (versions === undefined) return true;
   const version = versionOfJob(job);
   return version === undefined || versions.includes(version);

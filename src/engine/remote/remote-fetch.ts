@@ -1,5 +1,6 @@
 import type { PoolStrategy } from "../../core/fair/worker-pool.ts";
 import type { PolicySettings } from "../../core/job/job.ts";
+import type { VersionSet } from "../../core/registry/job-version.ts";
 
 /** What a remote worker asks for. */
 export interface RemoteFetch {
@@ -19,7 +20,7 @@ export interface RemoteFetch {
   /** Settings of the worker's definitions by job type: the definition source of SEMANTICS 2. */
   readonly definitions?: ReadonlyMap<string, PolicySettings> | undefined;
   /** The versions that the worker runs, by job type. */
-  readonly versions?: ReadonlyMap<string, readonly string[]> | undefined;
+  readonly versions?: ReadonlyMap<string, VersionSet> | undefined;
   /** How many milliseconds to wait if there is no job. */
   readonly wait?: number | undefined;
   /** Whether the worker has closed its connection: then jobs are not handed out. */

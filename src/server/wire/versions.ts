@@ -1,4 +1,5 @@
 import { show } from "../../core/errors.ts";
+import type { VersionSet } from "../../core/registry/job-version.ts";
 import { checkVersion, versionField } from "../../core/registry/registered-schema.ts";
 import type { Json } from "../../core/schema.ts";
 import { refusedField } from "../http/http-error.ts";
@@ -15,29 +16,17 @@ interface Handler {
   readonly type: string;
   readonly versions?: Said | null | undefined;
 }
-export type Versions = ReadonlyMap<string, readonly string[]>;
+export type Versions = ReadonlyMap<string, VersionSet>;
 
 type Bound = readonly [operator: string, version: string];
 const BOUND = /^(>=|<=|>|<|=)?(\d[\d.]*)$/;
 const MOST_BOUNDS = 10;
 
-/**
- * The versions within bounds, such as `>=1.0 <3.0`. The engine asks whether a list of versions includes that of a job, and no
- * list has all versions of a range.
- */
-class VersionRange extends Array<string> {
-  /** Arrays that are made from this one are plain. */
-  static override readonly [Symbol.species] = Array;
-  readonly #bounds: readonly Bound[];
-
-  constructor(bounds: readonly Bound[]) {
-    super();
-    this.#bounds = bounds;
-  }
-
-  override includes(version: string): boolean {
-    return this.#bounds.every(([operator, bound]) => fits(placeOf(version, bound), operator));
-  }
+/** The versions within bounds, such as `>=1.0 <3.0`. */
+function rangeOf(bounds: readonly Bound[]): VersionSet {
+  return {
+    includes: (version) => bounds.every(([operator, bound]) => fits(placeOf(version, bound), operator)),
+  };
 }
 
 function fits(place: number, operator: string): boolean {
@@ -56,13 +45,13 @@ function placeOf(version: string, other: string): number {
 }
 
 /** Versions as a list, as one, or as a range; undefined for all of them. */
-function readSaid(said: Said, field: string): readonly string[] | undefined {
+function readSaid(said: Said, field: string): VersionSet | undefined {
   if (typeof said === "object") return said.map((each) => checkVersion(each, field));
   const words = String(said).trim().split(/\s+/);
   if (words.includes("*")) return undefined;
   if (words.length > MOST_BOUNDS)
     throw refusedField(field, `${show(said)} has ${words.length} parts; use at most ${MOST_BOUNDS}`);
-  return new VersionRange(words.map((word) => boundOf(word, field, said)));
+  return rangeOf(words.map((word) => boundOf(word, field, said)));
 }
 
 function boundOf(word: string, field: string, said: Said): Bound {
@@ -76,7 +65,7 @@ function boundOf(word: string, field: string, said: Said): Bound {
 }
 
 function readAll(said: Iterable<readonly [type: string, said: Said, field: string]>): Versions {
-  const versions = new Map<string, readonly string[]>();
+  const versions = new Map<string, VersionSet>();
   for (const [type, value, field] of said) {
     const read = readSaid(value, field);
     if (read) versions.set(type, read);
