@@ -209,7 +209,8 @@ export class Engine extends JobCalls implements CurfewApi {
     await resolveZones(shared, options.zoneData);
     engine.#sweep.loop.start();
     engine.#dispatcher.start();
-    engine.#delivery?.start((options) => engine.#workUnlessClosing(options));
+    // The first subscription may be found while the engine closes.
+    engine.#delivery?.start((options) => engine.#closing ?? engine.work(options));
     return engine;
   }
 
@@ -245,7 +246,7 @@ export class Engine extends JobCalls implements CurfewApi {
     if (options.role !== "producer") engine.#upkeep.start();
     if (!options.role) {
       await resolveZones(shared, options.zoneData);
-      await engine.#delivery?.startIfNeeded((more) => engine.#workUnlessClosing(more));
+      await engine.#delivery?.startIfNeeded((more) => engine.#closing ?? engine.work(more));
     }
     return {
       engine,
@@ -336,11 +337,6 @@ export class Engine extends JobCalls implements CurfewApi {
   /** Starts a worker in this process. */
   work(options: WorkOptions): Worker {
     return this.#start((onClosed) => new Worker(this.#context, options, onClosed));
-  }
-
-  /** For deliveries of webhooks: the first subscription may be found while the engine closes. */
-  #workUnlessClosing(options: WorkOptions): void {
-    if (!this.#closing) this.work(options);
   }
 
   /** Runs due jobs until there are none or the time is used, for functions that are called by a schedule (SEMANTICS 5.6). */
