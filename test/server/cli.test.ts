@@ -286,11 +286,8 @@ describe("curfew keys new", () => {
     [["--name", "web"], /required option '--role <role>'/],
     [["--role", "worker"], /required option '--name <name>'/],
     [["--role", "boss", "--name", "web"], /Allowed choices are producer, worker, read-only, admin/],
-    [["--role", "worker", "--name", "a b"], /curfew: keys\[0\]\.name: "a b"/],
-    [
-      ["--role", "worker", "--name", "a", "--not-after", "tomorrow"],
-      /curfew: keys\[0\]\.notAfter: "tomorrow"/,
-    ],
+    [["--role", "worker", "--name", "a b"], /curfew: --name: "a b"/],
+    [["--role", "worker", "--name", "a", "--not-after", "tomorrow"], /curfew: --not-after: "tomorrow"/],
   ])("refuses %j", async (flags, message) => {
     const { code, stderr } = await command(["keys", "new", ...flags]).ended;
     expect(stderr).toMatch(message);

@@ -53,11 +53,17 @@ async function replay(name: string, seed: number, isTraced: boolean): Promise<bo
   return violations.length === 0;
 }
 
-/** Shows every few seconds how far the run is. */
+/** Shows every few seconds how far the run is, and each finding at once: a long run may be ended before its report. */
 function progress(): (totals: ReadonlyMap<string, SeedTotals>) => void {
   const startedAt = performance.now();
   let shownAt = startedAt;
+  const shown = new Set<string>();
   return (totals) => {
+    for (const { findings } of totals.values())
+      for (const finding of findings) {
+        if (!shown.has(finding)) console.error(finding);
+        shown.add(finding);
+      }
     const now = performance.now();
     if (now - shownAt < SHOWN_EVERY) return;
     shownAt = now;
