@@ -2,7 +2,7 @@
  * `npm run sim -- --seeds 100000 [--from 1]` runs many worlds; `npm run sim -- --seed 42 --trace` replays one and
  * prints its timeline. `--world sagas` runs another simulator, and `--report <file>` keeps the figures.
  * `npm run sim -- --world all --seeds 200000 --from 1200000000 --report-folder <folder>` runs these seeds of all worlds, each
- * with its share, on all cores, and keeps one file per world. `--minutes 20` ends it earlier.
+ * with its share, on all cores, and keeps one file per world. `--minutes 20` and Ctrl+C end it earlier, with what it has.
  */
 import { mkdirSync } from "node:fs";
 import { availableParallelism } from "node:os";
@@ -75,6 +75,17 @@ function progress(): (totals: ReadonlyMap<string, SeedTotals>) => void {
   };
 }
 
+/** A long run that is ended early keeps what it has. A second signal ends it at once. */
+function signalled(): AbortSignal {
+  const ending = new AbortController();
+  for (const name of ["SIGINT", "SIGTERM"] as const)
+    process.once(name, () => {
+      console.log(`${name}: ending after the seeds that are under way`);
+      ending.abort();
+    });
+  return ending.signal;
+}
+
 /** Keeps what the seeds of a world came to. Its time is that of all processes. */
 function keep(name: string, from: number, totals: SeedTotals): void {
   const { seeds, units, events, milliseconds, findings } = totals;
@@ -108,6 +119,7 @@ async function runMany(names: readonly string[], goesOn: boolean): Promise<boole
         ? Number.POSITIVE_INFINITY
         : performance.now() + wholeNumber("minutes", minutes, 1) * 60_000,
     onTotals: progress(),
+    signal: signalled(),
   });
   for (const [name, ofWorld] of totals) if (ofWorld.seeds > 0) keep(name, from, ofWorld);
   const failures = [...totals.values()].flatMap(({ findings }) => findings);

@@ -102,6 +102,14 @@ describe("seeds in several processes", () => {
     expect(seeds * TAKES).toBeGreaterThan(90_000);
   });
 
+  it("ends after the seeds under way when it is told to, and keeps what it has", async () => {
+    const ending = new AbortController();
+    const all = { names: ["jobs"], count: 3_000, processes: 1, signal: ending.signal };
+    const { seeds, ranges } = await run({ ...all, onTotals: () => ending.abort() });
+    expect(ranges).toHaveLength(1);
+    expect(seeds).toBe(ranges[0]?.count);
+  });
+
   it("stops after a failure unless it is to go on", async () => {
     const failing = [FROM + 15];
     const all = { names: ["jobs"], count: 3_000 };

@@ -14,6 +14,8 @@ interface SeedsOptions {
   readonly endsAt: number;
   /** Goes on after a failure. */
   readonly goesOn: boolean;
+  /** Ends it after the seeds that are under way. */
+  readonly signal?: AbortSignal;
   readonly onTotals: (totals: ReadonlyMap<string, SeedTotals>) => void;
   readonly start?: () => Runner;
   readonly now?: () => number;
@@ -82,7 +84,8 @@ class SeedRun {
   }
 
   #next(): SeedRange | undefined {
-    const { from, goesOn } = this.#options;
+    const { from, goesOn, signal } = this.#options;
+    if (signal?.aborted) return undefined;
     if (!goesOn && [...this.totals.values()].some(({ findings }) => findings.length > 0)) return undefined;
     const name = this.#mostBehind();
     const given = this.#given.get(name) ?? 0;

@@ -35,6 +35,9 @@ async function run({ name, from, count }: SeedRange): Promise<SeedTotals> {
 // Nobody reads the stacks of the many errors that worlds throw on purpose. Who replays a seed has them.
 Error.stackTraceLimit = 0;
 
+// Ctrl+C reaches all processes of a terminal. The one that gives the seeds ends this one after them.
+process.on("SIGINT", () => {});
+
 process.on("message", (range: SeedRange) => {
   void run(range).then((totals) => process.send?.(totals));
 });
