@@ -223,6 +223,7 @@ describe("what an audit entry is on", () => {
     ["saga.end", { details: { type: "order", saga: "42" } }, "order 42"],
     ["saga.compensate", { details: { saga: "order", id: "42", answer: "begun" } }, "order 42"],
     ["bulk.cancel", { details: { tried: 3, filter: { type: "a" } } }, ""],
+    ["bulk.cancel", { details: { tried: 2, jobs: ["j1", "j2"] } }, "2 jobs"],
   ])("of %s", (action, entry, target) => {
     expect(targetOf({ action, ...entry })).toBe(target);
   });

@@ -91,6 +91,8 @@ describe("an entry of the audit", () => {
     const details = { attempt: 45_000, cron: "digest", to: 3 };
     expect(detailsText({ action: "job.extend", details })).toBe("attempt 45s, to 3");
     expect(detailsText({ action: "job.cancel" })).toBe("");
+    const jobs = ["a", "b", "c", "d", "e"];
+    expect(detailsText({ action: "bulk.delete", details: { jobs } })).toBe("jobs a b c and 2 more");
   });
 
   it("leads to what it names, but takes the type of jobs for a schema only where one was changed", () => {

@@ -41,8 +41,11 @@ export function targetOf({ action, job_id, queue, details }: Fields): string {
   const about = (details ?? {}) as Fields;
   const names = NAMED[String(action).split(".", 1)[0] as string] ?? [];
   const named = names.flatMap((name) => (about[name] == null ? [] : [String(about[name])])).join(" ");
-  return String(job_id ?? queue ?? (named || sagaOf(about)));
+  return String(job_id ?? queue ?? (named || sagaOf(about) || jobsOf(about)));
 }
+
+/** A bulk action names the jobs of its batch. */
+const jobsOf = ({ jobs }: Fields) => (Array.isArray(jobs) ? `${jobs.length} jobs` : "");
 
 /** `saga.end` and `saga.compensate` name the type and the id in fields of different names. */
 function sagaOf({ type, saga, id }: Fields): string {

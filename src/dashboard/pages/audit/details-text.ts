@@ -25,6 +25,7 @@ export function namedTarget({ action, details = {} }: Pick<AuditEntry, "action" 
 
 /** Other actions name the type of their jobs, which is no target. */
 const isTarget = (key: string, action: string) => key !== "type" || action.startsWith("schema.");
+const MOST_JOBS = 3;
 /** Limits are stored in milliseconds. */
 const LIMITS = ["wait", "attempt", "grace", "heartbeat", "total"];
 
@@ -32,10 +33,13 @@ const LIMITS = ["wait", "attempt", "grace", "heartbeat", "total"];
 export function detailsText({ action, details = {} }: Pick<AuditEntry, "action" | "details">): string {
   return Object.entries(details)
     .filter(([name]) => !(name in TARGETS && isTarget(name, action)))
-    .map(([name, value]) =>
-      LIMITS.includes(name) && typeof value === "number"
-        ? `${name} ${limitText(value)}`
-        : `${name} ${plain(value)}`,
-    )
+    .map(([name, value]) => `${name} ${valueText(name, value)}`)
     .join(", ");
+}
+
+/** A bulk action has the ids of up to 200 jobs. */
+function valueText(name: string, value: unknown): string {
+  if (LIMITS.includes(name) && typeof value === "number") return limitText(value);
+  if (name !== "jobs" || !Array.isArray(value) || value.length <= MOST_JOBS) return plain(value);
+  return `${value.slice(0, MOST_JOBS).join(" ")} and ${value.length - MOST_JOBS} more`;
 }
