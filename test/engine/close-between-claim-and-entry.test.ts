@@ -56,4 +56,35 @@ describe("5.2 jobs that are claimed but not entered when the worker closes", () 
     expect(await rowOf(engine.store, id)).toMatchObject({ state: "discarded", attempt: 0 });
     expect(entered).toBe(0);
   });
+
+  it("jobs whose claim was answered while the process stood still are released", async () => {
+    const answered = createLatch();
+    const stage: Stage = await openOver((store) => ({
+      ...store,
+      jobs: {
+        ...store.jobs,
+        claim: async (request) => {
+          const rows = await store.jobs.claim(request);
+          if (rows.length > 0) await answered.pass();
+          return rows;
+        },
+      },
+    }));
+    let entered = 0;
+    const { definition, processors } = jobWith(() => void entered++);
+    const worker = stage.work(processors);
+    const job = await stage.engine.enqueue(definition);
+    await stage.settle();
+    await answered.reached();
+    const closing = worker.close({ drain: "0s" });
+    await stage.settle();
+    // The timers of the process come first when it goes on, and the answer after them.
+    stage.system.pause(3_000);
+    await stage.advance("0ms");
+    answered.open();
+    await stage.advance("1s");
+    await closing;
+    expect((await stage.load(job)).state).toBe("available");
+    expect(entered).toBe(0);
+  });
 });

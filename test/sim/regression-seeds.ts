@@ -61,6 +61,7 @@ export const DISTANT_REGRESSION_SEEDS: readonly (readonly [seed: number, showed:
   [920_000_225, "a handler that took all of its grace left no time for its release"],
   [970_002_765, "a job whose claim was being confirmed stayed claimed when its worker closed"],
   [1_100_008_342, "a job whose verdict was overtaken twice expired although its handler had been entered"],
+  [2_100_013_171, "jobs whose claim was answered while a closing process stood still stayed claimed"],
 ];
 
 /** The same for worlds with fair queues. */
