@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import {
+  COMMITS_REGRESSION_SEEDS,
   DISTANT_REGRESSION_SEEDS,
   FAIR_HOME_REGRESSION_SEEDS,
   FAIR_REGRESSION_SEEDS,
@@ -18,6 +19,7 @@ import { MENDED_FINDINGS } from "./mended-findings.ts";
 const SEEDS = [
   ["jobs", REGRESSION_SEEDS],
   ["distant", DISTANT_REGRESSION_SEEDS],
+  ["commits", COMMITS_REGRESSION_SEEDS],
   ["fair", FAIR_REGRESSION_SEEDS],
   ["fair-homes", FAIR_HOME_REGRESSION_SEEDS],
   ["workflows", WORKFLOW_REGRESSION_SEEDS],

@@ -145,7 +145,10 @@ export class Checker implements StoreObserver, ReplyObserver {
 
   #remember(job: JobLedger, change: Change, claim: Claim | undefined): void {
     const { before, after } = change;
-    if (claim?.fence === after.fence) claim.startedAt = after.startedAt;
+    if (claim?.fence === after.fence) {
+      claim.startedAt = after.startedAt;
+      if (change.by === claim.by) claim.ownStallAt = after.stallAt;
+    }
     if (settles(change) && claim) claim.settledAt = this.#options.now();
     if (change.call === "sweep") job.sweptStallAt = after.stallAt;
     if (change.call === "claim") job.sweptStallAt = null;
@@ -209,6 +212,7 @@ export class Checker implements StoreObserver, ReplyObserver {
         isLostHeard: false,
         isHeard: false,
         startedAt: null,
+        ownStallAt: null,
         settledAt: undefined,
         run: undefined,
       });

@@ -31,7 +31,9 @@ function leaseAt(run: Run): number | null {
   const { job, claim } = run;
   const isCommitted = job.row.fence === claim.fence && job.row.startedAt !== null;
   if (!isMarkedFirst(run) && !isCommitted) return claim.row.stallAt;
-  return isCommitted ? job.row.stallAt : null;
+  if (!isCommitted || job.row.stallAt === null || claim.ownStallAt === null) return null;
+  // Another process may have allowed less since, which the holder has not heard.
+  return Math.max(job.row.stallAt, claim.ownStallAt);
 }
 
 /** The committed start of a marked job is what `wait` asks for; the handler follows a moment later. */

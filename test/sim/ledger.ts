@@ -22,6 +22,8 @@ export interface Claim {
   isHeard: boolean;
   /** The start that was committed under this claim. */
   startedAt: number | null;
+  /** The end of the allowed silence, as the holder last wrote it. */
+  ownStallAt: number | null;
   /** When the claim got its verdict, from whomever. */
   settledAt: number | undefined;
   run: Run | undefined;

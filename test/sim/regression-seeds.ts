@@ -64,6 +64,14 @@ export const DISTANT_REGRESSION_SEEDS: readonly (readonly [seed: number, showed:
   [2_100_013_171, "jobs whose claim was answered while a closing process stood still stayed claimed"],
 ];
 
+/** The same where each process may have two commits under way. */
+export const COMMITS_REGRESSION_SEEDS: readonly (readonly [seed: number, showed: string])[] = [
+  [
+    2_300_000_678,
+    "the checker took a shorter heartbeat that the holder had not heard of for the end of its lease",
+  ],
+];
+
 /** The same for worlds with fair queues. */
 export const FAIR_REGRESSION_SEEDS: readonly (readonly [seed: number, showed: string])[] = [
   [1_594_794_613, "a job whose changed row came after a gap was entered without asking for its claim again"],

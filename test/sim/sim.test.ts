@@ -2,11 +2,17 @@ import { randomInt } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import type { Violation } from "./checker.ts";
 import { simulateCrons } from "./crons/simulate-crons.ts";
-import { DISTANT_REGRESSION_SEEDS, FAIR_REGRESSION_SEEDS, REGRESSION_SEEDS } from "./regression-seeds.ts";
+import {
+  COMMITS_REGRESSION_SEEDS,
+  DISTANT_REGRESSION_SEEDS,
+  FAIR_REGRESSION_SEEDS,
+  REGRESSION_SEEDS,
+} from "./regression-seeds.ts";
 import { simulateSagas } from "./sagas/simulate-sagas.ts";
 import { simulate } from "./simulate.ts";
 import { simulateTimeouts } from "./timeouts/simulate-timeouts.ts";
 import { simulateWorkflows } from "./workflows/simulate-workflows.ts";
+import { worldOf } from "./worlds.ts";
 
 /** The fixed set of seeds that every change has to survive; `npm run sim -- --seeds 100000` goes on from there. */
 const BATCHES = 6;
@@ -63,6 +69,14 @@ describe("the whole engine under virtual time and faults", () => {
     const { violations } = await simulate({ seed, isDistant: true });
     expect(violations, `npm run sim -- --seed ${seed} --distant --trace`).toEqual([]);
   });
+
+  it.each(COMMITS_REGRESSION_SEEDS)(
+    "all rules hold with two commits under way with seed %i: %s",
+    async (seed) => {
+      const { violations } = await worldOf("commits").simulate({ seed });
+      expect(violations, `npm run sim -- --world commits --seed ${seed} --trace`).toEqual([]);
+    },
+  );
 
   it.each(FAIR_REGRESSION_SEEDS)("all rules hold in fair queues with seed %i: %s", async (seed) => {
     const { violations } = await simulate({ seed, isFair: true });
