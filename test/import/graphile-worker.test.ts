@@ -27,7 +27,9 @@ beforeAll(async () => {
   admin = new pg.Client({ connectionString: database.url });
   await admin.connect();
   pool = new pg.Pool({ connectionString: database.url });
-  // A client that is still being ended when the database is dropped fails, and that must not end the process.
+  // A client that is still being ended when the database is dropped fails, and that must not end the process. The pool tells it
+  // too, and graphile-worker no longer listens then.
+  pool.on("error", () => {});
   pool.on("connect", (client) => client.on("error", () => {}));
   utils = await makeWorkerUtils({ pgPool: pool });
   await utils.migrate();
