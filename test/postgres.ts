@@ -101,10 +101,23 @@ export async function createDatabase(serverUrl: string): Promise<TestPostgres> {
   return {
     url: url.href,
     async [Symbol.asyncDispose]() {
+      await administer(serverUrl, left(name));
       await administer(serverUrl, `drop database ${name} with (force)`);
     },
   };
 }
+
+/**
+ * Waits for a second at most until nobody uses the database. A pool resolves its end before its connections are gone, and one that
+ * is ended by force tells its pool, to which nobody listens any more.
+ */
+const left = (name: string) => `do $$ begin
+  for tries in 1..50 loop
+    exit when not exists (select from pg_stat_activity where datname = '${name}');
+    perform pg_sleep(0.02);
+    perform pg_stat_clear_snapshot();
+  end loop;
+end $$`;
 
 async function administer(url: string, statement: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
