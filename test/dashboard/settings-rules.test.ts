@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { detailsText, namedTarget } from "../../src/dashboard/pages/audit/details-text.ts";
+import { detailsText, jobsText, namedTarget } from "../../src/dashboard/pages/audit/details-text.ts";
 import {
   daysText,
   monthBy,
@@ -93,6 +93,8 @@ describe("an entry of the audit", () => {
     expect(detailsText({ action: "job.cancel" })).toBe("");
     const jobs = ["a", "b", "c", "d", "e"];
     expect(detailsText({ action: "bulk.delete", details: { jobs } })).toBe("jobs a b c and 2 more");
+    expect(jobsText({ details: { jobs } })).toBe("5 jobs");
+    expect(jobsText({})).toBe("–");
   });
 
   it("leads to what it names, but takes the type of jobs for a schema only where one was changed", () => {

@@ -1,5 +1,5 @@
 import type { AuditEntry } from "../../../ojs/replies/wire-replies.ts";
-import { limitText } from "../../ui/format.ts";
+import { limitText, plural } from "../../ui/format.ts";
 
 const plain = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
 
@@ -28,6 +28,11 @@ const isTarget = (key: string, action: string) => key !== "type" || action.start
 const MOST_JOBS = 3;
 /** Limits are stored in milliseconds. */
 const LIMITS = ["wait", "attempt", "grace", "heartbeat", "total"];
+
+/** A bulk action names its jobs: one in a field of its own, several among the details. */
+export function jobsText({ details = {} }: Pick<AuditEntry, "details">): string {
+  return Array.isArray(details.jobs) ? plural(details.jobs.length, "job") : "–";
+}
 
 /** What the column "To" shows already is left out. */
 export function detailsText({ action, details = {} }: Pick<AuditEntry, "action" | "details">): string {

@@ -10,7 +10,7 @@ import { Pager } from "../../ui/pager.tsx";
 import { Shown } from "../../ui/shown.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
 import { Time } from "../../ui/time.tsx";
-import { detailsText, namedTarget } from "./details-text.ts";
+import { detailsText, jobsText, namedTarget } from "./details-text.ts";
 
 const PER_PAGE = 50;
 const ACTIONS = [
@@ -160,5 +160,5 @@ function Target({ entry }: { readonly entry: AuditEntry }) {
         {named.name}
       </a>
     );
-  return <span class="t3">–</span>;
+  return <span class="t3">{jobsText(entry)}</span>;
 }
